@@ -1,0 +1,35 @@
+"""The worker: embeds what was added, space by space, and builds the vector index when it pays."""
+
+import anyio
+import structlog
+
+from recollect.engine import embed
+from recollect.engine.core import Core
+from recollect.errors import RecollectError
+from recollect.store import spaces
+
+log = structlog.get_logger("recollect.worker")
+
+
+async def work_once(core: Core) -> int:
+    """One round over all spaces; returns how many nodes were embedded."""
+    async with core.database.owner() as connection:
+        known = await spaces.list_all(connection)
+    done = 0
+    for space in known:
+        done += await embed.work(core, space.id)
+    if done == 0:
+        await embed.ensure_index(core, core.embedder())
+    return done
+
+
+async def work_forever(core: Core) -> None:
+    """Until cancelled. Trouble with the database or a provider is logged and tried again, never fatal."""
+    while True:
+        try:
+            done = await work_once(core)
+        except (RecollectError, OSError) as problem:
+            log.warning("the worker will try again", why=str(problem))
+            done = 0
+        if not done:
+            await anyio.sleep(core.settings.worker_poll_seconds)

@@ -1,0 +1,115 @@
+"""Who may do what: API keys, scopes and spaces.
+
+On loopback with no key ever made, the caller is admin of every space. Once one key exists, every request needs one
+(DESIGN 3). Keys are random, so a plain SHA-256 of them is safe to store; they are compared in constant time.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recollect.engine.core import Core
+from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
+from recollect.model import ApiKey, Scope
+from recollect.rules.contract import as_utc, checked_name
+from recollect.store import keys, spaces
+
+FORM = re.compile(r"rk_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
+ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """Who is asking: the scopes held, and the one space they are bound to (None = every space)."""
+
+    name: str
+    scopes: frozenset[Scope]
+    space: str | None
+
+    def need(self, scope: Scope, space: str | None = None) -> None:
+        """NotAllowed unless the caller holds this scope in this space."""
+        if scope not in self.scopes and Scope.ADMIN not in self.scopes:
+            raise NotAllowed(
+                f"This key lacks the scope {scope.value}: make one with `recollect keys add --scope {scope.value}`."
+            )
+        if self.space is not None and space != self.space:
+            raise NotAllowed(f"This key is bound to the space {self.space!r}.")
+
+
+LOCAL_ADMIN = Caller(name="local", scopes=frozenset(Scope), space=None)
+
+
+async def add_key(
+    core: Core,
+    *,
+    name: str,
+    scopes: Sequence[Scope],
+    space: str | None = None,
+    expires_at: datetime | None = None,
+) -> tuple[ApiKey, str]:
+    """Make a key; the secret is returned once and kept only as a hash."""
+    if not scopes:
+        raise InvalidInput(f"A key needs a scope: {', '.join(Scope)}.", field="scopes")
+    now = core.now()
+    if expires_at is not None and as_utc(expires_at) <= now:
+        raise InvalidInput("A key that has expired already is of no use: give a later time.", field="expires_at")
+    prefix = "".join(secrets.choice(ALPHABET) for _ in range(8))
+    token = f"rk_{prefix}_{secrets.token_urlsafe(32)}"
+    async with core.database.owner() as connection:
+        bound = await spaces.get(connection, space) if space else None
+        key = await keys.add(
+            connection,
+            name=checked_name("name", name) or "",
+            prefix=prefix,
+            hash_=_hash(token),
+            scopes=sorted(set(scopes)),
+            space_id=bound.id if bound else None,
+            now=now,
+            expires_at=as_utc(expires_at) if expires_at else None,
+        )
+    return key, token
+
+
+async def list_keys(core: Core) -> list[ApiKey]:
+    async with core.database.owner() as connection:
+        return await keys.list_all(connection)
+
+
+async def revoke_key(core: Core, prefix: str) -> ApiKey:
+    async with core.database.owner() as connection:
+        return await keys.revoke(connection, prefix.removeprefix("rk_")[:8], core.now())
+
+
+async def needs_key(core: Core) -> bool:
+    async with core.database.owner() as connection:
+        return await keys.any_made(connection)
+
+
+async def authenticate(core: Core, token: str | None, *, loopback: bool) -> Caller:
+    """The caller behind a token; without one, the local admin as long as no key was ever made."""
+    async with core.database.owner() as connection:
+        if token is None:
+            if loopback and not await keys.any_made(connection):
+                return LOCAL_ADMIN
+            raise NotAuthenticated("An API key is needed: send it as `Authorization: Bearer <key>`.")
+        form = FORM.fullmatch(token)
+        found = await keys.find(connection, form[1]) if form else None
+        # The hash is computed whether or not the key exists, so that timing tells nothing.
+        matches = hmac.compare_digest(_hash(token), found[1] if found else _hash(""))
+        if found is None or not matches:
+            raise NotAuthenticated("This API key is not known.")
+        key, now = found[0], core.now()
+        if key.revoked_at is not None:
+            raise NotAuthenticated(f"The key {key.prefix} was revoked.")
+        if key.expires_at is not None and key.expires_at <= now:
+            raise NotAuthenticated(f"The key {key.prefix} has expired.")
+        await keys.touch(connection, key.id, now)
+    return Caller(name=key.name, scopes=frozenset(key.scopes), space=key.space)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,61 @@
+"""Backups: the whole database to a file and back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import anyio.to_thread
+
+from recollect.engine.core import Core
+from recollect.errors import Conflict
+from recollect.store import care
+from recollect.store import dump as dumps
+from recollect.store.database import upgrade
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backup:
+    """A backup file."""
+
+    file: Path
+    bytes: int
+    made_at: datetime
+
+
+async def dump(dsn: str, file: Path, *, overwrite: bool) -> int:
+    return await anyio.to_thread.run_sync(lambda: dumps.dump(dsn, file, overwrite=overwrite))
+
+
+async def backup(core: Core, file: Path, *, overwrite: bool = False) -> Backup:
+    """Write everything (all spaces, the journal, vectors, keys) to one file."""
+    size = await dump(core.database.dsn, file, overwrite=overwrite)
+    return Backup(file=file, bytes=size, made_at=core.now())
+
+
+async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
+    """Bring back a backup, all or nothing; returns how many nodes there are now.
+
+    Refuses to replace memories that are there, unless told to overwrite them.
+    """
+    await anyio.to_thread.run_sync(dumps.check_is_dump, file)
+    async with core.database.owner() as connection:
+        present = await care.count_nodes(connection)
+    if present and not overwrite:
+        raise Conflict(
+            f"The database holds {present:,} memories, which a restore would replace: "
+            f"back it up first, then repeat with --overwrite."
+        )
+    await anyio.to_thread.run_sync(dumps.restore, core.database.dsn, file)
+    await core.database.engine.dispose()  # the types of the old schema are gone, and connections remember them
+    await upgrade(core.database)
+    async with core.database.owner() as connection:
+        return await care.count_nodes(connection)
+
+
+def rotate(directory: Path, *, keep: int) -> Sequence[Path]:
+    """Remove all but the newest daily backups; returns what was removed."""
+    old = sorted(directory.glob("daily-*.dump"), reverse=True)[keep:]
+    for file in old:
+        file.unlink()
+    return old

@@ -1,0 +1,56 @@
+"""Building an engine: settings, the database inside or yours, migrations, a backup before an upgrade (D41)."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio.to_thread
+
+from recollect.engine import backup
+from recollect.engine.core import Core, log
+from recollect.settings import Settings
+from recollect.store.database import open_database, revision_of
+from recollect.store.embedded import EmbeddedServer
+from recollect.store.migrations import HEAD
+
+
+async def build(settings: Settings) -> Core:
+    """A ready Core; whatever was started is stopped again if a later step fails."""
+    async with AsyncExitStack() as undo:
+        server, dsn = await _reach(settings, undo)
+        revision = await revision_of(dsn)
+        if revision not in (None, HEAD):
+            file = backup_directory(settings, server) / f"before-upgrade-from-{revision}.dump"
+            log.info("backing up before the upgrade", file=str(file))
+            await backup.dump(dsn, file, overwrite=True)
+        database = await open_database(dsn, pool_size=settings.pool_size)
+        undo.push_async_callback(database.close)
+        for note in database.notes:
+            log.warning(note)
+        core = Core(settings=settings, database=database, server=server)
+        core.embedder()  # a setting that names no embedder is said at once, not at the first text
+        undo.pop_all()
+    return core
+
+
+async def take_down(core: Core) -> None:
+    await core.close()
+    if core.server:
+        await anyio.to_thread.run_sync(core.server.release)
+
+
+def backup_directory(settings: Settings, server: EmbeddedServer | None) -> Path:
+    """Where automatic backups go: beside the database inside, else in the home directory of the settings."""
+    if server is not None:
+        return server.home / "backups"
+    from platformdirs import user_data_path
+
+    return (settings.home or user_data_path("recollect")) / "backups"
+
+
+async def _reach(settings: Settings, undo: AsyncExitStack) -> tuple[EmbeddedServer | None, str]:
+    if settings.database_url is not None:
+        return None, settings.database_url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://")
+    server = EmbeddedServer(settings.home, version=settings.pg_version, start_seconds=settings.pg_start_seconds)
+    dsn = await anyio.to_thread.run_sync(server.start)
+    undo.callback(server.release)
+    return server, dsn

@@ -1,0 +1,208 @@
+"""Care of the data: verify (is everything whole?), doctor (how are you, and what should I do?), maintain (D34)."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from recollect.engine import backup
+from recollect.engine.build import backup_directory
+from recollect.engine.core import Core
+from recollect.model import JobCounts
+from recollect.rules.text import checksum
+from recollect.store import care, jobs, spaces, vectors
+from recollect.store.migrations import HEAD
+
+REINDEX_EVERY = timedelta(days=182)
+LITTLE_DISK_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verification:
+    """What `verify` checked, and what it found wrong: fault -> ids."""
+
+    texts: int
+    faults: Mapping[str, list[UUID]] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        return not self.faults
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpaceReport:
+    """One space as the doctor sees it."""
+
+    slug: str
+    jobs: JobCounts
+    embedding_model: str | None
+    failures: tuple[tuple[UUID, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkup:
+    """What `doctor` saw, and what to do."""
+
+    place: str
+    server: care.ServerFacts
+    revision: str
+    rows_guarded: bool
+    nodes: int
+    disk_free_bytes: int | None
+    spaces: tuple[SpaceReport, ...]
+    indexes: tuple[vectors.IndexState, ...]
+    last_backup_at: datetime | None
+    last_maintained_at: datetime | None
+    advice: tuple[str, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return not self.advice
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """Figures of all spaces together, for whoever watches the server; vectors by model."""
+
+    nodes: int
+    jobs: JobCounts
+    embeddings: Mapping[str, int]
+
+
+async def ping(core: Core) -> None:
+    """DatabaseProblem unless the database answers."""
+    async with core.database.owner() as connection:
+        await care.ping(connection)
+
+
+async def totals(core: Core) -> Totals:
+    async with core.database.owner() as connection:
+        models = await care.stored_models(connection)
+        return Totals(
+            nodes=await care.count_nodes(connection),
+            jobs=await care.job_counts(connection),
+            embeddings={f"{model}/{dim}": number for model, dim, number in models},
+        )
+
+
+async def verify(core: Core) -> Verification:
+    """Recompute every checksum, follow every reference, look at every vector."""
+    wrong: list[UUID] = []
+    checked = 0
+    async with core.database.owner() as connection:
+        async for batch in care.texts(connection):
+            wrong += [id_ for id_, text, recorded in batch if checksum(text) != recorded]
+            checked += len(batch)
+        faults = await care.broken(connection)
+    if wrong:
+        faults["a text that does not match its checksum"] = wrong[:20]
+    return Verification(texts=checked, faults=faults)
+
+
+async def doctor(core: Core) -> Checkup:
+    """A look at everything that can go wrong, each finding with what to do about it."""
+    async with core.database.owner() as connection:
+        server = await care.server_facts(connection)
+        number = await care.count_nodes(connection)
+        models = await care.stored_models(connection)
+        maintained = await care.last_run(connection, "maintain")
+        known = await spaces.list_all(connection)
+    reports = tuple([await _space_report(core, space.id, space.slug, space.embedding_model) for space in known])
+    indexes = tuple([await vectors.index_state(core.database, model, dim) for model, dim, _ in models])
+    checkup = Checkup(
+        place=_place(core),
+        server=server,
+        revision=HEAD,
+        rows_guarded=core.database.role is not None,
+        nodes=number,
+        disk_free_bytes=shutil.disk_usage(core.server.home).free if core.server else None,
+        spaces=reports,
+        indexes=indexes,
+        last_backup_at=last_backup(backup_directory(core.settings, core.server)),
+        last_maintained_at=maintained,
+        advice=(),
+    )
+    return _with_advice(checkup, core)
+
+
+async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
+    """The daily round: backup, vacuum, completed jobs cleared; the vector indexes anew every six months."""
+    now = core.now()
+    report: dict[str, Any] = {}
+    if with_backup:
+        directory = backup_directory(core.settings, core.server)
+        made = await backup.backup(core, directory / f"daily-{now:%Y-%m-%d}.dump", overwrite=True)
+        backup.rotate(directory, keep=core.settings.backup_keep)
+        report["backup"] = str(made.file)
+    report["jobs_cleared"] = await _clear_jobs(core, now - timedelta(days=core.settings.job_keep_days))
+    await care.vacuum(core.database)
+    async with core.database.owner() as connection:
+        models = await care.stored_models(connection)
+        last = await care.last_run(connection, "reindex")
+        first = await care.last_run(connection, "maintain") is None
+    if reindex or (reindex is None and not first and (last is None or last < now - REINDEX_EVERY)):
+        report["reindexed"] = [
+            model for model, dim, _ in models if await vectors.rebuild_index(core.database, model, dim)
+        ]
+    async with core.database.owner() as connection:
+        home = await spaces.get(connection, "default")
+        if "reindexed" in report or first:
+            await care.note_run(connection, home.id, "reindex", {"models": report.get("reindexed", [])})
+        await care.note_run(connection, home.id, "maintain", report)
+    return report
+
+
+def last_backup(directory: Path) -> datetime | None:
+    files = list(directory.glob("*.dump")) if directory.is_dir() else []
+    return max((datetime.fromtimestamp(file.stat().st_mtime, UTC) for file in files), default=None)
+
+
+async def _space_report(core: Core, space_id: UUID, slug: str, model: str | None) -> SpaceReport:
+    async with core.transaction(space_id) as connection:
+        return SpaceReport(
+            slug=slug,
+            jobs=await jobs.counts(connection, space_id),
+            embedding_model=model,
+            failures=tuple(await jobs.failures(connection, space_id, most=5)),
+        )
+
+
+async def _clear_jobs(core: Core, before: datetime) -> int:
+    async with core.database.owner() as connection:
+        known = await spaces.list_all(connection)
+    cleared = 0
+    for space in known:
+        async with core.transaction(space.id) as connection:
+            cleared += await jobs.clear_completed(connection, space.id, before=before)
+    return cleared
+
+
+def _place(core: Core) -> str:
+    return f"inside, in {core.server.home}" if core.server else "your server (DATABASE_URL)"
+
+
+def _with_advice(checkup: Checkup, core: Core) -> Checkup:
+    advice: list[str] = []
+    for space in checkup.spaces:
+        if space.jobs.failed:
+            advice.append(
+                f"{space.jobs.failed} texts of the space {space.slug} could not be embedded "
+                f"({space.failures[0][1]}): mend that, then `recollect jobs retry --space {space.slug}`."
+            )
+        if space.jobs.waiting:
+            advice.append(
+                f"{space.jobs.waiting} texts of the space {space.slug} wait to be embedded: `recollect work`."
+            )
+    for index in checkup.indexes:
+        if index.state != "ready" and index.rows >= core.settings.hnsw_min_rows:
+            advice.append(f"The vector index {index.name} is {index.state}: `recollect work` builds it.")
+    if checkup.disk_free_bytes is not None and checkup.disk_free_bytes < LITTLE_DISK_BYTES:
+        advice.append("Less than 1 GB of disk is free where the database lives: make room.")
+    if checkup.nodes and checkup.last_backup_at is None:
+        advice.append("There is no backup yet: `recollect maintain` makes one, and `recollect serve` does so daily.")
+    if not checkup.rows_guarded:
+        advice.extend(core.database.notes)
+    return replace(checkup, advice=tuple(advice))

@@ -1,0 +1,68 @@
+"""What every verb needs: settings, the database, the embedders, the clock. Verbs are functions of it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+import structlog
+
+from recollect.model import Space
+from recollect.ports import Embedder
+from recollect.providers.embedders import make_embedder
+from recollect.rules.contract import Contract
+from recollect.settings import Settings
+from recollect.store.database import Connection, Database
+from recollect.store.embedded import EmbeddedServer
+
+log = structlog.get_logger("recollect")
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(kw_only=True)
+class Core:
+    """One process's engine room, shared by all spaces."""
+
+    settings: Settings
+    database: Database
+    server: EmbeddedServer | None = None
+    now: Callable[[], datetime] = utc_now
+    embedders: dict[str, Embedder] = field(default_factory=dict)
+
+    def embedder(self, model: str | None = None) -> Embedder:
+        """The embedder of a model, the configured one by default; each is made once."""
+        spec = model or self.settings.embedder
+        if spec not in self.embedders:
+            made = make_embedder(spec, self.settings)
+            self.embedders[spec] = self.embedders.setdefault(made.model, made)
+        return self.embedders[spec]
+
+    def contract(self, space: Space) -> Contract:
+        return Contract.of_space(
+            space.settings,
+            max_text_bytes=self.settings.max_text_bytes,
+            max_metadata_bytes=self.settings.max_metadata_bytes,
+        )
+
+    @asynccontextmanager
+    async def transaction(self, space_id: UUID) -> AsyncIterator[Connection]:
+        async with self.database.transaction(space_id) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def search(self, space_id: UUID) -> AsyncIterator[Connection]:
+        async with self.database.search(
+            space_id,
+            ef_search=self.settings.hnsw_ef_search,
+            timeout_seconds=self.settings.statement_timeout_seconds,
+        ) as connection:
+            yield connection
+
+    async def close(self) -> None:
+        for embedder in set(self.embedders.values()):
+            await embedder.close()
+        await self.database.close()

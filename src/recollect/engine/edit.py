@@ -1,0 +1,117 @@
+"""Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.errors import Conflict, InvalidInput
+from recollect.model import Kind, Metadata, Node, Status
+from recollect.plan import HistoryEntry, Outcome, patch, single
+from recollect.rules.contract import checked_importance, checked_metadata
+from recollect.store import changes, nodes, spaces
+
+
+async def edit(
+    core: Core,
+    space_id: UUID,
+    id_: UUID,
+    *,
+    metadata: Metadata | None = None,
+    merge: bool = False,
+    importance: float | None = None,
+    if_version: int | None = None,
+) -> Node:
+    """Change metadata (replaced, or with `merge` its fields one by one) or importance; the text is permanent."""
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        node = await nodes.get(connection, space_id, id_)
+        if if_version is not None and node.version != if_version:
+            raise Conflict(f"{id_} is at version {node.version}, not {if_version}: read it again and repeat.")
+        after: dict[str, Any] = {}
+        if metadata is not None:
+            wanted = _merged(node.metadata, metadata) if merge else metadata
+            after["metadata"] = checked_metadata(wanted, core.contract(space))
+            if after["metadata"] != node.metadata:
+                after |= {"version": node.version + 1, "updated_at": now.isoformat()}
+        if importance is not None:
+            after["importance"] = checked_importance(importance)
+    return await _change(core, space_id, node, after, verb="edit", reason=f"edit of {', '.join(after) or 'nothing'}")
+
+
+async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, reason: str | None = None) -> Node:
+    """Archive a node (out of recall, kept) or bring it back."""
+    node = await _get(core, space_id, id_)
+    if node.status is Status.MERGED:
+        raise Conflict(f"{id_} was merged into {node.merged_into}: undo that merge to have it back.")
+    verb = "archive" if status is Status.ARCHIVED else "restore"
+    return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=reason or f"{verb} by hand")
+
+
+async def set_excluded(core: Core, space_id: UUID, id_: UUID, excluded: bool, *, reason: str | None = None) -> Node:
+    """Keep a node out of recall without archiving it, or let it in again."""
+    node = await _get(core, space_id, id_)
+    verb = "exclude" if excluded else "include"
+    return await _change(core, space_id, node, {"exclude": excluded}, verb=verb, reason=reason or f"{verb} by hand")
+
+
+async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
+    """D01: a memory's text never changes; say so, whoever asks."""
+    node = await _get(core, space_id, id_)
+    if node.kind is Kind.MEMORY:
+        raise Conflict("The text of a memory is permanent: archive it and add the new text.")
+
+
+async def undo(core: Core, space_id: UUID, plan_id: UUID) -> Outcome:
+    async with core.transaction(space_id) as connection:
+        return await changes.undo(connection, space_id, plan_id, core.now())
+
+
+async def history(core: Core, space_id: UUID, id_: UUID) -> list[HistoryEntry]:
+    async with core.transaction(space_id) as connection:
+        await nodes.get(connection, space_id, id_)
+        return await changes.history(connection, space_id, id_)
+
+
+async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:
+    async with core.transaction(space_id) as connection:
+        return await nodes.get(connection, space_id, id_)
+
+
+async def _change(core: Core, space_id: UUID, node: Node, after: Mapping[str, Any], *, verb: str, reason: str) -> Node:
+    """Apply one decision; asking for what is so already changes nothing."""
+    if len(reason) > 1000:
+        raise InvalidInput("The reason is longer than 1,000 characters: shorten it.", field="reason")
+    change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        if change is not None:
+            plan = single(policy="hand", verb=verb, reason=reason, change=change, now=now)
+            await changes.apply(connection, space_id, plan, now)
+        return await nodes.get(connection, space_id, node.id)
+
+
+def _as_row(node: Node) -> dict[str, Any]:
+    """The columns of a node that an edit may change, as JSON."""
+    return {
+        "metadata": node.metadata,
+        "importance": node.importance,
+        "status": node.status.value,
+        "exclude": node.exclude,
+        "version": node.version,
+        "updated_at": node.updated_at.isoformat(),
+    }
+
+
+def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Metadata:
+    """The fields of `new` over those of `old`; null takes a field away; `extra` is merged the same way."""
+    merged = dict(old)
+    for field, value in new.items():
+        if value is None:
+            merged.pop(field, None)
+        elif field == "extra" and isinstance(value, Mapping) and isinstance(merged.get(field), Mapping):
+            merged[field] = _merged(merged[field], value)
+        else:
+            merged[field] = value
+    return merged

@@ -1,0 +1,185 @@
+"""Embedding: jobs are claimed in batches, embedded off the loop, saved with their vectors in one statement.
+
+While the model works on one batch, the one before it is saved and the next is claimed, so the model never waits for
+the database. A new model's vectors are added beside the old ones; search switches when they are complete (D35).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import anyio
+
+from recollect.engine.core import Core, log
+from recollect.errors import ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
+from recollect.model import Kind, Space
+from recollect.ports import Embedder, Vectors
+from recollect.store import jobs, spaces, vectors
+
+FIRST_RETRY_SECONDS = 5.0
+REEMBED_AT_ONCE = 5000
+PATIENCE_SECONDS = 120.0
+
+Finished = tuple[Sequence[jobs.Job], Vectors]
+
+
+async def work(core: Core, space_id: UUID) -> int:
+    """Do what is waiting in one space; returns how many nodes were embedded."""
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        older_than = timedelta(seconds=core.settings.job_stuck_seconds)
+        await jobs.reclaim_stuck(connection, space_id, older_than=older_than, now=core.now())
+    done = 0
+    for embedder in _embedders(core, space):
+        done += await _drain(core, space, embedder)
+    await _follow_model(core, space)
+    return done
+
+
+async def until_searchable(core: Core, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Work (beside other workers) until these nodes can be found; returns those that have to wait, and why."""
+    model = core.embedder().model
+    with anyio.move_on_after(PATIENCE_SECONDS):
+        while True:
+            await work(core, space_id)
+            async with core.transaction(space_id) as connection:
+                left = await jobs.waiting(connection, space_id, ids, model=model, now=core.now())
+            if left.open == 0:
+                return left.postponed
+            await anyio.sleep(0.02)
+    return dict.fromkeys(ids, "its embedding is still waiting for a worker")
+
+
+async def retry_failed(core: Core, space_id: UUID) -> int:
+    async with core.transaction(space_id) as connection:
+        return await jobs.retry_failed(connection, space_id, core.now())
+
+
+async def ensure_index(core: Core, embedder: Embedder) -> bool:
+    """Build the HNSW index of a model once there are enough vectors for it to pay."""
+    state = await vectors.index_state(core.database, embedder.model, embedder.dim)
+    if state.state == "ready" or state.rows < core.settings.hnsw_min_rows:
+        return False
+    log.info("building the vector index", model=embedder.model, rows=state.rows)
+    await vectors.build_index(
+        core.database,
+        embedder.model,
+        embedder.dim,
+        m=core.settings.hnsw_m,
+        ef_construction=core.settings.hnsw_ef_construction,
+    )
+    return True
+
+
+def _embedders(core: Core, space: Space) -> list[Embedder]:
+    """The configured embedder, and the one that search still uses if that is another (D35)."""
+    found = [core.embedder()]
+    if space.embedding_model not in (None, found[0].model):
+        try:
+            found.append(core.embedder(space.embedding_model))
+        except RecollectError as problem:
+            log.warning("the former embedder cannot be used", model=space.embedding_model, why=problem.message)
+    return found
+
+
+async def _drain(core: Core, space: Space, embedder: Embedder) -> int:
+    """Claim, embed and save until nothing is waiting for this embedder."""
+    done = 0
+    batch = await _claim(core, space, embedder)
+    finished: Finished | None = None
+    while batch or finished:
+        embedding = asyncio.create_task(_embed(core, space, embedder, batch))
+        try:
+            if finished:
+                await _save(core, space, embedder, *finished)
+                done += len(finished[0])
+            batch = await _claim(core, space, embedder) if batch else []
+            finished = await embedding
+        finally:
+            embedding.cancel()
+    return done
+
+
+async def _claim(core: Core, space: Space, embedder: Embedder) -> list[jobs.Job]:
+    most = core.settings.embedding_batch
+    async with core.transaction(space.id) as connection:
+        return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now())
+
+
+async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Vectors) -> None:
+    async with core.transaction(space.id) as connection:
+        renewing = space.embedding_model is not None and space.embedding_model != embedder.model
+        await jobs.save(connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now())
+
+
+async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> Finished | None:
+    """The vectors of a batch; what cannot be embedded is put back or given up, and the rest goes on."""
+    if not batch:
+        return None
+    try:
+        return batch, await embedder.embed([_text_of(job) for job in batch])
+    except ProviderMisbehaved as problem:
+        if len(batch) > 1:
+            await _embed_singly(core, space, embedder, batch)
+        else:
+            await _postpone(core, space, batch, problem)
+    except ProviderProblem as problem:
+        await _postpone(core, space, batch, problem)
+    return None
+
+
+async def _embed_singly(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> None:
+    """One bad text must not hold up the others of its batch."""
+    for job in batch:
+        finished = await _embed(core, space, embedder, [job])
+        if finished:
+            await _save(core, space, embedder, *finished)
+
+
+async def _postpone(core: Core, space: Space, batch: Sequence[jobs.Job], problem: ProviderProblem) -> None:
+    log.warning("embedding failed", texts=len(batch), why=problem.message)
+    async with core.transaction(space.id) as connection:
+        due = core.now() + timedelta(seconds=_pause(problem, batch[0].attempts))
+        await jobs.fail(connection, space.id, batch, message=problem.message, due=due)
+
+
+def _pause(problem: ProviderProblem, attempts: int) -> float:
+    """How long to wait: what the provider asked for, else longer after each attempt."""
+    if isinstance(problem, ProviderUnavailable) and problem.retry_after_seconds is not None:
+        return problem.retry_after_seconds
+    return FIRST_RETRY_SECONDS * 4.0 ** (attempts - 1)
+
+
+def _text_of(job: jobs.Job) -> str:
+    """What a node is embedded by: its text; a node that has only a name, by its name in plain words."""
+    if job.text is not None and (job.kind != Kind.CONCEPT or job.text.strip()):
+        return job.text
+    return (job.name or "").lower().replace("_", " ")
+
+
+async def _follow_model(core: Core, space: Space) -> None:
+    """Bring the space to the configured model: embed what lacks its vectors, then let search switch."""
+    wanted = core.embedder()
+    if space.embedding_model == wanted.model:
+        return
+    async with core.transaction(space.id) as connection:
+        if space.embedding_model is not None and await _lacks(core, space, wanted.model):
+            return
+        await spaces.use_model(connection, space.id, wanted.model)
+    if space.embedding_model is not None:
+        log.info("search now uses the new model", space=space.slug, model=wanted.model, before=space.embedding_model)
+
+
+async def _lacks(core: Core, space: Space, model: str) -> bool:
+    now: datetime = core.now()
+    async with core.transaction(space.id) as connection:
+        await jobs.enqueue_missing(
+            connection,
+            space.id,
+            model=model,
+            max_attempts=core.settings.job_max_attempts,
+            most=REEMBED_AT_ONCE,
+            now=now,
+        )
+        return await jobs.lacks_vectors(connection, space.id, model=model)

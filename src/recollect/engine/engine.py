@@ -1,0 +1,312 @@
+"""The engine: one method a verb, each a call into the verb's own file. Bound to one space; `in_space` gives another."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+from uuid import UUID
+
+from recollect.engine import access, backup, build, care, edit, embed, recall, remember
+from recollect.engine.core import Core
+from recollect.errors import InvalidInput
+from recollect.model import (
+    Added,
+    ApiKey,
+    ContentType,
+    JobCounts,
+    Kind,
+    Metadata,
+    NewMemory,
+    Node,
+    NodeFilter,
+    Page,
+    Recall,
+    Scope,
+    Space,
+    Status,
+)
+from recollect.plan import HistoryEntry, Outcome, Plan
+from recollect.rules.contract import checked_space_settings
+from recollect.settings import Settings
+from recollect.store import changes, jobs, nodes, spaces
+
+Reference = UUID | str
+LONGEST_PAGE = 1000
+
+
+class Engine:
+    """Everything Recollect can do, in one space."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._stack = AsyncExitStack()
+        self._core: Core | None = None
+        self._space: Space | None = None
+
+    # -- opening and closing
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            self._core = await build.build(self.settings)
+            stack.push_async_callback(build.take_down, self._core)
+            async with self._core.database.owner() as connection:
+                self._space = await spaces.get(connection, self.settings.space)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what was started; the database inside stops with its last user."""
+        await self._stack.aclose()
+
+    @property
+    def core(self) -> Core:
+        if self._core is None:
+            raise InvalidInput("The memory is not open: use it in a `with` block.")
+        return self._core
+
+    @property
+    def space(self) -> Space:
+        """The space this engine works in, as it was when it was opened."""
+        assert self._space is not None, "not open"
+        return self._space
+
+    async def in_space(self, slug: str) -> "Engine":
+        """The same engine in another space; it shares everything with this one and needs no closing."""
+        async with self.core.database.owner() as connection:
+            space = await spaces.get(connection, slug)
+        other = Engine(self.settings)
+        other._core, other._space = self.core, space
+        return other
+
+    # -- remembering
+
+    async def add(
+        self,
+        text: str,
+        *,
+        subtype: str = ContentType.NOTE,
+        metadata: Metadata | None = None,
+        importance: float | None = None,
+        thread: str | None = None,
+        position: int | None = None,
+        created_at: datetime | None = None,
+        id: UUID | None = None,
+        source: str | None = None,
+        source_id: str | None = None,
+        wait: bool = True,
+    ) -> Node:
+        """Remember a text, for good. Returns when it can be found; `wait=False` returns when it is stored."""
+        memory = NewMemory(
+            text=text,
+            subtype=subtype,
+            metadata={} if metadata is None else metadata,
+            importance=importance,
+            thread=thread,
+            position=position,
+            created_at=created_at,
+            id=id,
+            source=source,
+            source_id=source_id,
+        )
+        return await remember.add(self.core, self.space.id, memory, wait=wait)
+
+    async def add_many(
+        self,
+        memories: remember.Memories,
+        *,
+        wait: bool = True,
+        atomic: bool = False,
+        progress: remember.Progress | None = None,
+    ) -> Added:
+        """Remember a batch or a stream (any iterable, also asynchronous): the good are stored, the bad reported."""
+        return await remember.add_many(self.core, self.space.id, memories, wait=wait, atomic=atomic, progress=progress)
+
+    # -- looking
+
+    async def get(self, reference: Reference) -> Node:
+        """A node by its id, or by a unique beginning of it (4 characters or more)."""
+        async with self.core.transaction(self.space.id) as connection:
+            id_ = await nodes.resolve(connection, self.space.id, str(reference))
+            return await nodes.get(connection, self.space.id, id_)
+
+    async def list(self, wanted: NodeFilter | None = None, *, limit: int = 50, cursor: str | None = None) -> Page:
+        """A stretch of what is remembered, newest first; pass the page's `next_cursor` to go on."""
+        if not 1 <= limit <= LONGEST_PAGE:
+            raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+        async with self.core.transaction(self.space.id) as connection:
+            return await nodes.list_page(connection, self.space.id, wanted or NodeFilter(), limit=limit, cursor=cursor)
+
+    async def count(self, wanted: NodeFilter | None = None) -> int:
+        async with self.core.transaction(self.space.id) as connection:
+            return await nodes.count(connection, self.space.id, wanted or NodeFilter())
+
+    async def recall(self, query: str, *, limit: int = recall.LIMIT, kinds: Sequence[Kind] = (Kind.MEMORY,)) -> Recall:
+        """What is known about a question, best first."""
+        return await recall.recall(self.core, self.space.id, query, limit=limit, kinds=tuple(kinds))
+
+    # -- changing, with a history
+
+    async def edit(
+        self,
+        reference: Reference,
+        *,
+        metadata: Metadata | None = None,
+        merge: bool = False,
+        importance: float | None = None,
+        if_version: int | None = None,
+    ) -> Node:
+        """Change metadata (replace it, or merge fields into it) or importance. The text is permanent."""
+        return await edit.edit(
+            self.core,
+            self.space.id,
+            await self._id(reference),
+            metadata=metadata,
+            merge=merge,
+            importance=importance,
+            if_version=if_version,
+        )
+
+    async def forget(self, reference: Reference, *, reason: str | None = None) -> Node:
+        """Archive: out of recall, kept, and `restore` brings it back."""
+        id_ = await self._id(reference)
+        return await edit.set_status(self.core, self.space.id, id_, Status.ARCHIVED, reason=reason)
+
+    async def restore(self, reference: Reference, *, reason: str | None = None) -> Node:
+        """Bring an archived node back into recall."""
+        id_ = await self._id(reference)
+        return await edit.set_status(self.core, self.space.id, id_, Status.ACTIVE, reason=reason)
+
+    async def exclude(self, reference: Reference, *, reason: str | None = None) -> Node:
+        """Keep a node out of recall without archiving it."""
+        return await edit.set_excluded(self.core, self.space.id, await self._id(reference), True, reason=reason)
+
+    async def include(self, reference: Reference, *, reason: str | None = None) -> Node:
+        """Let an excluded node into recall again."""
+        return await edit.set_excluded(self.core, self.space.id, await self._id(reference), False, reason=reason)
+
+    async def history(self, reference: Reference) -> Sequence[HistoryEntry]:
+        """What happened to a node: when, why, by which plan, before and after."""
+        return await edit.history(self.core, self.space.id, await self._id(reference))
+
+    async def plan(self, reference: Reference) -> Plan:
+        """A plan by its id, or by a unique beginning of it."""
+        async with self.core.transaction(self.space.id) as connection:
+            id_ = await changes.resolve_plan(connection, self.space.id, str(reference))
+            return await changes.get_plan(connection, self.space.id, id_)
+
+    async def undo(self, plan: Reference) -> Outcome:
+        """Take back a plan: every row as it was, later counts kept. Undoing twice is success."""
+        async with self.core.transaction(self.space.id) as connection:
+            id_ = await changes.resolve_plan(connection, self.space.id, str(plan))
+        return await edit.undo(self.core, self.space.id, id_)
+
+    # -- embedding
+
+    async def work(self) -> int:
+        """Embed what is waiting in this space; returns how many nodes were embedded."""
+        return await embed.work(self.core, self.space.id)
+
+    async def jobs(self) -> JobCounts:
+        """Embedding jobs, by state."""
+        async with self.core.transaction(self.space.id) as connection:
+            return await jobs.counts(connection, self.space.id)
+
+    async def job_failures(self) -> Sequence[tuple[UUID, str]]:
+        async with self.core.transaction(self.space.id) as connection:
+            return await jobs.failures(connection, self.space.id)
+
+    async def retry_jobs(self) -> int:
+        """Give failed embeddings another round of attempts."""
+        return await embed.retry_failed(self.core, self.space.id)
+
+    # -- spaces
+
+    async def spaces(self) -> Sequence[Space]:
+        async with self.core.database.owner() as connection:
+            return await spaces.list_all(connection)
+
+    async def add_space(self, slug: str, settings: Mapping[str, Any] | None = None) -> Space:
+        async with self.core.database.owner() as connection:
+            return await spaces.add(connection, slug, checked_space_settings(settings or {}))
+
+    async def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
+        """Change settings of a space: `tags` it registers besides the common ones, `open_tags`."""
+        async with self.core.database.owner() as connection:
+            space = await spaces.get(connection, slug)
+            merged = checked_space_settings({**space.settings, **settings})
+            return await spaces.change_settings(connection, space.id, merged)
+
+    # -- keys
+
+    async def add_key(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[Scope],
+        space: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> tuple[ApiKey, str]:
+        """Make an API key; the second part is the secret, shown this once."""
+        return await access.add_key(self.core, name=name, scopes=scopes, space=space, expires_at=expires_at)
+
+    async def keys(self) -> Sequence[ApiKey]:
+        return await access.list_keys(self.core)
+
+    async def revoke_key(self, prefix: str) -> ApiKey:
+        return await access.revoke_key(self.core, prefix)
+
+    async def authenticate(self, token: str | None, *, loopback: bool) -> access.Caller:
+        return await access.authenticate(self.core, token, loopback=loopback)
+
+    async def needs_key(self) -> bool:
+        """Whether a key was ever made, so that every request needs one."""
+        return await access.needs_key(self.core)
+
+    # -- care
+
+    async def backup(self, file: str | Path, *, overwrite: bool = False) -> backup.Backup:
+        """Everything, all spaces, to one file."""
+        return await backup.backup(self.core, Path(file), overwrite=overwrite)
+
+    async def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
+        """Bring back a backup, all or nothing; returns how many nodes there are now."""
+        return await backup.restore(self.core, Path(file), overwrite=overwrite)
+
+    async def ping(self) -> None:
+        """DatabaseProblem unless the database answers."""
+        await care.ping(self.core)
+
+    async def totals(self) -> care.Totals:
+        """How much there is in all spaces together: nodes, jobs by state, vectors by model."""
+        return await care.totals(self.core)
+
+    async def verify(self) -> care.Verification:
+        """Recompute every checksum, follow every reference, look at every vector."""
+        return await care.verify(self.core)
+
+    async def doctor(self) -> care.Checkup:
+        """How the database is, and what to do."""
+        return await care.doctor(self.core)
+
+    async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
+        """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
+        return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
+
+    # -- streaming out
+
+    async def stream(self, wanted: NodeFilter | None = None) -> AsyncIterator[Node]:
+        """Every node that fits, oldest first, from one snapshot."""
+        async with self.core.transaction(self.space.id) as connection:
+            async for batch in nodes.stream(connection, self.space.id, wanted or NodeFilter()):
+                for node in batch:
+                    yield node
+
+    async def _id(self, reference: Reference) -> UUID:
+        if isinstance(reference, UUID):
+            return reference
+        async with self.core.transaction(self.space.id) as connection:
+            return await nodes.resolve(connection, self.space.id, reference)

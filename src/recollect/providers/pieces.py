@@ -1,0 +1,65 @@
+"""Long texts are embedded in pieces, and pieces travel in batches.
+
+A model reads a few hundred to a few thousand tokens at once. A longer text is cut, each piece embedded, and the text's
+vector is the direction of the sum. Pieces of like size share a batch, so that little is padded and no request too big.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.ports import Vectors
+
+# A text is known by its first pieces; without a bound, one text of a megabyte would hold up all others.
+MAX_PIECES = 64
+
+
+def batches(sizes: Sequence[int], *, max_items: int, max_size: int) -> list[list[int]]:
+    """Indices in groups, the largest first; a group's count times its largest stays within `max_size`."""
+    groups: list[list[int]] = []
+    for index in sorted(range(len(sizes)), key=lambda index: -sizes[index]):
+        if groups and _has_room(groups[-1], sizes, max_items, max_size):
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def _has_room(group: list[int], sizes: Sequence[int], max_items: int, max_size: int) -> bool:
+    longest = sizes[group[0]]
+    return len(group) < max_items and longest * (len(group) + 1) <= max_size
+
+
+def cut(text: str, max_bytes: int) -> list[str]:
+    """The text in pieces of at most `max_bytes` of UTF-8; at least one piece, at most MAX_PIECES."""
+    pieces: list[str] = []
+    while text and len(pieces) < MAX_PIECES:
+        pieces.append(first_piece(text, max_bytes))
+        text = text[len(pieces[-1]) :]
+    return pieces or [""]
+
+
+def first_piece(text: str, max_bytes: int) -> str:
+    head = text[:max_bytes].encode()[:max_bytes].decode(errors="ignore")  # no half characters
+    if len(head) == len(text):
+        return head
+    after_space = max(head.rfind(" "), head.rfind("\n")) + 1
+    return head[: after_space or len(head)]
+
+
+def sum_of_pieces(pieces: NDArray[np.floating], owners: Sequence[int], texts: int) -> Vectors:
+    """One unit row a text, from rows of which `owners` says whose they are."""
+    sums = np.zeros((texts, pieces.shape[1]), np.float64)
+    np.add.at(sums, np.asarray(owners, np.intp), pieces)
+    return unit_rows(sums)
+
+
+def unit_rows(rows: NDArray[np.floating]) -> Vectors:
+    """Each row at length 1. A row without direction (an empty text) gets a fixed one, since none may be zero."""
+    rows = np.array(rows, np.float64)
+    peaks = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    rows[peaks[:, 0] == 0.0, 0] = 1.0
+    rows /= np.where(peaks == 0.0, 1.0, peaks)  # so that squaring neither overflows nor vanishes
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.astype(np.float32)

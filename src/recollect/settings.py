@@ -1,0 +1,109 @@
+"""All settings, each with its default and one line of why. Read once, when an engine is built; never at import.
+
+Every setting is an environment variable with the prefix RECOLLECT_; `recollect config` prints them with their origin.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from recollect.errors import InvalidInput
+
+PREFIX = "RECOLLECT_"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", populate_by_name=True, frozen=True)
+
+    home: Path | None = Field(
+        None, description="Directory of the database inside; empty = the platform's user data directory."
+    )
+    database_url: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("RECOLLECT_DATABASE_URL", "DATABASE_URL"),
+        description="A PostgreSQL >= 16 with pgvector >= 0.8 to use instead of the one inside.",
+    )
+    space: str = Field("default", description="The space (tenant) that is used when none is named.")
+    pg_version: Literal[16, 18] = Field(18, description="Version of the PostgreSQL inside, for a new data directory.")
+    pg_start_seconds: int = Field(120, ge=1, description="How long the database inside may take to start (recovery).")
+    pool_size: int = Field(8, ge=1, le=200, description="Database connections one process holds at most.")
+    statement_timeout_seconds: float = Field(30.0, gt=0, description="A search that takes longer is given up.")
+
+    embedder: str = Field(
+        "minilm", description="provider[:model[:dimension]]: minilm, static, hashing, openai:MODEL, ollama:MODEL."
+    )
+    embedding_dimension: int | None = Field(
+        None,
+        ge=8,
+        le=4000,
+        validation_alias=AliasChoices("RECOLLECT_EMBEDDING_DIMENSION", "EMBEDDING_DIMENSION"),
+        description="Vector length, for embedders that allow a choice.",
+    )
+    embedding_url: str | None = Field(None, description="Base address of an OpenAI-compatible or Ollama server.")
+    embedding_api_key: SecretStr | None = Field(None, description="Key for that server, where it needs one.")
+    embedding_timeout_seconds: float = Field(30.0, gt=0, description="How long one request to an embedder may take.")
+    embedding_threads: int = Field(0, ge=0, description="Threads of the local model; 0 = all cores.")
+    embedding_batch: int = Field(256, ge=1, le=4096, description="Texts a worker claims at once.")
+    job_max_attempts: int = Field(3, ge=1, le=100, description="How often an embedding is tried before it fails.")
+    job_stuck_seconds: float = Field(300.0, gt=0, description="A claimed job older than this goes to another worker.")
+    worker_poll_seconds: float = Field(1.0, gt=0, description="How often an idle worker looks for jobs.")
+
+    max_text_bytes: int = Field(1_000_000, ge=1, description="Longest text of one memory, in UTF-8 bytes.")
+    max_metadata_bytes: int = Field(4096, ge=2, description="Largest metadata of one memory, as UTF-8 JSON.")
+    chunk_tokens: int = Field(2000, ge=50, le=3000, description="The importer cuts documents longer than this.")
+    hnsw_m: int = Field(16, ge=2, le=100, description="Links per vector in the HNSW index.")
+    hnsw_ef_construction: int = Field(200, ge=4, le=1000, description="Care taken when the HNSW index is built.")
+    hnsw_ef_search: int = Field(200, ge=1, le=1000, description="Care taken when the HNSW index is searched.")
+    hnsw_min_rows: int = Field(10_000, ge=0, description="Below this, exact search is faster: no HNSW index is built.")
+
+    host: str = Field("127.0.0.1", description="Address the server listens on; anything but loopback needs a key.")
+    port: int = Field(7700, ge=0, le=65535, description="Port the server listens on; 0 = any free one.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much is logged.")
+    log_format: Literal["console", "json"] = Field("console", description="Logs for people or for machines.")
+    backup_keep: int = Field(7, ge=1, description="How many daily backups `recollect maintain` keeps.")
+    job_keep_days: int = Field(30, ge=0, description="Completed jobs older than this are cleared by `maintain`.")
+
+    @classmethod
+    def load(cls, **given: Any) -> "Settings":
+        """Settings from the environment, with what is given taking precedence; one clear sentence if one is wrong."""
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = str(first["loc"][0]).lower().removeprefix(PREFIX.lower())
+            shown = "" if "key" in name or "url" in name else f" {first['input']!r}"
+            raise InvalidInput(
+                f"The setting {PREFIX}{name.upper()} cannot be{shown}: {first['msg']}. "
+                f"See `recollect config` for its meaning.",
+                field=name,
+            ) from error
+
+    @classmethod
+    def environment_names(cls, name: str) -> list[str]:
+        """The variables that may hold this setting, the first of them preferred."""
+        alias = cls.model_fields[name].validation_alias
+        if isinstance(alias, AliasChoices):
+            return [str(choice) for choice in alias.choices]
+        return [PREFIX + name.upper()]
+
+    def origin(self, name: str) -> str:
+        """Where a value came from: a variable's name, the caller, or the default."""
+        for variable in self.environment_names(name):
+            if variable in os.environ:
+                return variable
+        return "given" if name in self.model_fields_set else "default"
+
+    def describe(self) -> list[dict[str, str]]:
+        """Every setting: name, value (secrets hidden), origin, why."""
+        return [
+            {
+                "name": self.environment_names(name)[0],
+                "value": "" if getattr(self, name) is None else str(getattr(self, name)),
+                "origin": self.origin(name),
+                "why": field.description or "",
+            }
+            for name, field in type(self).model_fields.items()
+        ]

@@ -1,0 +1,143 @@
+"""Looking after the database: what it is, how large it is, whether everything in it is whole (D34)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.model import JobCounts
+from recollect.store.database import SCHEMA, Database
+from recollect.store.tables import nodes, runs
+
+# Each query returns the ids of rows that are not as they must be; the database's own constraints guard most of this,
+# so a finding means that somebody worked around them, or that the disk did.
+INTEGRITY = {
+    "a vector without its node": """
+        SELECT e.node_id FROM embeddings e LEFT JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
+         WHERE n.id IS NULL""",
+    "a vector whose length is not the one recorded": "SELECT node_id FROM embeddings WHERE vector_dims(vector) <> dim",
+    "a vector that is not finite and of unit length": """
+        SELECT node_id FROM embeddings WHERE NOT coalesce(l2_norm(vector) BETWEEN 0.98 AND 1.02, false)""",
+    "a vector recallable against its node's state": """
+        SELECT e.node_id FROM embeddings e JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
+         WHERE e.recallable <> (n.status = 'active' AND NOT n.exclude)""",
+    "an edge to a missing node": """
+        SELECT e.id FROM edges e LEFT JOIN nodes s ON s.space_id = e.space_id AND s.id = e.source
+          LEFT JOIN nodes t ON t.space_id = e.space_id AND t.id = e.target
+         WHERE s.id IS NULL OR t.id IS NULL""",
+    "a node merged into one that is missing": """
+        SELECT n.id FROM nodes n LEFT JOIN nodes k ON k.space_id = n.space_id AND k.id = n.merged_into
+         WHERE n.merged_into IS NOT NULL AND k.id IS NULL""",
+    "a job without its node": """
+        SELECT j.id FROM embedding_jobs j LEFT JOIN nodes n ON n.space_id = j.space_id AND n.id = j.node_id
+         WHERE n.id IS NULL""",
+    "a memory with neither vector nor job": """
+        SELECT n.id FROM nodes n WHERE n.kind = 'memory' AND n.status <> 'merged'
+           AND NOT EXISTS (SELECT FROM embeddings e WHERE e.space_id = n.space_id AND e.node_id = n.id)
+           AND NOT EXISTS (SELECT FROM embedding_jobs j WHERE j.space_id = n.space_id AND j.node_id = n.id)""",
+    "a journal entry without its decision": """
+        SELECT c.row_id FROM changes c LEFT JOIN decisions d
+            ON d.space_id = c.space_id AND d.plan_id = c.plan_id AND d.number = c.decision WHERE d.number IS NULL""",
+}
+
+
+async def count_nodes(connection: AsyncConnection) -> int:
+    return int((await connection.execute(select(func.count()).select_from(nodes))).scalar_one())
+
+
+async def texts(connection: AsyncConnection, *, batch: int = 2000) -> AsyncIterator[list[tuple[UUID, str, str]]]:
+    """Every memory's id, text and recorded checksum, batch by batch."""
+    statement = select(nodes.c.id, nodes.c.text, nodes.c.checksum).where(nodes.c.kind == "memory")
+    result = await connection.stream(statement)
+    async for part in result.partitions(batch):
+        yield [(row.id, row.text, row.checksum) for row in part]
+
+
+async def broken(connection: AsyncConnection, *, most: int = 20) -> dict[str, list[UUID]]:
+    """What is not whole, by kind of fault, with the first few ids of each."""
+    found = {}
+    for fault, query in INTEGRITY.items():
+        ids = list((await connection.execute(text(f"{query} LIMIT {most}"))).scalars())
+        if ids:
+            found[fault] = ids
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerFacts:
+    """What the database says of itself."""
+
+    version: str
+    pgvector: str
+    bytes: int
+    dead_rows: int
+    live_rows: int
+    last_vacuum_at: datetime | None
+
+
+async def server_facts(connection: AsyncConnection) -> ServerFacts:
+    row = (
+        await connection.execute(
+            text("""
+        SELECT current_setting('server_version') AS version,
+               (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
+               pg_database_size(current_database()) AS bytes,
+               (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = :schema) AS dead_rows,
+               (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE schemaname = :schema) AS live_rows,
+               (SELECT max(greatest(last_vacuum, last_autovacuum)) FROM pg_stat_user_tables
+                 WHERE schemaname = :schema) AS last_vacuum_at"""),
+            {"schema": SCHEMA},
+        )
+    ).one()
+    return ServerFacts(
+        version=row.version,
+        pgvector=row.pgvector,
+        bytes=int(row.bytes),
+        dead_rows=int(row.dead_rows),
+        live_rows=int(row.live_rows),
+        last_vacuum_at=row.last_vacuum_at,
+    )
+
+
+async def vacuum(database: Database) -> None:
+    """VACUUM and ANALYZE our tables, beside running work."""
+    async with database.alone() as connection:
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", SCHEMA)
+        for table in tables:
+            await connection.execute(f'VACUUM (ANALYZE) {SCHEMA}."{table["tablename"]}"')
+
+
+async def stored_models(connection: AsyncConnection) -> list[tuple[str, int, int]]:
+    """Every model that has vectors: its name, their length, how many."""
+    found = await connection.execute(
+        text("SELECT model, dim, count(*) AS number FROM embeddings GROUP BY model, dim ORDER BY model, dim")
+    )
+    return [(row.model, row.dim, row.number) for row in found]
+
+
+async def job_counts(connection: AsyncConnection) -> JobCounts:
+    """The embedding jobs of all spaces, by state."""
+    found = await connection.execute(text("SELECT status, count(*) AS number FROM embedding_jobs GROUP BY status"))
+    return JobCounts(**{row.status: row.number for row in found})
+
+
+async def ping(connection: AsyncConnection) -> None:
+    await connection.execute(text("SELECT 1"))
+
+
+async def note_run(connection: AsyncConnection, space_id: UUID, action: str, report: dict[str, object]) -> None:
+    await connection.execute(
+        runs.insert().values(
+            space_id=space_id, action=action, status="completed", report=report, finished_at=func.now()
+        )
+    )
+
+
+async def last_run(connection: AsyncConnection, action: str) -> datetime | None:
+    found: datetime | None = (
+        await connection.execute(select(func.max(runs.c.finished_at)).where(runs.c.action == action))
+    ).scalar_one()
+    return found

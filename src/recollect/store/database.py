@@ -1,0 +1,297 @@
+"""The way to PostgreSQL: one pool, one kind of transaction, and the checks that a server is fit for use.
+
+Every transaction of the engine works as the role `recollect_app` with its space set, so that row-level security stands
+behind every WHERE: a query that forgets its space sees nothing (DESIGN 5a). The owner's role is used for three things
+only: migrations, indexes, and the tables that are read before a space is chosen.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from recollect.errors import DatabaseProblem, UnsuitableServer
+from recollect.store.migrations import HEAD
+
+Connection = AsyncConnection
+
+SCHEMA = "recollect"
+ROLE = "recollect_app"
+MIN_SERVER = 16
+MIN_PGVECTOR = (0, 8)
+# Any number, the same for every Recollect: whoever prepares a database holds this lock.
+PREPARE_LOCK = 7_265_636_011
+
+ENTER = text("SELECT set_config('role', :role, true), set_config('recollect.space', :space, true)")
+ENTER_SEARCH = text(
+    "SELECT set_config('role', :role, true), set_config('recollect.space', :space, true),"
+    " set_config('transaction_read_only', 'on', true), set_config('statement_timeout', :timeout, true),"
+    " set_config('hnsw.ef_search', :ef, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+    # A cached generic plan would pick the wrong index when the filter changes.
+    " set_config('plan_cache_mode', 'force_custom_plan', true)"
+)
+
+
+class Database:
+    """A prepared PostgreSQL. Make one with `open_database`."""
+
+    def __init__(self, *, engine: AsyncEngine, dsn: str, role: str | None, notes: tuple[str, ...]) -> None:
+        self.engine = engine
+        self.dsn = dsn
+        self.role = role
+        self.notes = notes
+
+    @asynccontextmanager
+    async def transaction(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
+        """Reads and writes in one space, all or nothing."""
+        async with said_plainly(), self.engine.begin() as connection:
+            await connection.execute(ENTER, {"role": self.role or "none", "space": str(space_id)})
+            yield connection
+
+    @asynccontextmanager
+    async def search(self, space_id: UUID, *, ef_search: int, timeout_seconds: float) -> AsyncIterator[AsyncConnection]:
+        """A read-only look into one space, tuned for nearest-neighbour search and bounded in time."""
+        async with said_plainly(), self.engine.begin() as connection:
+            await connection.execute(
+                ENTER_SEARCH,
+                {
+                    "role": self.role or "none",
+                    "space": str(space_id),
+                    "timeout": str(int(timeout_seconds * 1000)),
+                    "ef": str(ef_search),
+                },
+            )
+            yield connection
+
+    @asynccontextmanager
+    async def owner(self) -> AsyncIterator[AsyncConnection]:
+        """As the owner: migrations, indexes, and the tables without a space."""
+        async with said_plainly(), self.engine.begin() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection outside any transaction, for VACUUM, REINDEX and CREATE INDEX CONCURRENTLY."""
+        async with said_plainly():
+            connection = await _connect(self.dsn, server_settings={"search_path": f"{SCHEMA},public,extensions"})
+            try:
+                yield connection
+            finally:
+                await connection.close()
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+LOST = (
+    ConnectionError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InterfaceError,
+)
+
+
+@asynccontextmanager
+async def said_plainly() -> AsyncIterator[None]:
+    """A database that went away, is full or took too long is one sentence for the user; other errors are our faults."""
+    try:
+        yield
+    except (*LOST, PoolTimeout) as error:
+        raise DatabaseProblem(f"The database did not answer ({_reason(error)}): try again.") from error
+    except DBAPIError as error:
+        cause = error.orig.__cause__ if error.orig else None
+        if error.connection_invalidated or isinstance(cause, LOST):
+            raise DatabaseProblem(f"The database did not answer ({_reason(cause or error)}): try again.") from error
+        raise
+
+
+async def driver(connection: AsyncConnection) -> asyncpg.Connection:
+    """The asyncpg connection below, in the same transaction: for vectors in binary and for COPY."""
+    raw = await connection.get_raw_connection()
+    return raw.driver_connection
+
+
+async def open_database(dsn: str, *, pool_size: int) -> Database:
+    """Check the server, prepare what is missing (extension, schema, role, migrations), and open the pool."""
+    connection = await _connect(dsn)
+    try:
+        await _check_version(connection)
+        vector_schema, role, notes = await _prepare(connection)
+        newer = await current_revision(connection)
+    finally:
+        await connection.close()
+    engine = _make_engine(dsn, pool_size, vector_schema)
+    database = Database(engine=engine, dsn=dsn, role=role, notes=notes)
+    if newer != HEAD:
+        await upgrade(database)
+    return database
+
+
+async def current_revision(connection: asyncpg.Connection) -> str | None:
+    """Which migration the database stands at; None for an empty one."""
+    if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.alembic_version") is None:
+        return None
+    revision: str | None = await connection.fetchval(f"SELECT version_num FROM {SCHEMA}.alembic_version")
+    if revision is not None and revision > HEAD:
+        raise UnsuitableServer(
+            f"This database was made by a newer Recollect (revision {revision}; this one knows {HEAD}): "
+            f"upgrade with `pip install -U recollect`."
+        )
+    return revision
+
+
+async def revision_of(dsn: str) -> str | None:
+    """Which migration a database stands at, before anything is prepared."""
+    connection = await _connect(dsn)
+    try:
+        return await current_revision(connection)
+    finally:
+        await connection.close()
+
+
+async def upgrade(database: Database, revision: str = "head") -> None:
+    """Run the migrations; when several processes start at once, one does it and the others wait."""
+    await _migrate(database, "upgrade", revision)
+    if database.role:
+        async with database.owner() as connection:
+            for grant in (
+                f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}",
+                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {ROLE}",
+                f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {SCHEMA} TO {ROLE}",
+            ):
+                await connection.execute(text(grant))
+
+
+async def downgrade(database: Database, revision: str) -> None:
+    await _migrate(database, "downgrade", revision)
+
+
+async def _migrate(database: Database, command: str, revision: str) -> None:
+    from recollect.store.migrations import run_migrations
+
+    async with database.owner() as connection:
+        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": PREPARE_LOCK})
+        await connection.run_sync(run_migrations, command, revision)
+
+
+def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:
+    async def connect() -> asyncpg.Connection:
+        connection = await _connect(dsn, server_settings={"search_path": f"{SCHEMA},{vector_schema}"})
+        await register_vector(connection, schema=vector_schema)
+        return connection
+
+    return create_async_engine(
+        "postgresql+asyncpg://", async_creator=connect, pool_size=pool_size, max_overflow=0, pool_pre_ping=True
+    )
+
+
+async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:
+    try:
+        return await asyncpg.connect(dsn, timeout=30, **options)
+    except (OSError, TimeoutError) as error:
+        raise DatabaseProblem(
+            f"No PostgreSQL answers at the given address ({_reason(error)}): check DATABASE_URL and that it runs."
+        ) from error
+    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        raise DatabaseProblem(f"PostgreSQL refused the user of DATABASE_URL: {_reason(error)}.") from error
+    except asyncpg.InvalidCatalogNameError as error:
+        raise DatabaseProblem(
+            f"{_reason(error).capitalize()}: create it with `createdb`, or correct DATABASE_URL."
+        ) from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+        raise DatabaseProblem(f"DATABASE_URL cannot be used: {_reason(error)}.") from error
+
+
+async def _check_version(connection: asyncpg.Connection) -> None:
+    major = connection.get_server_version().major
+    if major < MIN_SERVER:
+        raise UnsuitableServer(
+            f"This server is PostgreSQL {major}; Recollect needs {MIN_SERVER} or newer: "
+            f"upgrade it, or leave DATABASE_URL empty to use the one inside."
+        )
+
+
+async def _prepare(connection: asyncpg.Connection) -> tuple[str, str | None, tuple[str, ...]]:
+    """Extension, schema and role; returns the schema of pgvector, the role to work as, and what to tell the user."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", PREPARE_LOCK)
+        vector_schema = await _ensure_pgvector(connection)
+        await _ensure_schema(connection)
+        role = await _ensure_role(connection)
+    if role:
+        return vector_schema, role, ()
+    note = (
+        f"The role {ROLE} could not be made by this database user, so spaces are kept apart by Recollect's own "
+        f"conditions alone; let an administrator run: CREATE ROLE {ROLE} NOLOGIN; GRANT {ROLE} TO CURRENT_USER."
+    )
+    return vector_schema, None, (note,)
+
+
+async def _ensure_pgvector(connection: asyncpg.Connection) -> str:
+    find = """SELECT e.extversion, n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+              WHERE e.extname = 'vector'"""
+    found = await connection.fetchrow(find)
+    if found is None:
+        await _create_pgvector(connection)
+        found = await connection.fetchrow(find)
+    version = tuple(int(part) for part in found["extversion"].split(".")[:2])
+    if version < MIN_PGVECTOR:
+        raise UnsuitableServer(
+            f"pgvector {found['extversion']} is too old, 0.8 is needed: install it, then run "
+            f"ALTER EXTENSION vector UPDATE in this database."
+        )
+    return str(found["nspname"])
+
+
+async def _create_pgvector(connection: asyncpg.Connection) -> None:
+    try:
+        await connection.execute("CREATE EXTENSION vector")
+    except (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError) as error:
+        raise UnsuitableServer(
+            "This PostgreSQL has no pgvector: install pgvector 0.8 or newer on the server, "
+            "or leave DATABASE_URL empty to use the database inside."
+        ) from error
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise UnsuitableServer(
+            "The database user may not add pgvector: let an administrator run CREATE EXTENSION vector in this database."
+        ) from error
+
+
+async def _ensure_schema(connection: asyncpg.Connection) -> None:
+    if await connection.fetchval("SELECT to_regnamespace($1)", SCHEMA) is not None:
+        return
+    try:
+        await connection.execute(f"CREATE SCHEMA {SCHEMA}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise UnsuitableServer(
+            f"The database user may not make the schema {SCHEMA}: let an administrator run "
+            f"GRANT CREATE ON DATABASE ... TO this user."
+        ) from error
+
+
+async def _ensure_role(connection: asyncpg.Connection) -> str | None:
+    """The role to work as, made and granted where that is possible."""
+    try:
+        async with connection.transaction():
+            if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", ROLE):
+                await connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
+            if not await connection.fetchval("SELECT pg_has_role(current_user, $1, 'SET')", ROLE):
+                await connection.execute(f"GRANT {ROLE} TO CURRENT_USER")
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidGrantOperationError):
+        return None
+    except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
+        return ROLE  # another database of this server made it at the same moment
+    return ROLE
+
+
+def _reason(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")

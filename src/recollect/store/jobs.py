@@ -1,0 +1,221 @@
+"""Embedding jobs: claimed in batches with SKIP LOCKED, so that any number of workers share the work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from pgvector import HalfVector
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.model import JobCounts
+from recollect.ports import Vectors
+from recollect.store.database import driver
+from recollect.store.tables import embedding_jobs
+
+# By ctid: the rows are locked, so they stay where they are, and no estimate can lead to a scan of the whole table.
+CLAIM = text("""
+UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, claimed_at = :now
+  FROM nodes n
+ WHERE j.ctid = ANY (ARRAY(
+           SELECT ctid FROM embedding_jobs
+            WHERE space_id = :space AND model = :model AND status = 'pending' AND due_at <= :now
+            ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED))
+   AND j.space_id = :space AND n.space_id = :space AND n.id = j.node_id
+RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text
+""")
+
+# Nodes are locked for the moment, so that one archived just now cannot come back as recallable.
+SAVE = """
+WITH given AS (
+    SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::halfvec[]) AS g(job_id, node_id, vector)
+), held AS (
+    SELECT n.id, n.kind, n.status = 'active' AND NOT n.exclude AS recallable
+      FROM nodes n WHERE n.space_id = $1 AND n.id = ANY($3) FOR SHARE
+), saved AS (
+    INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
+    SELECT $1, h.id, $5, $6, g.vector, h.kind, h.recallable, $7 FROM given g JOIN held h ON h.id = g.node_id
+    ON CONFLICT (space_id, node_id, model)
+    DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
+                  created_at = excluded.created_at
+)
+UPDATE embedding_jobs j SET status = 'completed', completed_at = $7, error_message = NULL
+  FROM given g WHERE j.space_id = $1 AND j.id = g.job_id
+"""
+
+# A vector that joins an earlier one moves updated_at (D04); the first one does not.
+RENEW = """
+UPDATE nodes n SET updated_at = $3
+ WHERE n.space_id = $1 AND n.id = ANY($2)
+   AND EXISTS (SELECT FROM embeddings e WHERE e.space_id = $1 AND e.node_id = n.id)
+"""
+
+FAIL = text("""
+UPDATE embedding_jobs
+   SET status = CASE WHEN attempts < max_attempts THEN 'pending' ELSE 'failed' END,
+       due_at = :due, claimed_at = NULL, error_message = :message
+ WHERE space_id = :space AND id = ANY(CAST(:ids AS uuid[])) AND status = 'processing'
+""")
+
+RECLAIM = text("""
+UPDATE embedding_jobs
+   SET status = CASE WHEN attempts < max_attempts THEN 'pending' ELSE 'failed' END,
+       claimed_at = NULL, error_message = 'its worker stopped half-way'
+ WHERE space_id = :space AND status = 'processing' AND claimed_at < :before
+""")
+
+RELEASE = text("""
+UPDATE embedding_jobs SET status = 'pending', attempts = attempts - 1, claimed_at = NULL
+ WHERE space_id = :space AND id = ANY(CAST(:ids AS uuid[])) AND status = 'processing'
+""")
+
+RETRY_FAILED = text("""
+UPDATE embedding_jobs SET status = 'pending', attempts = 0, due_at = :now, error_message = NULL
+ WHERE space_id = :space AND status = 'failed'
+""")
+
+ENQUEUE_MISSING = text("""
+INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
+SELECT :space, n.id, :model, :attempts, :now, :now FROM nodes n
+ WHERE n.space_id = :space AND coalesce(n.text, n.name) IS NOT NULL AND n.status <> 'merged'
+   AND NOT EXISTS (SELECT FROM embeddings e WHERE e.space_id = :space AND e.node_id = n.id AND e.model = :model)
+   AND NOT EXISTS (SELECT FROM embedding_jobs j WHERE j.space_id = :space AND j.node_id = n.id AND j.model = :model)
+ ORDER BY n.created_at DESC LIMIT :most
+ON CONFLICT DO NOTHING
+""")
+
+UNFINISHED = text("""
+SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
+ WHERE space_id = :space AND model = :model AND node_id = ANY(CAST(:ids AS uuid[])) AND status <> 'completed'
+""")
+
+CLEAR = text("DELETE FROM embedding_jobs WHERE space_id = :space AND status = 'completed' AND completed_at < :before")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One node to embed."""
+
+    id: UUID
+    node_id: UUID
+    attempts: int
+    max_attempts: int
+    kind: str
+    name: str | None
+    text: str | None
+
+
+async def claim(connection: AsyncConnection, space_id: UUID, *, model: str, most: int, now: datetime) -> list[Job]:
+    found = await connection.execute(CLAIM, {"space": space_id, "model": model, "most": most, "now": now})
+    return [Job(**row._mapping) for row in found]
+
+
+async def save(
+    connection: AsyncConnection,
+    space_id: UUID,
+    done: Sequence[Job],
+    vectors: Vectors,
+    *,
+    model: str,
+    renewing: bool,
+    now: datetime,
+) -> None:
+    """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already."""
+    raw = await driver(connection)
+    if renewing:
+        await raw.execute(RENEW, space_id, [job.node_id for job in done], now)
+    await raw.execute(
+        SAVE,
+        space_id,
+        [job.id for job in done],
+        [job.node_id for job in done],
+        [HalfVector(vector) for vector in vectors],
+        model,
+        vectors.shape[1],
+        now,
+    )
+
+
+async def fail(
+    connection: AsyncConnection, space_id: UUID, failed: Sequence[Job], *, message: str, due: datetime
+) -> None:
+    """Put jobs back until `due`, or give them up when they were tried often enough."""
+    ids = [job.id for job in failed]
+    await connection.execute(FAIL, {"space": space_id, "ids": ids, "message": message[:2000], "due": due})
+
+
+async def release(connection: AsyncConnection, space_id: UUID, claimed: Sequence[Job]) -> None:
+    """Give claimed jobs back untried, when a worker stops."""
+    await connection.execute(RELEASE, {"space": space_id, "ids": [job.id for job in claimed]})
+
+
+async def reclaim_stuck(connection: AsyncConnection, space_id: UUID, *, older_than: timedelta, now: datetime) -> int:
+    return (await connection.execute(RECLAIM, {"space": space_id, "before": now - older_than})).rowcount
+
+
+async def retry_failed(connection: AsyncConnection, space_id: UUID, now: datetime) -> int:
+    return (await connection.execute(RETRY_FAILED, {"space": space_id, "now": now})).rowcount
+
+
+async def enqueue_missing(
+    connection: AsyncConnection, space_id: UUID, *, model: str, max_attempts: int, most: int, now: datetime
+) -> int:
+    """Jobs for nodes that lack a vector of this model, newest first (D35)."""
+    values = {"space": space_id, "model": model, "attempts": max_attempts, "most": most, "now": now}
+    return (await connection.execute(ENQUEUE_MISSING, values)).rowcount
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """Which of some nodes are not searchable yet: how many are being worked on, and which failed or were put off."""
+
+    open: int
+    postponed: dict[UUID, str]
+
+
+async def waiting(
+    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], *, model: str, now: datetime
+) -> Waiting:
+    values = {"space": space_id, "model": model, "ids": list(ids), "now": now}
+    found = list(await connection.execute(UNFINISHED, values))
+    postponed = {row.node_id: row.error_message or "" for row in found if row.postponed}
+    return Waiting(open=len(found) - len(postponed), postponed=postponed)
+
+
+async def counts(connection: AsyncConnection, space_id: UUID, *, model: str | None = None) -> JobCounts:
+    statement = (
+        select(embedding_jobs.c.status, func.count().label("number"))
+        .where(embedding_jobs.c.space_id == space_id)
+        .group_by(embedding_jobs.c.status)
+    )
+    if model is not None:
+        statement = statement.where(embedding_jobs.c.model == model)
+    return JobCounts(**{row.status: row.number for row in await connection.execute(statement)})
+
+
+async def failures(connection: AsyncConnection, space_id: UUID, *, most: int = 20) -> list[tuple[UUID, str]]:
+    statement = (
+        select(embedding_jobs.c.node_id, embedding_jobs.c.error_message)
+        .where(embedding_jobs.c.space_id == space_id, embedding_jobs.c.status == "failed")
+        .order_by(embedding_jobs.c.created_at)
+        .limit(most)
+    )
+    return [(row.node_id, row.error_message or "") for row in await connection.execute(statement)]
+
+
+async def lacks_vectors(connection: AsyncConnection, space_id: UUID, *, model: str) -> bool:
+    """Whether any recallable node still waits for its vector of this model (one that failed for good does not)."""
+    missing = text("""
+        SELECT EXISTS (SELECT FROM nodes n WHERE n.space_id = :space AND n.status = 'active' AND NOT n.exclude
+           AND coalesce(n.text, n.name) IS NOT NULL AND NOT EXISTS (
+               SELECT FROM embeddings e WHERE e.space_id = :space AND e.node_id = n.id AND e.model = :model)
+           AND NOT EXISTS (
+               SELECT FROM embedding_jobs j WHERE j.space_id = :space AND j.node_id = n.id AND j.model = :model
+                  AND j.status = 'failed'))
+    """)
+    return bool((await connection.execute(missing, {"space": space_id, "model": model})).scalar_one())
+
+
+async def clear_completed(connection: AsyncConnection, space_id: UUID, *, before: datetime) -> int:
+    return (await connection.execute(CLEAR, {"space": space_id, "before": before})).rowcount

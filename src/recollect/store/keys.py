@@ -1,0 +1,71 @@
+"""API keys: stored as a hash, found by their prefix."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import NotFound
+from recollect.model import ApiKey, Scope
+from recollect.store import rows
+from recollect.store.tables import api_keys, spaces
+
+
+def _select() -> Select[tuple[object, ...]]:
+    joined = api_keys.outerjoin(spaces, spaces.c.id == api_keys.c.space_id)
+    return select(api_keys, spaces.c.slug.label("space")).select_from(joined)
+
+
+async def add(
+    connection: AsyncConnection,
+    *,
+    name: str,
+    prefix: str,
+    hash_: str,
+    scopes: Sequence[Scope],
+    space_id: UUID | None,
+    now: datetime,
+    expires_at: datetime | None,
+) -> ApiKey:
+    await connection.execute(
+        insert(api_keys).values(
+            id=uuid4(),
+            name=name,
+            prefix=prefix,
+            hash=hash_,
+            scopes=list(scopes),
+            space_id=space_id,
+            created_at=now,
+            expires_at=expires_at,
+        )
+    )
+    return rows.api_key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
+
+
+async def find(connection: AsyncConnection, prefix: str) -> tuple[ApiKey, str] | None:
+    """The key with this prefix and its hash."""
+    row = (await connection.execute(_select().where(api_keys.c.prefix == prefix))).one_or_none()
+    return None if row is None else (rows.api_key(row), row._mapping["hash"])
+
+
+async def list_all(connection: AsyncConnection) -> list[ApiKey]:
+    return [rows.api_key(row) for row in await connection.execute(_select().order_by(api_keys.c.created_at))]
+
+
+async def revoke(connection: AsyncConnection, prefix: str, now: datetime) -> ApiKey:
+    statement = update(api_keys).where(api_keys.c.prefix == prefix)
+    changed = await connection.execute(statement.values(revoked_at=func.coalesce(api_keys.c.revoked_at, now)))
+    if changed.rowcount == 0:
+        raise NotFound(f"There is no key {prefix!r}: `recollect keys` lists them.")
+    return rows.api_key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
+
+
+async def any_made(connection: AsyncConnection) -> bool:
+    """Whether a key was ever made: from then on, every request needs one."""
+    return bool((await connection.execute(select(select(api_keys.c.id).exists()))).scalar_one())
+
+
+async def touch(connection: AsyncConnection, id_: UUID, now: datetime) -> None:
+    await connection.execute(update(api_keys).where(api_keys.c.id == id_).values(last_used_at=now))

@@ -1,0 +1,272 @@
+"""Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, and_, func, literal, or_, select, text, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.model import Kind, NewMemory, Node, NodeFilter, Page
+from recollect.rules.contract import as_utc
+from recollect.rules.text import checksum
+from recollect.store import rows
+from recollect.store.database import driver
+from recollect.store.tables import nodes
+
+SHORTEST_PREFIX = 4
+
+# The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
+# order and cannot deadlock. Whatever is there already (same text, same id, same foreign id) is left alone.
+INSERT = """
+WITH stored AS (
+    INSERT INTO nodes (space_id, id, kind, subtype, text, checksum, metadata, importance, source, source_id,
+                       thread, position, created_at, updated_at)
+    SELECT $1, g.id, 'memory', g.subtype, g.text, g.checksum, g.metadata::jsonb, g.importance, g.source, g.source_id,
+           g.thread, g.position, g.created_at, g.created_at
+      FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[], $9::text[],
+                  $10::text[], $11::int8[], $12::timestamptz[])
+           AS g(id, subtype, text, checksum, metadata, importance, source, source_id, thread, position, created_at)
+    ON CONFLICT DO NOTHING
+    RETURNING id
+), queued AS (
+    INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
+    SELECT $1, id, model, $14, $15, $15 FROM stored CROSS JOIN unnest($13::text[]) AS model
+)
+SELECT id FROM stored
+"""
+
+# Who was there before: the same text, else the same id, else the same foreign id.
+TWINS = """
+WITH given AS (
+    SELECT * FROM unnest($2::int4[], $3::uuid[], $4::text[], $5::text[], $6::text[])
+        AS g(number, id, checksum, source, source_id)
+), found AS (
+    SELECT g.number, n.id, 'text' AS by, 1 AS rank FROM given g
+      JOIN nodes n ON n.space_id = $1 AND n.kind = 'memory' AND n.checksum = g.checksum
+    UNION ALL
+    SELECT g.number, n.id, 'id', 2 FROM given g JOIN nodes n ON n.space_id = $1 AND n.id = g.id
+    UNION ALL
+    SELECT g.number, n.id, 'source_id', 3 FROM given g
+      JOIN nodes n ON n.space_id = $1 AND n.kind = 'memory' AND n.source = g.source AND n.source_id = g.source_id
+)
+SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
+"""
+
+LOCK_THREADS = text("SELECT pg_advisory_xact_lock(hashtextextended(t, 20)) FROM unnest(CAST(:threads AS text[])) AS t")
+LAST_POSITIONS = text(
+    "SELECT thread, max(position) AS last FROM nodes"
+    " WHERE space_id = :space AND thread = ANY(CAST(:threads AS text[])) GROUP BY thread"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Twin:
+    """The memory that was there before, and what the two share: text, id or source_id."""
+
+    id: UUID
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """What became of each memory of a batch, in order: its id, or the twin that was there before it."""
+
+    ids: tuple[UUID | None, ...]
+    twins: tuple[Twin | None, ...]
+
+
+async def add_memories(
+    connection: AsyncConnection,
+    space_id: UUID,
+    memories: Sequence[NewMemory],
+    *,
+    models: Sequence[str],
+    max_attempts: int,
+    now: datetime,
+) -> Stored:
+    """Store a batch, each with its embedding jobs, in one statement."""
+    ids = [memory.id or uuid4() for memory in memories]
+    sums = [checksum(memory.text) for memory in memories]
+    positions = await _positions(connection, space_id, memories)
+    order = sorted(range(len(memories)), key=lambda i: (sums[i], i))
+    raw = await driver(connection)
+    records = await raw.fetch(
+        INSERT,
+        space_id,
+        [ids[i] for i in order],
+        [memories[i].subtype for i in order],
+        [memories[i].text for i in order],
+        [sums[i] for i in order],
+        [json.dumps(memories[i].metadata) for i in order],
+        [memories[i].importance for i in order],
+        [memories[i].source for i in order],
+        [memories[i].source_id for i in order],
+        [memories[i].thread for i in order],
+        [positions[i] for i in order],
+        # A batch arrives in its order: one microsecond apart, so that listings keep it.
+        [memories[i].created_at or now + timedelta(microseconds=i) for i in order],
+        list(models),
+        max_attempts,
+        now,
+    )
+    return await _with_twins(connection, space_id, memories, ids, sums, {record["id"] for record in records})
+
+
+async def _with_twins(
+    connection: AsyncConnection,
+    space_id: UUID,
+    memories: Sequence[NewMemory],
+    ids: Sequence[UUID],
+    sums: Sequence[str],
+    stored: set[UUID],
+) -> Stored:
+    # The same id twice in one batch is stored once: the first of them.
+    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}
+    kept = tuple(id_ if id_ in stored and first[id_] == i else None for i, id_ in enumerate(ids))
+    missing = [i for i, id_ in enumerate(kept) if id_ is None]
+    twins: dict[int, Twin] = {}
+    if missing:
+        raw = await driver(connection)
+        found = await raw.fetch(
+            TWINS,
+            space_id,
+            missing,
+            [ids[i] for i in missing],
+            [sums[i] for i in missing],
+            [memories[i].source for i in missing],
+            [memories[i].source_id for i in missing],
+        )
+        twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
+    return Stored(ids=kept, twins=tuple(twins.get(i) for i in range(len(memories))))
+
+
+async def _positions(connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]) -> list[int | None]:
+    """The place of each memory in its thread: as given, else after the last, in order of arrival."""
+    threads = sorted({m.thread for m in memories if m.thread is not None and m.position is None})
+    if not threads:
+        return [memory.position for memory in memories]
+    await connection.execute(LOCK_THREADS, {"threads": threads})
+    found = await connection.execute(LAST_POSITIONS, {"space": space_id, "threads": threads})
+    last = {row.thread: row.last for row in found if row.last is not None}
+    positions: list[int | None] = []
+    for memory in memories:
+        if memory.thread is None:
+            positions.append(None)
+            continue
+        place = memory.position if memory.position is not None else last.get(memory.thread, -1) + 1
+        last[memory.thread] = max(place, last.get(memory.thread, -1))
+        positions.append(place)
+    return positions
+
+
+async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Node:
+    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == space_id, nodes.c.id == id_)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise NotFound(f"Nothing is remembered under {id_}: `recollect list` shows what is.")
+    return rows.node(row)
+
+
+async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Node]:
+    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == space_id, nodes.c.id.in_(ids))
+    return {row.id: rows.node(row) for row in await connection.execute(statement)}
+
+
+async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+    """The id that a reference means: a whole UUID, or a unique beginning of one (4 characters or more)."""
+    low, high = meant_by(reference)
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.id.between(low, high)).limit(2)
+    found = list((await connection.execute(statement)).scalars())
+    if not found:
+        raise NotFound(f"Nothing is remembered under {reference}: `recollect list` shows what is.")
+    if len(found) > 1:
+        raise Conflict(f"{reference} is the beginning of several ids: give more of it.")
+    return UUID(str(found[0]))
+
+
+def meant_by(reference: str) -> tuple[UUID, UUID]:
+    """The first and the last id that begin like this."""
+    digits = reference.replace("-", "").lower()
+    if not SHORTEST_PREFIX <= len(digits) <= 32 or any(digit not in "0123456789abcdef" for digit in digits):
+        raise InvalidInput(f"{reference!r} is not an id: give a UUID, or its first 4 or more characters.", field="id")
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+
+
+async def list_page(
+    connection: AsyncConnection, space_id: UUID, wanted: NodeFilter, *, limit: int, cursor: str | None
+) -> Page:
+    """A stretch of a listing, newest first."""
+    statement = (
+        select(*rows.NODE_COLUMNS)
+        .where(nodes.c.space_id == space_id, *conditions(wanted))
+        .order_by(nodes.c.created_at.desc(), nodes.c.id)
+        .limit(limit + 1)
+    )
+    if cursor is not None:
+        statement = statement.where(_after(cursor))
+    found = [rows.node(row) for row in await connection.execute(statement)]
+    more = len(found) > limit
+    items = tuple(found[:limit])
+    return Page(items=items, next_cursor=_cursor(items[-1]) if more else None)
+
+
+async def stream(
+    connection: AsyncConnection, space_id: UUID, wanted: NodeFilter, *, batch: int = 1000
+) -> AsyncIterator[tuple[Node, ...]]:
+    """All nodes that fit, oldest first, batch by batch, from one snapshot."""
+    statement = (
+        select(*rows.NODE_COLUMNS)
+        .where(nodes.c.space_id == space_id, *conditions(wanted))
+        .order_by(nodes.c.created_at, nodes.c.id)
+    )
+    result = await connection.stream(statement)
+    async for part in result.partitions(batch):
+        yield tuple(rows.node(row) for row in part)
+
+
+async def count(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> int:
+    statement = select(func.count()).select_from(nodes).where(nodes.c.space_id == space_id, *conditions(wanted))
+    return int((await connection.execute(statement)).scalar_one())
+
+
+def conditions(wanted: NodeFilter) -> list[ColumnElement[bool]]:
+    """A filter as SQL."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.kinds and len(wanted.kinds) < len(Kind):
+        found.append(nodes.c.kind.in_(wanted.kinds))
+    if wanted.statuses:
+        found.append(nodes.c.status.in_(wanted.statuses))
+    if wanted.subtypes:
+        found.append(nodes.c.subtype.in_(wanted.subtypes))
+    if wanted.excluded is not None:
+        found.append(nodes.c.exclude == wanted.excluded)
+    if wanted.thread is not None:
+        found.append(nodes.c.thread == wanted.thread)
+    if wanted.created_from is not None:
+        found.append(nodes.c.created_at >= wanted.created_from)
+    if wanted.created_to is not None:
+        found.append(nodes.c.created_at <= wanted.created_to)
+    if wanted.metadata:
+        found.append(nodes.c.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
+    return found
+
+
+def _cursor(node: Node) -> str:
+    return base64.urlsafe_b64encode(f"{node.created_at.isoformat()}|{node.id}".encode()).decode()
+
+
+def _after(cursor: str) -> ColumnElement[bool]:
+    try:
+        moment, id_ = base64.urlsafe_b64decode(cursor.encode()).decode().split("|")
+        at, last = as_utc(datetime.fromisoformat(moment)), UUID(id_)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            "This cursor is not one that a listing gave: start again without it.", field="cursor"
+        ) from error
+    return and_(nodes.c.created_at <= literal(at), or_(nodes.c.created_at < literal(at), nodes.c.id > last))

@@ -1,0 +1,56 @@
+"""Spaces: the tenants. Read before a space is chosen, so by the owner."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.model import Space
+from recollect.store import rows
+from recollect.store.tables import spaces
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+async def get(connection: AsyncConnection, slug: str) -> Space:
+    found = select(spaces).where(spaces.c.slug == slug)
+    row = (await connection.execute(found)).one_or_none() if SLUG.fullmatch(slug) else None
+    if row is None:
+        raise NotFound(f"There is no space {slug!r}: `recollect spaces` lists them, `recollect spaces add` makes one.")
+    return rows.space(row)
+
+
+async def by_id(connection: AsyncConnection, space_id: UUID) -> Space:
+    return rows.space((await connection.execute(select(spaces).where(spaces.c.id == space_id))).one())
+
+
+async def list_all(connection: AsyncConnection) -> list[Space]:
+    return [rows.space(row) for row in await connection.execute(select(spaces).order_by(spaces.c.slug))]
+
+
+async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any]) -> Space:
+    if not SLUG.fullmatch(slug):
+        raise InvalidInput(
+            f"{slug!r} cannot name a space: use 1 to 63 small letters, digits, - and _, the first a letter or digit.",
+            field="space",
+        )
+    statement = upsert(spaces).values(slug=slug, settings=dict(settings)).on_conflict_do_nothing().returning(spaces)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise Conflict(f"The space {slug!r} exists already.")
+    return rows.space(row)
+
+
+async def change_settings(connection: AsyncConnection, space_id: UUID, settings: Mapping[str, Any]) -> Space:
+    statement = update(spaces).where(spaces.c.id == space_id).values(settings=dict(settings)).returning(spaces)
+    return rows.space((await connection.execute(statement)).one())
+
+
+async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> None:
+    """From now on, search in this space compares the vectors of this model."""
+    await connection.execute(update(spaces).where(spaces.c.id == space_id).values(embedding_model=model))

@@ -1,0 +1,75 @@
+"""One real PostgreSQL a test session, one fresh space a test: nothing crosses a space, so tests do not meet."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from recollect.engine.engine import Engine
+from recollect.settings import Settings
+from recollect.store.embedded import EmbeddedServer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment() -> Iterator[None]:
+    """The tests decide what Recollect is told, not the shell they run in."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("RECOLLECT_") or name == "DATABASE_URL"]:
+            patch.delenv(name)
+        yield
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def open_directory() -> Path:
+    """A temporary directory that the database's own user can enter (pytest's tmp_path is closed to it)."""
+    directory = Path(tempfile.mkdtemp(prefix="recollect-test-"))
+    directory.chmod(0o755)
+    return directory
+
+
+@pytest.fixture
+def new_home() -> Iterator[Path]:
+    """A home for a database of one test's own."""
+    directory = open_directory()
+    yield directory / "home"
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    directory = open_directory()
+    with EmbeddedServer(directory / "home") as server:
+        yield server
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def database_url(server: EmbeddedServer) -> str:
+    return server.url
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    return Settings.load(database_url=database_url, embedder="hashing:64", pool_size=4)
+
+
+async def fresh_space(settings: Settings) -> Settings:
+    slug = f"t-{uuid4().hex[:12]}"
+    async with Engine(settings) as engine:
+        await engine.add_space(slug)
+    return settings.model_copy(update={"space": slug})
+
+
+@pytest.fixture
+async def memory(settings: Settings, anyio_backend: str) -> AsyncIterator[Engine]:
+    """An engine in a space of its own, with the hashing embedder and no worker beside it."""
+    async with Engine(await fresh_space(settings)) as engine:
+        yield engine
