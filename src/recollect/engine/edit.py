@@ -9,6 +9,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.model import Kind, Metadata, Node, Status
 from recollect.plan import HistoryEntry, Outcome, patch, single
 from recollect.rules.contract import checked_importance, checked_metadata
+from recollect.rules.text import is_storable
 from recollect.store import changes, nodes, spaces
 
 
@@ -83,6 +84,8 @@ async def _change(core: Core, space_id: UUID, node: Node, after: Mapping[str, An
     """Apply one decision; asking for what is so already changes nothing."""
     if len(reason) > 1000:
         raise InvalidInput("The reason is longer than 1,000 characters: shorten it.", field="reason")
+    if not is_storable(reason):
+        raise InvalidInput("The reason holds a NUL byte or a lone surrogate: remove it.", field="reason")
     change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
     now = core.now()
     async with core.transaction(space_id) as connection:

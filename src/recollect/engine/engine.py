@@ -1,6 +1,6 @@
 """The engine: one method a verb, each a call into the verb's own file. Bound to one space; `in_space` gives another."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
@@ -274,7 +274,10 @@ class Engine:
 
     async def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
         """Bring back a backup, all or nothing; returns how many nodes there are now."""
-        return await backup.restore(self.core, Path(file), overwrite=overwrite)
+        number = await backup.restore(self.core, Path(file), overwrite=overwrite)
+        async with self.core.database.owner() as connection:  # the spaces are those of the backup now
+            self._space = await spaces.get(connection, self.space.slug)
+        return number
 
     async def ping(self) -> None:
         """DatabaseProblem unless the database answers."""
@@ -298,7 +301,7 @@ class Engine:
 
     # -- streaming out
 
-    async def stream(self, wanted: NodeFilter | None = None) -> AsyncIterator[Node]:
+    async def stream(self, wanted: NodeFilter | None = None) -> AsyncGenerator[Node]:
         """Every node that fits, oldest first, from one snapshot."""
         async with self.core.transaction(self.space.id) as connection:
             async for batch in nodes.stream(connection, self.space.id, wanted or NodeFilter()):

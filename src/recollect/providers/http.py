@@ -109,14 +109,13 @@ class HttpEmbedder(ABC):
             ) from error
 
     def _check_status(self, response: httpx.Response) -> None:
-        status = response.status_code
         if response.is_success:
             return
-        if is_transient(status):
+        message = f"{self._who} answered {response.status_code}: {why(response.status_code)}.{self._said(response)}"
+        if is_transient(response.status_code):
             wait = retry_after_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
-            raise ProviderUnavailable(f"{self._who} answered {status}: {why(status)}.", retry_after_seconds=wait)
-        shown = "" if status in (401, 403) else self._excerpt(response)
-        raise ProviderMisbehaved(f"{self._who} answered {status}: {why(status)}.{shown and f' It said: {shown}'}")
+            raise ProviderUnavailable(message, retry_after_seconds=wait)
+        raise ProviderMisbehaved(message)
 
     def _read(self, content: bytes, positions: Sequence[int]) -> Vectors:
         """The vectors of an answer; `positions` are those of the texts asked about, for messages."""
@@ -133,17 +132,17 @@ class HttpEmbedder(ABC):
 
     def _read_vector(self, position: int, values: Any) -> NDArray[np.float64]:
         if not is_numbers(values):
-            raise ProviderMisbehaved(f"{self._who} sent something other than a list of numbers for text {position}.")
+            raise ProviderMisbehaved(f"{self._who} sent no list of numbers for the text at position {position}.")
         if len(values) != self._dim:
             raise ProviderMisbehaved(
-                f"{self._who} sent {len(values)} numbers for text {position} where {self._dim} were expected. "
-                f"Check model and dimension in RECOLLECT_EMBEDDER."
+                f"{self._who} sent {len(values)} numbers for the text at position {position} where {self._dim} were "
+                f"expected. Check model and dimension in RECOLLECT_EMBEDDER."
             )
         row = np.array(values, np.float64)
         if not np.isfinite(row).all():
-            raise ProviderMisbehaved(f"{self._who} sent a vector with NaN or infinity for text {position}.")
+            raise ProviderMisbehaved(f"{self._who} sent NaN or infinity for the text at position {position}.")
         if not row.any():
-            raise ProviderMisbehaved(f"{self._who} sent a vector of zeros for text {position}, which has no direction.")
+            raise ProviderMisbehaved(f"{self._who} sent only zeros for the text at position {position}.")
         return row
 
     @property
@@ -151,10 +150,12 @@ class HttpEmbedder(ABC):
         # netloc is host and port: a password in the address stays out of messages too.
         return f"{self.server} at {self._endpoint.scheme}://{self._endpoint.netloc.decode()} (model {self._name})"
 
-    def _excerpt(self, response: httpx.Response) -> str:
-        # Servers have been seen to repeat the key; it goes before anything is cut.
+    def _said(self, response: httpx.Response) -> str:
+        """The server's own words, unless they are a page or speak of the key, which OpenAI repeats in part."""
+        if response.status_code in (401, 403) or "html" in response.headers.get("Content-Type", ""):
+            return ""
         text = response.text.replace(self._key, "[key]") if self._key else response.text
-        return " ".join(text.split())[:SHOWN_CHARACTERS]
+        return f" It said: {' '.join(text.split())[:SHOWN_CHARACTERS]}" if text.strip() else ""
 
 
 def cut_all(texts: Sequence[str]) -> tuple[list[str], list[int]]:

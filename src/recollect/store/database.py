@@ -18,7 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from recollect.errors import DatabaseProblem, UnsuitableServer
-from recollect.store.migrations import HEAD
+from recollect.store.migrations import HEAD, run_migrations
 
 Connection = AsyncConnection
 
@@ -28,6 +28,12 @@ MIN_SERVER = 16
 MIN_PGVECTOR = (0, 8)
 # Any number, the same for every Recollect: whoever prepares a database holds this lock.
 PREPARE_LOCK = 7_265_636_011
+
+GRANTS = (
+    f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}",
+    f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {ROLE}",
+    f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {SCHEMA} TO {ROLE}",
+)
 
 ENTER = text("SELECT set_config('role', :role, true), set_config('recollect.space', :space, true)")
 ENTER_SEARCH = text(
@@ -159,27 +165,22 @@ async def revision_of(dsn: str) -> str | None:
 
 async def upgrade(database: Database, revision: str = "head") -> None:
     """Run the migrations; when several processes start at once, one does it and the others wait."""
-    await _migrate(database, "upgrade", revision)
-    if database.role:
-        async with database.owner() as connection:
-            for grant in (
-                f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}",
-                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {ROLE}",
-                f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {SCHEMA} TO {ROLE}",
-            ):
-                await connection.execute(text(grant))
+    async with _preparing(database) as connection:
+        await connection.run_sync(run_migrations, "upgrade", revision)
+        for grant in GRANTS if database.role else ():
+            await connection.execute(text(grant))
 
 
 async def downgrade(database: Database, revision: str) -> None:
-    await _migrate(database, "downgrade", revision)
+    async with _preparing(database) as connection:
+        await connection.run_sync(run_migrations, "downgrade", revision)
 
 
-async def _migrate(database: Database, command: str, revision: str) -> None:
-    from recollect.store.migrations import run_migrations
-
+@asynccontextmanager
+async def _preparing(database: Database) -> AsyncIterator[AsyncConnection]:
     async with database.owner() as connection:
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": PREPARE_LOCK})
-        await connection.run_sync(run_migrations, command, revision)
+        yield connection
 
 
 def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:

@@ -4,8 +4,13 @@ A dump is written beside its final name and renamed when complete. A restore is 
 the new one comes, or nothing happens.
 """
 
+import contextlib
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from recollect.errors import Conflict, DatabaseProblem, InvalidInput
@@ -43,28 +48,42 @@ def restore(dsn: str, file: Path) -> None:
     """Replace everything by what a backup holds, in one transaction."""
     check_is_dump(file)
     address, environment = _without_password(dsn)
-    script = subprocess.Popen(
-        [str(tool("pg_restore")), *PLAIN, "--file=-", str(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-    )
-    with script:
-        assert script.stdout is not None
-        assert script.stderr is not None
-        psql = [str(tool("psql")), "--quiet", "--no-psqlrc", "--single-transaction", "--set=ON_ERROR_STOP=1"]
-        target = subprocess.Popen(
-            [*psql, f"--dbname={address}", f"--command=DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", "--file=-"],
-            stdin=script.stdout,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=environment,
-        )
-        script.stdout.close()
-        _, problem = target.communicate()
-        broken = script.stderr.read()
-    if script.returncode != 0 or target.returncode != 0:
-        raise DatabaseProblem(f"{file} could not be restored ({_last_line(broken + problem)}): nothing was changed.")
+    reading = [str(tool("pg_restore")), *PLAIN, "--file=-", str(file)]
+    writing = [str(tool("psql")), "--quiet", "--no-psqlrc", "--single-transaction", "--set=ON_ERROR_STOP=1"]
+    writing += [f"--dbname={address}", f"--command=DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", "--file=-"]
+    with (
+        tempfile.TemporaryFile() as problems,
+        subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=problems, env=environment) as source,
+        subprocess.Popen(
+            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=problems, env=environment
+        ) as target,
+    ):
+        assert source.stdout is not None
+        assert target.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # psql stopped at an error, which it has told
+            _pass_on(source.stdout, target.stdin, whole=lambda: source.wait() == 0)
+        with contextlib.suppress(BrokenPipeError):
+            target.stdin.close()
+        target.wait()
+        source.stdout.close()
+        source.wait()
+        problems.seek(0)
+        told = problems.read()
+    if source.returncode != 0 or target.returncode != 0:
+        raise DatabaseProblem(f"{file} could not be restored ({_last_line(told)}): nothing was changed.")
+
+
+def _pass_on(source: IO[bytes], target: IO[bytes], *, whole: Callable[[], bool]) -> None:
+    """The script from pg_restore to psql. An older server does not know every setting of a newer dump's head; and if
+    the dump ends half-way, an error at the end takes everything back."""
+    for line in source:
+        if not line.startswith(b"SET transaction_timeout"):
+            target.write(line)
+        if line.startswith(b"CREATE SCHEMA"):
+            break
+    shutil.copyfileobj(source, target)
+    if not whole():
+        target.write(b"\nSELECT the_backup_is_incomplete;\n")
 
 
 def check_is_dump(file: Path) -> None:

@@ -2,17 +2,20 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
+import numpy as np
+from pgvector import HalfVector
 from sqlalchemy import ColumnElement, and_, func, literal, or_, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.model import Kind, NewMemory, Node, NodeFilter, Page
+from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Page
 from recollect.rules.contract import as_utc
 from recollect.rules.text import checksum
 from recollect.store import rows
@@ -23,20 +26,34 @@ SHORTEST_PREFIX = 4
 
 # The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
 # order and cannot deadlock. Whatever is there already (same text, same id, same foreign id) is left alone.
+# What comes back from an export (ExportedMemory) brings its state and its vectors along, and needs no job for those;
+# for plain memories the last arrays are empty, and unnest gives NULL.
 INSERT = """
 WITH stored AS (
     INSERT INTO nodes (space_id, id, kind, subtype, text, checksum, metadata, importance, source, source_id,
-                       thread, position, created_at, updated_at)
+                       thread, position, created_at, updated_at,
+                       status, merged_into, protected, exclude, is_summary, version)
     SELECT $1, g.id, 'memory', g.subtype, g.text, g.checksum, g.metadata::jsonb, g.importance, g.source, g.source_id,
-           g.thread, g.position, g.created_at, g.created_at
+           g.thread, g.position, g.created_at, coalesce(g.updated_at, g.created_at),
+           coalesce(g.status, 'active'), g.merged_into, coalesce(g.protected, false), coalesce(g.exclude, false),
+           coalesce(g.is_summary, false), coalesce(g.version, 1)
       FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[], $9::text[],
-                  $10::text[], $11::int8[], $12::timestamptz[])
-           AS g(id, subtype, text, checksum, metadata, importance, source, source_id, thread, position, created_at)
+                  $10::text[], $11::int8[], $12::timestamptz[],
+                  $16::timestamptz[], $17::text[], $18::uuid[], $19::bool[], $20::bool[], $21::bool[], $22::int4[])
+           AS g(id, subtype, text, checksum, metadata, importance, source, source_id, thread, position, created_at,
+                updated_at, status, merged_into, protected, exclude, is_summary, version)
     ON CONFLICT DO NOTHING
-    RETURNING id
+    RETURNING id, status, exclude
+), brought AS (
+    SELECT s.id, v.model, v.vector, s.status = 'active' AND NOT s.exclude AS recallable
+      FROM unnest($23::uuid[], $24::text[], $25::halfvec[]) AS v(id, model, vector) JOIN stored s ON s.id = v.id
+), embedded AS (
+    INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
+    SELECT $1, id, model, vector_dims(vector), vector, 'memory', recallable, $15 FROM brought
 ), queued AS (
     INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
-    SELECT $1, id, model, $14, $15, $15 FROM stored CROSS JOIN unnest($13::text[]) AS model
+    SELECT $1, s.id, m.model, $14, $15, $15 FROM stored s CROSS JOIN unnest($13::text[]) AS m(model)
+     WHERE NOT EXISTS (SELECT FROM brought b WHERE b.id = s.id AND b.model = m.model)
 )
 SELECT id FROM stored
 """
@@ -57,6 +74,8 @@ WITH given AS (
 )
 SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
 """
+
+VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2)"
 
 LOCK_THREADS = text("SELECT pg_advisory_xact_lock(hashtextextended(t, 20)) FROM unnest(CAST(:threads AS text[])) AS t")
 LAST_POSITIONS = text(
@@ -114,8 +133,29 @@ async def add_memories(
         list(models),
         max_attempts,
         now,
+        *_state_columns([memories[i] for i in order]),
+        *_vector_columns(zip(ids, memories, strict=True)),
     )
     return await _with_twins(connection, space_id, memories, ids, sums, {record["id"] for record in records})
+
+
+def _state_columns(memories: Sequence[NewMemory]) -> list[list[Any]]:
+    """What exported memories bring along, column by column; nothing where none of them is one."""
+    columns = ("updated_at", "status", "merged_into", "protected", "exclude", "is_summary", "version")
+    if not any(isinstance(memory, ExportedMemory) for memory in memories):
+        return [[] for _ in columns]
+    return [[getattr(memory, column, None) for memory in memories] for column in columns]
+
+
+def _vector_columns(memories: Iterable[tuple[UUID, NewMemory]]) -> tuple[list[UUID], list[str], list[HalfVector]]:
+    """The ids, models and numbers of the vectors that exported memories bring along."""
+    brought = [
+        (id_, model, HalfVector(np.frombuffer(numbers, "<f2").astype(np.float16)))
+        for id_, memory in memories
+        if isinstance(memory, ExportedMemory)
+        for model, numbers in memory.vectors.items()
+    ]
+    return [id_ for id_, _, _ in brought], [model for _, model, _ in brought], [vector for _, _, vector in brought]
 
 
 async def _with_twins(
@@ -144,6 +184,34 @@ async def _with_twins(
         )
         twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
     return Stored(ids=kept, twins=tuple(twins.get(i) for i in range(len(memories))))
+
+
+async def existing(
+    connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]
+) -> tuple[Twin | None, ...]:
+    """For each (checked) memory of a batch, the one that is there already; a look, without writing."""
+    raw = await driver(connection)
+    found = await raw.fetch(
+        TWINS,
+        space_id,
+        list(range(len(memories))),
+        [memory.id for memory in memories],
+        [checksum(memory.text) for memory in memories],
+        [memory.source for memory in memories],
+        [memory.source_id for memory in memories],
+    )
+    twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
+    return tuple(twins.get(number) for number in range(len(memories)))
+
+
+async def vectors_of(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
+    """The vectors of some nodes, of every model: the numbers as little-endian float16."""
+    raw = await driver(connection)
+    found: dict[UUID, dict[str, bytes]] = {}
+    for record in await raw.fetch(VECTORS, space_id, list(ids)):
+        numbers = record["vector"].to_numpy().astype("<f2")
+        found.setdefault(record["node_id"], {})[record["model"]] = numbers.tobytes()
+    return found
 
 
 async def _positions(connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]) -> list[int | None]:

@@ -79,8 +79,7 @@ class Cluster:
                 f"The PostgreSQL inside did not stop within {STOP_SECONDS} seconds; {self._log.ending()}. "
                 f"End its process {postmaster.pid} by hand."
             )
-        if sockets.is_private(postmaster.sockets, self.account) and not any(postmaster.sockets.iterdir()):
-            postmaster.sockets.rmdir()
+        sockets.remove_if_empty(postmaster.sockets, self.account)
 
     def answering(self) -> Postmaster | None:
         postmaster = self.postmaster()
@@ -94,6 +93,8 @@ class Cluster:
             pid, port, directory = int(lines[0]), int(lines[3]), lines[4]
         except (FileNotFoundError, IndexError, ValueError):
             return None  # no server, or one that is only beginning
+        if not directory:
+            return None
         return Postmaster(pid=pid, port=port, sockets=Path(directory), is_ready=lines[-1].strip() == "ready")
 
     # ------------------------------------------------------------------ up and down
@@ -126,6 +127,7 @@ class Cluster:
         finally:
             os.close(lock)
         if started.returncode and not self._still_tries():
+            sockets.remove_if_empty(directory, self.account)
             raise ServerDidNotStart(
                 f"The PostgreSQL inside did not start: {essence(self._log.since(before) or started.stderr)}. "
                 f"Mend that and try again; its log is {self.home.log}."

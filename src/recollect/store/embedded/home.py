@@ -109,8 +109,8 @@ def in_plain_words(path: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise DataDirectoryProblem(
-            f"The directory {path} cannot be used: {error.strerror or error}. Mend that, or choose another directory "
-            "with RECOLLECT_HOME."
+            f"{error.filename or path} cannot be used: {error.strerror or error}. Mend that, or choose another "
+            "directory with RECOLLECT_HOME."
         ) from None
     except subprocess.TimeoutExpired as error:
         raise ServerDidNotStart(

@@ -49,6 +49,11 @@ def clear(directory: Path) -> None:
         file.unlink(missing_ok=True)
 
 
+def remove_if_empty(directory: Path, account: Account) -> None:
+    if is_private(directory, account) and not any(directory.iterdir()):
+        directory.rmdir()
+
+
 def _name(fingerprint: str, account: Account) -> str:
     return f"recollect-{account.uid}-{fingerprint}"
 

@@ -1,0 +1,25 @@
+"""Benchmarks: `./run bench NAME [--size N] [--json FILE]`. What the figures in the README come from."""
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from bench.figures import show
+
+NAMES = ("store",)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--size", type=int, help="smaller for a quick look; the full size is the default")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    given, rest = parser.parse_known_args()
+    figures = importlib.import_module(f"bench.{given.name}").run(given.size, rest)
+    show(figures, given.json)
+    return 0 if all(figure.holds for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Servers that cannot be used say why and what to do, in one sentence; those that can are used as they are."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from recollect.engine.engine import Engine
+from recollect.errors import DatabaseProblem, InvalidInput, UnsuitableServer
+from recollect.settings import Settings
+from recollect.store import database as module
+from recollect.store.database import open_database
+
+pytestmark = pytest.mark.anyio
+
+
+def address(url: str, *, user: str | None = None, name: str | None = None) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(
+        parts._replace(netloc=f"{user}@" if user else parts.netloc, path=f"/{name}" if name else parts.path)
+    )
+
+
+@pytest.fixture
+async def empty_database(database_url: str, anyio_backend: str) -> AsyncIterator[str]:
+    """A database of the test server without anything in it."""
+    name = f"empty_{uuid4().hex[:8]}"
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(f"CREATE DATABASE {name}")
+    yield address(database_url, name=name)
+    await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await connection.close()
+
+
+@pytest.fixture
+async def plain_user(database_url: str, anyio_backend: str) -> AsyncIterator[str]:
+    name = f"plain_{uuid4().hex[:8]}"
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(f"CREATE ROLE {name} LOGIN")
+    yield name
+    await connection.execute(f"DROP ROLE {name}")
+    await connection.close()
+
+
+async def test_an_older_server_is_named(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MIN_SERVER", 99)
+    with pytest.raises(
+        UnsuitableServer, match=r"This server is PostgreSQL 18; Recollect needs 99 or newer: upgrade it"
+    ):
+        await open_database(database_url, pool_size=1)
+
+
+async def test_an_older_pgvector_is_named(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await (await open_database(database_url, pool_size=1)).close()
+    monkeypatch.setattr(module, "MIN_PGVECTOR", (9, 9))
+    with pytest.raises(UnsuitableServer, match=r"pgvector 0\.\d+\.\d+ is too old.*ALTER EXTENSION vector UPDATE"):
+        await open_database(database_url, pool_size=1)
+
+
+async def test_a_server_without_pgvector(empty_database: str) -> None:
+    connection = await asyncpg.connect(empty_database)
+    name = await connection.fetchval("SELECT current_database()")
+    await connection.execute(f"ALTER DATABASE {name} SET extension_control_path = '/nowhere'")
+    await connection.close()
+    with pytest.raises(UnsuitableServer, match="This PostgreSQL has no pgvector: install pgvector 0.8 or newer"):
+        await open_database(empty_database, pool_size=1)
+
+
+async def test_a_user_who_may_not_add_pgvector(empty_database: str, plain_user: str) -> None:
+    with pytest.raises(UnsuitableServer, match="may not add pgvector: let an administrator run CREATE EXTENSION"):
+        await open_database(address(empty_database, user=plain_user), pool_size=1)
+
+
+async def test_a_user_who_may_not_make_the_schema(empty_database: str, plain_user: str) -> None:
+    connection = await asyncpg.connect(empty_database)
+    await connection.execute("CREATE EXTENSION vector")
+    await connection.close()
+    with pytest.raises(UnsuitableServer, match="may not make the schema recollect: .* GRANT CREATE ON DATABASE"):
+        await open_database(address(empty_database, user=plain_user), pool_size=1)
+
+
+async def test_where_the_role_cannot_be_made_it_is_said_and_the_conditions_hold(
+    empty_database: str, plain_user: str
+) -> None:
+    connection = await asyncpg.connect(empty_database)
+    name = await connection.fetchval("SELECT current_database()")
+    await connection.execute("CREATE EXTENSION vector")
+    await connection.execute(f"GRANT CREATE ON DATABASE {name} TO {plain_user}")
+    url = address(empty_database, user=plain_user)
+    settings = Settings.load(database_url=url, embedder="hashing:32")
+    async with Engine(settings) as engine:
+        assert engine.core.database.role is None
+        assert "let an administrator run: CREATE ROLE recollect_app" in engine.core.database.notes[0]
+        await engine.add("still works")
+        await engine.add_space("other")
+        assert await (await engine.in_space("other")).count() == 0
+        assert len(await engine.recall("still works")) == 1
+        assert any("recollect_app" in advice for advice in (await engine.doctor()).advice)
+    await connection.execute(f"DROP OWNED BY {plain_user} CASCADE")
+    await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", "No PostgreSQL answers at the given address"),
+        ("postgresql://recollect@/recollect?host=/nowhere", "No PostgreSQL answers at the given address"),
+        ("mysql://host/db", "DATABASE_URL cannot be used"),
+        ("not an address", "DATABASE_URL cannot be used"),
+    ],
+)
+async def test_an_address_where_nobody_answers(url: str, sentence: str) -> None:
+    with pytest.raises(DatabaseProblem, match=sentence) as problem:
+        await open_database(url, pool_size=1)
+    assert "\n" not in problem.value.message
+
+
+async def test_an_unknown_database_is_named(database_url: str) -> None:
+    with pytest.raises(DatabaseProblem, match=r'Database "nope" does not exist: create it with `createdb`'):
+        await open_database(address(database_url, name="nope"), pool_size=1)
+
+
+async def test_D41_several_processes_may_prepare_one_database_at_once(empty_database: str) -> None:
+    opened = await asyncio.gather(*(open_database(empty_database, pool_size=1) for _ in range(5)))
+    for database in opened:
+        await database.close()
+    connection = await asyncpg.connect(empty_database)
+    assert await connection.fetchval("SELECT count(*) FROM recollect.spaces") == 1
+    await connection.close()
+
+
+async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memory: Engine) -> None:
+    await memory.add("before", wait=False)
+    with pytest.raises(DatabaseProblem, match=r"The database did not answer .*: try again"):
+        async with memory.core.transaction(memory.space.id) as connection:
+            await connection.exec_driver_sql("RESET ROLE")
+            await connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert await memory.count() == 1
+
+
+async def test_a_search_that_takes_too_long_is_given_up(memory: Engine) -> None:
+    with pytest.raises(DatabaseProblem, match="statement timeout"):
+        async with memory.core.database.search(memory.space.id, ef_search=40, timeout_seconds=0.05) as connection:
+            await connection.exec_driver_sql("SELECT pg_sleep(5)")
+
+
+async def test_a_search_cannot_write(memory: Engine) -> None:
+    with pytest.raises(Exception, match="read-only transaction"):
+        async with memory.core.search(memory.space.id) as connection:
+            await connection.exec_driver_sql("DELETE FROM recalls")
+
+
+def test_a_wrong_setting_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_POOL_SIZE", "many")
+    with pytest.raises(InvalidInput, match=r"The setting RECOLLECT_POOL_SIZE cannot be 'many'"):
+        Settings.load()
+
+
+def test_a_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me:hunter2@db/x")
+    shown = str(Settings.load().describe())
+    assert "hunter2" not in shown
+    assert "'origin': 'DATABASE_URL'" in shown
