@@ -61,7 +61,7 @@ async def adding(url: str, count: int) -> list[Figure]:
         for seed in range(ROUNDS):
             ours.append(count / await time_ours(engine, count, seed))
             bare.append(count / await time_copy(engine, count, seed))
-    how = f"{count:,} memories of ~40 words, store only; bare = binary COPY into nodes and embedding_jobs; {ROUNDS} rounds"
+    how = f"{count:,} memories of ~40 words, store only; bare = binary COPY of the same rows; {ROUNDS} rounds"
     return [
         Figure(name="bulk add / bare COPY", value=ratio(ours, bare), bar=0.35, how=how),
         Figure(name="bulk add, memories a second", value=statistics.median(ours), how="median of the same rounds"),

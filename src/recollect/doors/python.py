@@ -1,0 +1,121 @@
+"""The Python door: `AsyncRecollect`, an engine with a worker beside it, and `Recollect`, the same without `await`.
+
+from recollect import Recollect
+with Recollect() as memory:
+    memory.add("Linh prefers tea, never coffee")
+    print(memory.recall("what does Linh drink?"))
+"""
+
+import functools
+import inspect
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from recollect.background.worker import work_forever
+from recollect.engine.engine import Engine
+from recollect.settings import Settings
+
+
+class AsyncRecollect(Engine):
+    """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        space: str | None = None,
+        home: str | Path | None = None,
+        *,
+        worker: bool = True,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(
+            settings or Settings.load(database_url=url, space=space, home=Path(home) if home is not None else None)
+        )
+        self._with_worker = worker
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await super().__aenter__()
+            stack.push_async_callback(super().close)
+            if self._with_worker:
+                group = await stack.enter_async_context(anyio.create_task_group())
+                stack.callback(group.cancel_scope.cancel)
+                group.start_soon(work_forever, self.core)
+            self._all = stack.pop_all()
+        return self
+
+    async def close(self) -> None:
+        await self._all.aclose()
+
+
+class Recollect:
+    """A memory for scripts and notebooks: everything `AsyncRecollect` can do, called through a portal.
+
+    Use it in a `with` block, or call `close()` when done.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        space: str | None = None,
+        home: str | Path | None = None,
+        *,
+        worker: bool = True,
+        settings: Settings | None = None,
+    ) -> None:
+        self._engine: Engine = AsyncRecollect(url, space, home, worker=worker, settings=settings)
+        with ExitStack() as stack:
+            self._portal: BlockingPortal = stack.enter_context(start_blocking_portal())
+            stack.enter_context(self._portal.wrap_async_context_manager(self._engine))
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def in_space(self, slug: str) -> "Recollect":
+        """The same memory in another space; closing the first one closes both."""
+        other = object.__new__(Recollect)
+        other._portal, other._stack = self._portal, ExitStack()
+        other._engine = self._portal.call(self._engine.in_space, slug)
+        return other
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._engine)})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._engine, name)
+        if inspect.isasyncgenfunction(found):
+            return functools.partial(self._iterate, found)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        @functools.wraps(found)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._portal.call(functools.partial(found, *args, **kwargs))
+
+        return call
+
+    def _iterate(self, generator: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        source = generator(*args, **kwargs)
+        try:
+            while True:
+                try:
+                    item = self._portal.call(source.__anext__)
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            self._portal.call(source.aclose)
