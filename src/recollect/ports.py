@@ -1,6 +1,7 @@
 """What the engine asks of the outside world, as small protocols."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -25,6 +26,32 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text, unit length, float32; ProviderUnavailable or ProviderMisbehaved when it cannot."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """What a language model wrote; `is_cut` when it had to stop before it was done."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    is_cut: bool = False
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """Answers a prompt. It is asked, never obeyed: what it writes is checked, and it writes no memory (D38)."""
+
+    @property
+    def name(self) -> str:
+        """`openai:gpt-4o-mini`: the provider and the model, for people and logs."""
+        ...
+
+    async def complete(self, system: str, prompt: str, *, max_tokens: int) -> Completion:
+        """The model's answer; ProviderUnavailable or ProviderMisbehaved when there is none."""
         ...
 
     async def close(self) -> None: ...

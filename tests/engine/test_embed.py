@@ -206,5 +206,5 @@ async def test_D27_recall_gives_the_nearest_twenty_in_order(memory: Engine) -> N
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
     asked = (await memory.core.embedder().embed(["text number 7"]))[0]
     mine = (await memory.core.embedder().embed([found[0].node.text or ""]))[0]
-    assert found[0].similarity == pytest.approx(float(np.dot(asked, mine)), abs=2e-3)
+    assert found[0].parts.cosine == pytest.approx(float(np.dot(asked, mine)), abs=2e-3)
     assert str(found).splitlines()[0].endswith("text number 7")

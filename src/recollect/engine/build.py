@@ -51,6 +51,6 @@ async def _reach(settings: Settings, undo: AsyncExitStack) -> tuple[EmbeddedServ
     if settings.database_url is not None:
         return None, settings.database_url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://")
     server = EmbeddedServer(settings.home, version=settings.pg_version, start_seconds=settings.pg_start_seconds)
+    undo.callback(server.release)  # before it starts: an interrupt while it does must not leave it running
     dsn = await anyio.to_thread.run_sync(server.start)
-    undo.callback(server.release)
     return server, dsn

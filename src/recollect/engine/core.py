@@ -1,5 +1,6 @@
 """What every verb needs: settings, the database, the embedders, the clock. Verbs are functions of it."""
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -8,9 +9,11 @@ from uuid import UUID
 
 import structlog
 
-from recollect.model import Space
-from recollect.ports import Embedder
+from recollect.engine.cache import Cache
+from recollect.model import Recall, Space
+from recollect.ports import Embedder, LanguageModel, Vectors
 from recollect.providers.embedders import make_embedder
+from recollect.providers.models import make_model
 from recollect.rules.contract import Contract
 from recollect.settings import Settings
 from recollect.store.database import Connection, Database
@@ -32,6 +35,14 @@ class Core:
     server: EmbeddedServer | None = None
     now: Callable[[], datetime] = utc_now
     embedders: dict[str, Embedder] = field(default_factory=dict)
+    models: dict[str, LanguageModel] = field(default_factory=dict)
+    # How many vectors a kind of search looks at, and when they were counted.
+    counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        most, seconds = self.settings.cache_size, self.settings.cache_seconds
+        self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
+        self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
 
     def embedder(self, model: str | None = None) -> Embedder:
         """The embedder of a model, the configured one by default; each is made once."""
@@ -40,6 +51,13 @@ class Core:
             made = make_embedder(spec, self.settings)
             self.embedders[spec] = self.embedders.setdefault(made.model, made)
         return self.embedders[spec]
+
+    def language_model(self) -> LanguageModel | None:
+        """The configured language model, made once; None where there is none."""
+        spec = self.settings.model.strip()
+        if spec and spec not in self.models:
+            self.models[spec] = make_model(spec, self.settings)
+        return self.models.get(spec)
 
     def contract(self, space: Space) -> Contract:
         return Contract.of_space(
@@ -65,4 +83,6 @@ class Core:
     async def close(self) -> None:
         for embedder in set(self.embedders.values()):
             await embedder.close()
+        for model in self.models.values():
+            await model.close()
         await self.database.close()

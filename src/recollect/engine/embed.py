@@ -15,7 +15,7 @@ from recollect.engine.core import Core, log
 from recollect.errors import ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
 from recollect.model import Kind, Space
 from recollect.ports import Embedder, Vectors
-from recollect.store import jobs, spaces, vectors
+from recollect.store import jobs, lexicon, spaces, vectors
 
 FIRST_RETRY_SECONDS = 5.0
 REEMBED_AT_ONCE = 5000
@@ -34,6 +34,8 @@ async def work(core: Core, space_id: UUID) -> int:
     for embedder in _embedders(core, space):
         done += await _drain(core, space, embedder)
     await _follow_model(core, space)
+    if done:
+        await _keep_weights(core, space_id)
     return done
 
 
@@ -70,6 +72,13 @@ async def ensure_index(core: Core, embedder: Embedder) -> bool:
         ef_construction=core.settings.hnsw_ef_construction,
     )
     return True
+
+
+async def _keep_weights(core: Core, space_id: UUID) -> None:
+    """The stored word weights follow the mean length of the texts."""
+    async with core.transaction(space_id) as connection:
+        if await lexicon.drifted(connection, space_id):
+            await lexicon.reweigh(connection, space_id)
 
 
 def _embedders(core: Core, space: Space) -> list[Embedder]:
@@ -109,6 +118,7 @@ async def _claim(core: Core, space: Space, embedder: Embedder) -> list[jobs.Job]
 
 async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Vectors) -> None:
     async with core.transaction(space.id) as connection:
+        await lexicon.index(connection, space.id, [_entry(job) for job in done])
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
         await jobs.save(connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now())
 
@@ -149,6 +159,10 @@ def _pause(problem: ProviderProblem, attempts: int) -> float:
     if isinstance(problem, ProviderUnavailable) and problem.retry_after_seconds is not None:
         return problem.retry_after_seconds
     return FIRST_RETRY_SECONDS * 4.0 ** (attempts - 1)
+
+
+def _entry(job: jobs.Job) -> lexicon.Entry:
+    return lexicon.Entry(node_id=job.node_id, name=job.name, text=job.text, created_at=job.created_at)
 
 
 def _text_of(job: jobs.Job) -> str:

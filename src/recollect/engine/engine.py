@@ -4,11 +4,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from uuid import UUID
 
-from recollect.engine import access, backup, build, care, edit, embed, recall, remember
+from recollect.engine import access, backup, build, care, edit, embed, export, import_, recall, remember
 from recollect.engine.core import Core
+from recollect.engine.sources import Format, Options
 from recollect.errors import InvalidInput
 from recollect.model import (
     Added,
@@ -17,10 +18,12 @@ from recollect.model import (
     JobCounts,
     Kind,
     Metadata,
+    Mode,
     NewMemory,
     Node,
     NodeFilter,
     Page,
+    Query,
     Recall,
     Scope,
     Space,
@@ -144,9 +147,32 @@ class Engine:
         async with self.core.transaction(self.space.id) as connection:
             return await nodes.count(connection, self.space.id, wanted or NodeFilter())
 
-    async def recall(self, query: str, *, limit: int = recall.LIMIT, kinds: Sequence[Kind] = (Kind.MEMORY,)) -> Recall:
-        """What is known about a question, best first."""
-        return await recall.recall(self.core, self.space.id, query, limit=limit, kinds=tuple(kinds))
+    async def recall(
+        self,
+        query: str,
+        *,
+        mode: Mode = Mode.NEUTRAL,
+        limit: int | None = None,
+        threshold: float | None = None,
+        wanted: NodeFilter | None = None,
+        kinds: Sequence[Kind] = (Kind.MEMORY,),
+        include_summaries: bool = False,
+        budget_tokens: int | None = None,
+    ) -> Recall:
+        """What is known about a question, best first, each score laid open.
+
+        `mode` sets weights, floor and cap; NEUTRAL (plain search) has a floor only where a threshold is given.
+        """
+        asked = Query(
+            text=query,
+            mode=mode,
+            limit=limit,
+            threshold=threshold,
+            wanted=wanted or NodeFilter(kinds=tuple(kinds), excluded=False),
+            include_summaries=include_summaries,
+            budget_tokens=budget_tokens,
+        )
+        return await recall.find(self.core, self.space.id, asked)
 
     # -- changing, with a history
 
@@ -298,6 +324,52 @@ class Engine:
     async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
         return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
+
+    # -- moving in and out
+
+    async def import_(
+        self,
+        sources: Sequence[str | Path],
+        *,
+        format: Format = "auto",
+        stdin: BinaryIO | bytes | None = None,
+        options: Options | None = None,
+        dry_run: bool = False,
+        wait: bool = True,
+        progress: import_.Progress | None = None,
+    ) -> import_.ImportReport:
+        """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export), or `-`, the standard input."""
+        return await import_.import_(
+            self.core,
+            self.space.id,
+            [Path(source) for source in sources],
+            format=format,
+            stdin=stdin,
+            options=options,
+            dry_run=dry_run,
+            wait=wait,
+            progress=progress,
+        )
+
+    async def export(
+        self,
+        out: str | Path | BinaryIO,
+        *,
+        wanted: NodeFilter | None = None,
+        with_vectors: bool = False,
+        overwrite: bool = False,
+        progress: export.Progress | None = None,
+    ) -> int:
+        """Write memories (all of them, whatever their status) as JSON lines that `import_` brings back as they are."""
+        return await export.export(
+            self.core,
+            self.space.id,
+            Path(out) if isinstance(out, str) else out,
+            wanted=wanted or NodeFilter(statuses=()),
+            with_vectors=with_vectors,
+            overwrite=overwrite,
+            progress=progress,
+        )
 
     # -- streaming out
 

@@ -1,48 +1,329 @@
-"""Recalling: embed the question, find the nearest memories, return them in order (D27)."""
+"""Recalling: from a question to the memories a careful person would have picked, in order, each score laid open.
 
+The walk: embed the question; candidates by vector and by words; their neighbours in the thread; relevance and score
+(rules/ranking); floor, twins, gap, cooldown, cap, budget (rules/selection); then the nodes themselves.
+docs/concepts/recall.md goes through it by hand.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Hit, Kind, Recall, Space
+from recollect.model import Hit, LeftOut, Parts, Query, Recall, Space
 from recollect.ports import Embedder
-from recollect.rules.text import is_storable
-from recollect.store import nodes, spaces, vectors
+from recollect.rules import ranking, selection
+from recollect.rules.calibration import Calibration, shipped, soft
+from recollect.rules.ranking import Numbers
+from recollect.rules.text import count_tokens, is_storable
+from recollect.store import candidates, lexicon, nodes, spaces
+from recollect.store.candidates import Candidate
+from recollect.store.database import Connection
 
 LIMIT = 20
 MOST = 1000
 LONGEST_QUERY = 100_000
+LEFT_OUT_SHOWN = 50
+COMPARED = 60
+COUNT_SECONDS = 30.0
+SECONDS_A_DAY = 86_400
 
 
-async def recall(
-    core: Core, space_id: UUID, query: str, *, limit: int = LIMIT, kinds: tuple[Kind, ...] = (Kind.MEMORY,)
-) -> Recall:
-    """The memories nearest to a question, best first."""
-    _check(query, limit)
+async def find(core: Core, space_id: UUID, query: Query) -> Recall:
+    """Answer a question, without logging it."""
+    _check(query)
+    started = time.perf_counter()
     async with core.transaction(space_id) as connection:
         space = await spaces.by_id(connection, space_id)
     embedder, notes = _embedder(core, space)
-    asked = (await embedder.embed([query]))[0]
+    asked = (await embedder.embed([query.text]))[0]
     async with core.search(space_id) as connection:
-        near = await vectors.nearest(connection, space_id, asked, model=embedder.model, kinds=kinds, limit=limit)
-        found = await nodes.get_many(connection, space_id, [one.node_id for one in near])
-    hits = tuple(
-        Hit(node=found[one.node_id], score=one.similarity, similarity=one.similarity)
-        for one in near
-        if one.node_id in found
+        found = await _Search(core, connection, space, query, embedder.model, asked).run()
+    latency = (time.perf_counter() - started) * 1000
+    return replace(found, notes=notes + found.notes, latency_ms=round(latency, 2))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """Candidates and their numbers, place by place."""
+
+    candidates: Sequence[Candidate]
+    cosine: Numbers
+    similarity: Numbers
+    lexical: Numbers
+    flow: Numbers
+    relevance: Numbers
+    recency: Numbers
+    importance: Numbers
+    bonus: Numbers
+    score: Numbers
+
+
+def rank(
+    found: Sequence[Candidate], query: Query, *, most_possible: float, calibration: Calibration, now: datetime
+) -> Ranked:
+    """Lay open what each candidate has, and add it up."""
+    cosine = np.array([0.0 if one.cosine is None else one.cosine for one in found], dtype=np.float64)
+    similarity = calibration.similarity(cosine)
+    lexical = ranking.lexical_match(np.array([one.words for one in found], dtype=np.float64), most_possible)
+    own = ranking.own_relevance(lexical, similarity)
+    flow = ranking.flow(own, *_neighbours(found))
+    relevance = soft(own + flow)
+    ages = np.array([(now - one.created_at).total_seconds() / SECONDS_A_DAY for one in found], dtype=np.float64)
+    recency, importance = ranking.recency(ages), ranking.importance([one.importance for one in found])
+    weights = ranking.PROFILES[query.mode].weights
+    return Ranked(
+        candidates=found,
+        cosine=cosine,
+        similarity=similarity,
+        lexical=lexical,
+        flow=flow,
+        relevance=relevance,
+        recency=recency,
+        importance=importance,
+        bonus=np.zeros(len(found)),
+        score=ranking.score(weights, relevance=relevance, recency=recency, importance=importance),
     )
-    return Recall(query=query, hits=hits, model=embedder.model, notes=notes)
 
 
-def _check(query: str, limit: int) -> None:
-    if not query.strip():
+def _neighbours(found: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each candidate the places of the one before and the one after it in its thread; -1 for none."""
+    places = {(one.thread, one.position): place for place, one in enumerate(found) if one.position is not None}
+
+    def beside(step: int) -> NDArray[np.int64]:
+        return np.array(
+            [-1 if one.position is None else places.get((one.thread, one.position + step), -1) for one in found],
+            dtype=np.int64,
+        )
+
+    return beside(-1), beside(1)
+
+
+class _Search:
+    """One question on its way through the store; holds what the steps share."""
+
+    def __init__(
+        self, core: Core, connection: Connection, space: Space, query: Query, model: str, asked: NDArray[np.float32]
+    ) -> None:
+        self.core, self.connection, self.space, self.query = core, connection, space, query
+        self.model, self.asked = model, asked
+        self.place = (connection, space.id)
+        self.kinds = [str(kind) for kind in query.wanted.kinds]
+        self.profile = ranking.PROFILES[query.mode]
+        self.calibration = calibration_of(space, model)
+        self.words: lexicon.Question | None = None
+        self.ways: dict[str, object] = {}
+
+    async def run(self) -> Recall:
+        self.words = await lexicon.question(*self.place, self.query.text)
+        ranked = self._rank(await self._candidates())
+        order = await self._arranged(ranked)
+        chosen = await self._selected(ranked, order)
+        return await self._recall(ranked, chosen)
+
+    def _rank(self, found: Sequence[Candidate]) -> Ranked:
+        most_possible = self.words.most_possible if self.words else 0.0
+        return rank(found, self.query, most_possible=most_possible, calibration=self.calibration, now=self.core.now())
+
+    async def _candidates(self) -> list[Candidate]:
+        by_vector, by_words = await self._legs()
+        ids = list(dict.fromkeys([*by_vector, *by_words]))
+        found = await candidates.details(
+            *self.place,
+            ids,
+            self.asked,
+            self.words,
+            model=self.model,
+            with_summaries=self.query.include_summaries,
+        )
+        more = [] if self.query.wanted.is_selective else await self._beside(found)
+        self.ways |= {"by_vector": len(by_vector), "by_words": len(by_words), "by_neighbours": len(more)}
+        return found + more
+
+    async def _beside(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """The neighbours of the best. Where a filter says what may be returned, they are not asked for."""
+        threaded = [one for one in found if one.thread is not None]
+        if not threaded:
+            return []
+        relevance = self._rank(threaded).relevance
+        best = np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]
+        return await candidates.neighbours(
+            *self.place,
+            [threaded[i] for i in best],
+            self.asked,
+            self.words,
+            model=self.model,
+            known={one.id for one in found},
+        )
+
+    async def _legs(self) -> tuple[list[UUID], list[UUID]]:
+        """The nearest by vector and the best by words, within what may be returned."""
+        wanted = self.query.wanted
+        filtering = wanted.is_selective or self.query.include_summaries
+        few = await candidates.filtered(*self.place, wanted) if filtering else None
+        if few is not None:
+            self.ways["search"] = f"exact: the filter leaves {len(few):,}"
+            by_words = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else []
+            return await candidates.nearest_of(*self.place, self.asked, few, model=self.model), by_words
+        return await self._nearest(), await self._by_words()
+
+    async def _nearest(self) -> list[UUID]:
+        count = await self._count()
+        exactly = count <= candidates.EXACT_BELOW
+        rows = f"{count:,} vectors" if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
+        self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
+        within = self.query.wanted if self.query.wanted.is_selective else None
+        return await candidates.nearest(
+            *self.place, self.asked, model=self.model, kinds=self.kinds, exactly=exactly, within=within
+        )
+
+    async def _by_words(self) -> list[UUID]:
+        if self.words is None:
+            return []
+        found = await lexicon.candidates(self.connection, self.words, kinds=self.kinds, most=candidates.POOL)
+        if not self.query.wanted.is_selective:
+            return found
+        permitted = await candidates.allowed(*self.place, found, self.query.wanted)
+        return [one for one in found if one in permitted]
+
+    async def _count(self) -> int:
+        """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
+        key = (self.space.id, self.model, tuple(self.kinds))
+        count, at = self.core.counts.get(key, (0, -math.inf))
+        if count <= candidates.EXACT_BELOW // 10 or time.monotonic() - at > COUNT_SECONDS:
+            count = await candidates.count(*self.place, model=self.model, kinds=self.kinds)
+            self.core.counts[key] = (count, time.monotonic())
+        return count
+
+    async def _arranged(self, ranked: Ranked) -> list[int]:
+        """Best first; of two statements of the same thing the newer first, where the question asks how it is now."""
+        order = [int(i) for i in np.argsort(-ranked.score, kind="stable")]
+        if not ranking.asks_for_the_present(self.query.text):
+            return order
+        first = order[: ranking.UPDATE_WINDOW]
+        ids = [ranked.candidates[i].id for i in first]
+        read = await nodes.get_many(*self.place, ids)
+        return ranking.newest_first(
+            order,
+            question=self.query.text,
+            relevance=ranked.relevance,
+            moments=[one.created_at for one in ranked.candidates],
+            texts={i: read[ranked.candidates[i].id].text or "" for i in first},
+            cosines=await self._cosines(ids),
+        )
+
+    async def _cosines(self, ids: Sequence[UUID]) -> NDArray[np.float32]:
+        """How alike some nodes are; one without a vector is like none."""
+        vectors = await candidates.vectors_of(*self.place, ids, model=self.model)
+        none = np.zeros(len(self.asked), dtype=np.float32)
+        rows = np.array([vectors.get(id_, none) for id_ in ids], dtype=np.float32).reshape(len(ids), len(none))
+        cosines: NDArray[np.float32] = rows @ rows.T
+        return cosines
+
+    async def _selected(self, ranked: Ranked, order: list[int]) -> selection.Selection:
+        ids = [one.id for one in ranked.candidates]
+        compared = {i: place for place, i in enumerate(order[:COMPARED])} if self.profile.floor is not None else {}
+        cosines = await self._cosines([ids[i] for i in compared])
+
+        def cosine(a: int, b: int) -> float:
+            return float(cosines[compared[a], compared[b]]) if a in compared and b in compared else 0.0
+
+        chosen = selection.select(
+            order,
+            self.profile,
+            ids=ids,
+            relevance=ranked.relevance,
+            score=ranked.score,
+            cosine=cosine,
+            threshold=self.query.threshold,
+            limit=self.query.limit or (None if self.profile.cap else LIMIT),
+        )
+        if self.query.budget_tokens is not None:
+            read = await nodes.get_many(*self.place, [ids[i] for i in chosen.kept])
+            tokens = {i: count_tokens(read[ids[i]].text or "") for i in chosen.kept}
+            selection.within_budget(chosen, tokens.__getitem__, self.query.budget_tokens)
+        return chosen
+
+    async def _recall(self, ranked: Ranked, chosen: selection.Selection) -> Recall:
+        read = await nodes.get_many(*self.place, [ranked.candidates[i].id for i in chosen.kept])
+        hits = tuple(
+            Hit(
+                node=read[ranked.candidates[i].id],
+                score=round(float(ranked.score[i]), 6),
+                parts=_parts(ranked, i),
+                source=_source(ranked, i),
+            )
+            for i in chosen.kept
+        )
+        left_out = tuple(
+            LeftOut(
+                id=ranked.candidates[drop.index].id,
+                score=round(float(ranked.score[drop.index]), 6),
+                step=drop.step,
+                why=drop.why,
+            )
+            for drop in sorted(chosen.dropped, key=lambda drop: -ranked.score[drop.index])[:LEFT_OUT_SHOWN]
+        )
+        return Recall(
+            query=self.query.text,
+            hits=hits,
+            model=self.model,
+            mode=self.query.mode,
+            floor=chosen.floor,
+            left_out=left_out,
+            ways=self.ways,
+        )
+
+
+def calibration_of(space: Space, model: str) -> Calibration:
+    """The one measured for this space, else the one that comes with the embedder (D28a)."""
+    measured = space.settings.get("calibrations", {}).get(model)
+    return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
+
+
+def _parts(ranked: Ranked, i: int) -> Parts:
+    return Parts(
+        relevance=round(float(ranked.relevance[i]), 6),
+        similarity=round(float(ranked.similarity[i]), 6),
+        cosine=round(float(ranked.cosine[i]), 6),
+        lexical=round(float(ranked.lexical[i]), 6),
+        flow=round(float(ranked.flow[i]), 6),
+        activation=0.0,
+        recency=round(float(ranked.recency[i]), 6),
+        importance=round(float(ranked.importance[i]), 6),
+        bonus=round(float(ranked.bonus[i]), 6),
+    )
+
+
+def _source(ranked: Ranked, i: int) -> str:
+    """What found this hit, mostly."""
+    if ranked.flow[i] > max(ranked.lexical[i], ranked.similarity[i]):
+        return "neighbour"
+    if ranked.lexical[i] > 0 and ranked.similarity[i] > 0:
+        return "both"
+    return "words" if ranked.lexical[i] > 0 else "vector"
+
+
+def _check(query: Query) -> None:
+    if not query.text.strip():
         raise InvalidInput("The question is empty: say what to look for.", field="query")
-    if not is_storable(query):
+    if not is_storable(query.text):
         raise InvalidInput("The question holds a NUL byte or a lone surrogate: remove it.", field="query")
-    if len(query) > LONGEST_QUERY:
+    if len(query.text) > LONGEST_QUERY:
         raise InvalidInput(f"The question has over {LONGEST_QUERY:,} characters: shorten it.", field="query")
-    if not 1 <= limit <= MOST:
-        raise InvalidInput(f"The limit is from 1 to {MOST:,}, not {limit}.", field="limit")
+    if query.limit is not None and not 1 <= query.limit <= MOST:
+        raise InvalidInput(f"The limit is from 1 to {MOST:,}, not {query.limit}.", field="limit")
+    if query.threshold is not None and not 0 <= query.threshold <= 1:
+        raise InvalidInput(f"The threshold is from 0 to 1, not {query.threshold}.", field="threshold")
+    if query.budget_tokens is not None and query.budget_tokens < 1:
+        raise InvalidInput("The budget is at least 1 token.", field="budget_tokens")
 
 
 def _embedder(core: Core, space: Space) -> tuple[Embedder, tuple[str, ...]]:

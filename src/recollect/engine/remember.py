@@ -8,9 +8,9 @@ from uuid import UUID
 from recollect.engine import embed
 from recollect.engine.core import Core, log
 from recollect.errors import DuplicateText, InvalidInput, RecollectError
-from recollect.model import Added, NewMemory, Node, Refused, Space
+from recollect.model import Added, ExportedMemory, NewMemory, Node, Refused, Space
 from recollect.rules.contract import Contract, checked
-from recollect.store import nodes, spaces
+from recollect.store import lexicon, nodes, spaces
 
 BATCH = 2000
 
@@ -67,6 +67,7 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
             max_attempts=core.settings.job_max_attempts,
             now=now,
         )
+        await lexicon.index(connection, space_id, _searchable_at_once(accepted.memories, stored, now))
         refused = [*accepted.refused]
         for place, twin in enumerate(stored.twins):
             if twin is not None:
@@ -76,6 +77,15 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
                 refused.append(_refusal(accepted.positions[place], problem, twin.id))
     ids = tuple(id_ for id_ in stored.ids if id_ is not None)
     return Added(ids=ids, refused=tuple(sorted(refused, key=lambda one: one.position)))
+
+
+def _searchable_at_once(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:
+    """What brought its vectors along needs no job, so its words are indexed here."""
+    return [
+        lexicon.Entry(node_id=id_, name=None, text=memory.text, created_at=memory.created_at or now)
+        for memory, id_ in zip(memories, stored.ids, strict=True)
+        if id_ is not None and isinstance(memory, ExportedMemory) and memory.vectors
+    ]
 
 
 def _models(core: Core, space: Space) -> list[str]:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from recollect.rules.text import count_tokens
@@ -51,7 +52,12 @@ _ZERO_WIDTH_JOINER = "\u200d"
 
 
 def chunks(text: str, most_tokens: int) -> list[str]:
-    """The text as chunks of at most `most_tokens`; all of it in order, without the white space at the cuts."""
+    """The text as chunks of at most `most_tokens`; all of it in order, without the white space at the cuts.
+
+    A text that is short enough stays whole.
+    """
+    if len(text) <= MOST_CHARACTERS and count_tokens(text) <= most_tokens:
+        return [text.strip()] if text.strip() else []
     return list(_packed(text, most_tokens))
 
 
@@ -77,7 +83,7 @@ def _between(text: str, first: Piece, last: Piece) -> str:
 def _how_many_to_take(held: list[Piece], *, at_least: int) -> int:
     """How many pieces make the next chunk: up to the best place to cut, the last of equals, once it is half full."""
     best, kind, tokens = len(held) - 1, None, 0
-    for count, (piece, following) in enumerate(zip(held, held[1:], strict=False), start=1):
+    for count, (piece, following) in enumerate(pairwise(held), start=1):
         tokens += piece.tokens
         if tokens >= at_least and (kind is None or following.cut <= kind):
             best, kind = count, following.cut
@@ -97,29 +103,26 @@ def _pieces(text: str, *, at_most: int) -> Iterator[Piece]:
 def _lines(text: str) -> Iterator[tuple[int, int, Cut]]:
     """The lines that hold anything, each with what begins there."""
     fence = ""
-    before: Cut | None = None  # what the line before was; None after an empty one
-    ended = False
+    after_gap, after_heading, after_end = True, False, False  # what came before: an empty line, a heading, a full stop
     for match in _LINE.finditer(text):
         start, end = match.span()
         line = match[0].rstrip()
-        if not line or text[start - 2 : start] == "\n\n":
-            before = None
-        if line:
-            cut = Cut.SENTENCE if fence else _what_begins(text, start, end, before, ended)
-            yield start, end, cut
-            if marker := _FENCE.match(line):
-                fence = _after_marker(fence, marker[1])
-            before, ended = cut, line[-1] in ".!?…:;。！？"
-
-
-def _what_begins(text: str, start: int, end: int, before: Cut | None, ended: bool) -> Cut:
-    if before is Cut.HEADING:
-        return Cut.WORD  # a heading stays with what it heads
-    if _HEADING.match(text, start, end) or (before is None and _UNDERLINE.match(text, end + 1)):
-        return Cut.HEADING
-    if before is None or _LIST_ITEM.match(text, start, end):
-        return Cut.PARAGRAPH
-    return Cut.SENTENCE if ended else Cut.WORD
+        after_gap = after_gap or not line or text[start - 2 : start] == "\n\n"
+        if not line:
+            continue
+        is_heading = not fence and bool(_HEADING.match(line) or (after_gap and _UNDERLINE.match(text, end + 1)))
+        if after_heading:
+            cut = Cut.WORD  # a heading stays with what it heads
+        elif is_heading:
+            cut = Cut.HEADING
+        elif not fence and (after_gap or _LIST_ITEM.match(line)):
+            cut = Cut.PARAGRAPH
+        else:
+            cut = Cut.SENTENCE if fence or after_end else Cut.WORD
+        yield start, end, cut
+        if marker := _FENCE.match(line):
+            fence = _after_marker(fence, marker[1])
+        after_gap, after_heading, after_end = False, is_heading, line[-1] in ".!?…:;。！？"
 
 
 def _after_marker(fence: str, marker: str) -> str:

@@ -23,7 +23,13 @@ INTEGRITY = {
         SELECT node_id FROM embeddings WHERE NOT coalesce(l2_norm(vector) BETWEEN 0.98 AND 1.02, false)""",
     "a vector recallable against its node's state": """
         SELECT e.node_id FROM embeddings e JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
-         WHERE e.recallable <> (n.status = 'active' AND NOT n.exclude)""",
+         WHERE e.recallable <> n.recallable""",
+    "an index entry recallable against its node's state": """
+        SELECT l.node_id FROM lexicon l JOIN nodes n ON n.space_id = l.space_id AND n.id = l.node_id
+         WHERE l.recallable <> n.recallable""",
+    "a memory with a vector that is not in the lexicon": """
+        SELECT e.node_id FROM embeddings e LEFT JOIN lexicon l ON l.space_id = e.space_id AND l.node_id = e.node_id
+         WHERE l.node_id IS NULL""",
     "an edge to a missing node": """
         SELECT e.id FROM edges e LEFT JOIN nodes s ON s.space_id = e.space_id AND s.id = e.source
           LEFT JOIN nodes t ON t.space_id = e.space_id AND t.id = e.target

@@ -98,6 +98,7 @@ class Database:
 
 LOST = (
     ConnectionError,
+    FileNotFoundError,  # the socket of the database inside, once that has stopped
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,

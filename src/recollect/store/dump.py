@@ -40,7 +40,8 @@ def dump(dsn: str, file: Path, *, overwrite: bool) -> int:
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written ({error.strerror}): choose another place.") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where it could not be made, there is nothing to remove
+            partial.unlink()
     return file.stat().st_size
 
 

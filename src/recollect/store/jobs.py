@@ -23,7 +23,7 @@ UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, cl
             WHERE space_id = :space AND model = :model AND status = 'pending' AND due_at <= :now
             ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED))
    AND j.space_id = :space AND n.space_id = :space AND n.id = j.node_id
-RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text
+RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, n.created_at
 """)
 
 # Nodes are locked for the moment, so that one archived just now cannot come back as recallable.
@@ -31,8 +31,7 @@ SAVE = """
 WITH given AS (
     SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::halfvec[]) AS g(job_id, node_id, vector)
 ), held AS (
-    SELECT n.id, n.kind, n.status = 'active' AND NOT n.exclude AS recallable
-      FROM nodes n WHERE n.space_id = $1 AND n.id = ANY($3) FOR SHARE
+    SELECT n.id, n.kind, n.recallable FROM nodes n WHERE n.space_id = $1 AND n.id = ANY($3) FOR SHARE
 ), saved AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
     SELECT $1, h.id, $5, $6, g.vector, h.kind, h.recallable, $7 FROM given g JOIN held h ON h.id = g.node_id
@@ -104,6 +103,7 @@ class Job:
     kind: str
     name: str | None
     text: str | None
+    created_at: datetime
 
 
 async def claim(connection: AsyncConnection, space_id: UUID, *, model: str, most: int, now: datetime) -> list[Job]:

@@ -43,9 +43,9 @@ WITH stored AS (
            AS g(id, subtype, text, checksum, metadata, importance, source, source_id, thread, position, created_at,
                 updated_at, status, merged_into, protected, exclude, is_summary, version)
     ON CONFLICT DO NOTHING
-    RETURNING id, status, exclude
+    RETURNING id, recallable
 ), brought AS (
-    SELECT s.id, v.model, v.vector, s.status = 'active' AND NOT s.exclude AS recallable
+    SELECT s.id, v.model, v.vector, s.recallable
       FROM unnest($23::uuid[], $24::text[], $25::halfvec[]) AS v(id, model, vector) JOIN stored s ON s.id = v.id
 ), embedded AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
@@ -58,19 +58,22 @@ WITH stored AS (
 SELECT id FROM stored
 """
 
-# Who was there before: the same text, else the same id, else the same foreign id.
+# Who was there before: the same text, else the same id, else the same foreign id. LATERAL and LIMIT make each of them a
+# look into an index: a plain join is planned as a pass over the whole space, for every batch.
 TWINS = """
 WITH given AS (
     SELECT * FROM unnest($2::int4[], $3::uuid[], $4::text[], $5::text[], $6::text[])
         AS g(number, id, checksum, source, source_id)
 ), found AS (
-    SELECT g.number, n.id, 'text' AS by, 1 AS rank FROM given g
-      JOIN nodes n ON n.space_id = $1 AND n.kind = 'memory' AND n.checksum = g.checksum
+    SELECT g.number, n.id, 'text' AS by, 1 AS rank FROM given g CROSS JOIN LATERAL (
+        SELECT id FROM nodes WHERE space_id = $1 AND kind = 'memory' AND checksum = g.checksum LIMIT 1) n
     UNION ALL
-    SELECT g.number, n.id, 'id', 2 FROM given g JOIN nodes n ON n.space_id = $1 AND n.id = g.id
+    SELECT g.number, n.id, 'id', 2 FROM given g CROSS JOIN LATERAL (
+        SELECT id FROM nodes WHERE space_id = $1 AND id = g.id LIMIT 1) n
     UNION ALL
-    SELECT g.number, n.id, 'source_id', 3 FROM given g
-      JOIN nodes n ON n.space_id = $1 AND n.kind = 'memory' AND n.source = g.source AND n.source_id = g.source_id
+    SELECT g.number, n.id, 'source_id', 3 FROM given g CROSS JOIN LATERAL (
+        SELECT id FROM nodes
+         WHERE space_id = $1 AND kind = 'memory' AND source = g.source AND source_id = g.source_id LIMIT 1) n
 )
 SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
 """

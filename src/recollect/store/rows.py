@@ -5,7 +5,7 @@ from typing import Any
 from recollect.model import ApiKey, Kind, Node, Scope, Space, Status
 from recollect.store.tables import nodes
 
-NODE_COLUMNS = tuple(column for column in nodes.c if column.name != "space_id")
+NODE_COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_id", "recallable"))
 
 
 def node(row: Any) -> Node:

@@ -54,3 +54,9 @@ async def change_settings(connection: AsyncConnection, space_id: UUID, settings:
 async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> None:
     """From now on, search in this space compares the vectors of this model."""
     await connection.execute(update(spaces).where(spaces.c.id == space_id).values(embedding_model=model))
+
+
+async def version(connection: AsyncConnection, space_id: UUID) -> int:
+    """How often what a recall could find has changed in this space; counted by triggers, whoever changes it."""
+    statement = select(space_versions.c.version).where(space_versions.c.space_id == space_id)
+    return (await connection.execute(statement)).scalar_one_or_none() or 0

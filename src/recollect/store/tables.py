@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     Double,
     ForeignKey,
@@ -111,6 +112,8 @@ nodes = Table(
     flag("protected"),
     flag("exclude"),
     flag("is_summary"),
+    # The one place that says what may be recalled; copied to embeddings and lexicon by a trigger.
+    Column("recallable", Boolean, Computed("status = 'active' AND NOT exclude AND NOT is_summary", persisted=True)),
     Column("source", Text),
     Column("source_id", Text),
     Column("thread", Text),
@@ -195,9 +198,12 @@ lexicon = Table(
     Column("terms", ARRAY(Integer), nullable=False),
     Column("bm25", SPARSEVEC(SPARSE_DIMENSIONS), nullable=False),
     Column("length", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("recallable", Boolean, nullable=False),
     PrimaryKeyConstraint("space_id", "node_id"),
     node_reference("node_id"),
     Index("lexicon_terms", "terms", postgresql_using="gin"),
+    postgresql_with={"fillfactor": "80"},
 )
 
 term_stats = Table(

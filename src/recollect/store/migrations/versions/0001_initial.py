@@ -72,10 +72,12 @@ RECALLABLE = (
     """
     CREATE FUNCTION keep_recallable() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        UPDATE embeddings e SET recallable = (n.status = 'active' AND NOT n.exclude)
+        UPDATE embeddings e SET recallable = n.recallable
           FROM new_nodes n JOIN old_nodes o ON o.space_id = n.space_id AND o.id = n.id
-         WHERE e.space_id = n.space_id AND e.node_id = n.id
-           AND (n.status, n.exclude) IS DISTINCT FROM (o.status, o.exclude);
+         WHERE e.space_id = n.space_id AND e.node_id = n.id AND n.recallable <> o.recallable;
+        UPDATE lexicon l SET recallable = n.recallable
+          FROM new_nodes n JOIN old_nodes o ON o.space_id = n.space_id AND o.id = n.id
+         WHERE l.space_id = n.space_id AND l.node_id = n.id AND n.recallable <> o.recallable;
         RETURN NULL;
     END $$
     """,
@@ -97,10 +99,30 @@ METADATA_SEARCH = (
     "REVOKE EXECUTE ON FUNCTION nodes_with_metadata(jsonb) FROM PUBLIC",
 )
 
+# The same for the words of a question; and inside a function the planner does not know them, so it is told to use the
+# index. %s is the schema of pgvector.
+LEXICAL_SEARCH = (
+    """
+    CREATE FUNCTION lexical_candidates(wanted int4[], question sparsevec, kinds text[], most int4)
+        RETURNS TABLE (node_id uuid, score float8)
+        LANGUAGE sql STABLE SECURITY DEFINER SET search_path = recollect, %s, pg_temp SET enable_seqscan = off
+        AS $$ SELECT l.node_id, -(l.bm25 <#> question) FROM lexicon l
+               WHERE l.space_id = current_setting('recollect.space')::uuid
+                 AND l.terms && wanted AND l.recallable AND l.kind = ANY(kinds)
+               ORDER BY l.bm25 <#> question LIMIT most $$
+    """,
+    "REVOKE EXECUTE ON FUNCTION lexical_candidates(int4[], sparsevec, text[], int4) FROM PUBLIC",
+)
+VECTOR_SCHEMA = (
+    "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
+)
+
 
 def upgrade() -> None:
     create_tables()
-    for statement in (*PERMANENT, *RECALLABLE, *METADATA_SEARCH):
+    vector_schema = op.get_bind().exec_driver_sql(VECTOR_SCHEMA).scalar_one()
+    create_search, close_search = LEXICAL_SEARCH
+    for statement in (*PERMANENT, *RECALLABLE, *METADATA_SEARCH, create_search % vector_schema, close_search):
         op.get_bind().exec_driver_sql(statement)
     for table in TABLES:
         # A space that came after the last ANALYZE is in no histogram: the planner would expect one row of it, scan the
@@ -119,7 +141,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in reversed(TABLES):
         op.drop_table(table)
-    for function in ("nodes_with_metadata(jsonb)", "keep_recallable()", "refuse_change()"):
+    lexical = "lexical_candidates(int4[], sparsevec, text[], int4)"
+    for function in (lexical, "nodes_with_metadata(jsonb)", "keep_recallable()", "refuse_change()"):
         op.execute(f"DROP FUNCTION {function}")
 
 
@@ -192,6 +215,12 @@ def create_tables() -> None:
         sa.Column("protected", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("exclude", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("is_summary", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column(
+            "recallable",
+            sa.Boolean(),
+            sa.Computed("status = 'active' AND NOT exclude AND NOT is_summary", persisted=True),
+            nullable=True,
+        ),
         sa.Column("source", sa.Text(), nullable=True),
         sa.Column("source_id", sa.Text(), nullable=True),
         sa.Column("thread", sa.Text(), nullable=True),
@@ -534,11 +563,14 @@ def create_tables() -> None:
         sa.Column("terms", sa.ARRAY(sa.Integer()), nullable=False),
         sa.Column("bm25", SPARSEVEC(dim=1000000000), nullable=False),
         sa.Column("length", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("recallable", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(
             ["space_id", "node_id"], ["nodes.space_id", "nodes.id"], name=op.f("lexicon_space_id_node_id_fkey")
         ),
         sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name=op.f("lexicon_space_id_fkey")),
         sa.PrimaryKeyConstraint("space_id", "node_id", name=op.f("lexicon_pkey")),
+        postgresql_with={"fillfactor": "80"},
     )
     op.create_index("lexicon_terms", "lexicon", ["terms"], unique=False, postgresql_using="gin")
     op.create_table(

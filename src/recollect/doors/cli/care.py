@@ -1,0 +1,150 @@
+"""Looking after the data: back up and restore, verify, doctor, maintain."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.doors.cli import output
+from recollect.doors.cli.door import Door, command
+
+if TYPE_CHECKING:
+    from recollect.engine.backup import Backup
+    from recollect.engine.care import Checkup, Verification
+
+app = typer.Typer()
+PANEL = "Look after it"
+
+
+@command(app, "backup", rich_help_panel=PANEL)
+def backup(
+    door: Door,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; .dump is a good ending.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
+) -> None:
+    """Back up everything to one file, while work goes on.
+
+    That is all spaces, their history, vectors and keys. `recollect restore FILE` brings it back.
+    """
+    made = door.ask_all(lambda memory: memory.backup(file, overwrite=overwrite), doing="Backing up")
+    door.show(made, _show_backup)
+    output.hint(f"`recollect restore {made.file}` brings it back.")
+
+
+def restore_backup(door: Door, file: Path, *, overwrite: bool) -> None:
+    """`recollect restore FILE`."""
+    number = door.ask_all(lambda memory: memory.restore_backup(file, overwrite=overwrite), doing="Restoring")
+    door.show(
+        number,
+        lambda number: output.say(f"Restored {file}: {output.counted(number, 'memory', 'memories')}."),
+        as_json={"file": file, "nodes": number},
+    )
+
+
+@command(app, "verify", rich_help_panel=PANEL)
+def verify(door: Door) -> None:
+    """Check that everything is whole. Exit code 1 if not.
+
+    Every checksum is computed again, every reference followed, every vector looked at.
+    """
+    found = door.ask_all(lambda memory: memory.verify(), doing="Verifying")
+    door.show(found, _show_verification, as_json={"whole": found.whole, **output.plain(found)})
+    if not found.whole:
+        raise typer.Exit(1)
+
+
+@command(app, "doctor", rich_help_panel=PANEL)
+def doctor(door: Door) -> None:
+    """Show how the database is, and what to do about it. Exit code 1 if there is something to do."""
+    found = door.ask_all(lambda memory: memory.doctor())
+    door.show(found, _show_checkup, as_json={"healthy": found.healthy, **output.plain(found)})
+    if not found.healthy:
+        raise typer.Exit(1)
+
+
+@command(app, "maintain", rich_help_panel=PANEL)
+def maintain(
+    door: Door,
+    reindex: Annotated[
+        bool | None,
+        typer.Option("--reindex/--no-reindex", help="Build the vector indexes anew; by itself every six months."),
+    ] = None,
+    no_backup: Annotated[bool, typer.Option("--no-backup", help="Leave out the backup.")] = False,
+) -> None:
+    """Do the daily round: back up, clear finished jobs, vacuum.
+
+    `recollect serve` does it by itself.
+    """
+    report = door.ask_all(
+        lambda memory: memory.maintain(reindex=reindex, with_backup=not no_backup), doing="Maintaining"
+    )
+    door.show(report, _show_report)
+
+
+# -- showing
+
+
+def _show_backup(made: "Backup") -> None:
+    output.say(f"Backed up to {made.file} ({output.size(made.bytes)}).")
+
+
+def _show_verification(found: "Verification") -> None:
+    if found.whole:
+        output.say(f"Everything is whole: {output.counted(found.texts, 'text')} checked.")
+        return
+    output.table(
+        ("id", "fault"),
+        [(str(id_), fault) for fault, ids in found.faults.items() for id_ in ids],
+    )
+    output.note("Some rows are not whole: keep a copy of the database as it is, then restore the last good backup.")
+
+
+def _show_checkup(found: "Checkup") -> None:
+    output.facts(_facts(found))
+    output.say("")
+    output.table(
+        ("space", "embedded", "waiting", "failed", "embedder"),
+        [
+            (
+                space.slug,
+                f"{space.jobs.completed:,}",
+                f"{space.jobs.waiting:,}",
+                f"{space.jobs.failed:,}",
+                space.embedding_model or "-",
+            )
+            for space in found.spaces
+        ],
+    )
+    output.say("")
+    for sentence in found.advice:
+        output.say(f"To do: {sentence}")
+    if found.healthy:
+        output.say("All is well.")
+
+
+def _facts(found: "Checkup") -> Iterator[tuple[str, str]]:
+    server = found.server
+    yield "database", found.place
+    yield "PostgreSQL", f"{server.version}, with pgvector {server.pgvector}"
+    yield "schema", found.revision
+    yield "memories", f"{found.nodes:,}"
+    yield "size", output.size(server.bytes)
+    if found.disk_free_bytes is not None:
+        yield "free on disk", output.size(found.disk_free_bytes)
+    yield "dead rows", f"{server.dead_rows:,} of {server.dead_rows + server.live_rows:,}"
+    yield "spaces kept apart by", "row-level security" if found.rows_guarded else "conditions in every query only"
+    for index in found.indexes:
+        state = "not built" if index.state == "missing" else index.state
+        yield f"index {index.name}", f"{state}, {output.counted(index.rows, 'vector')}"
+    yield "last vacuum", output.minute(server.last_vacuum_at)
+    yield "last backup", output.minute(found.last_backup_at)
+    yield "last maintained", output.minute(found.last_maintained_at)
+
+
+def _show_report(report: dict[str, Any]) -> None:
+    if "backup" in report:
+        output.say(f"Backed up to {report['backup']}.")
+    output.say(f"Vacuumed; {output.counted(report['jobs_cleared'], 'finished job')} cleared.")
+    if "reindexed" in report:
+        output.say(f"Vector indexes built anew: {', '.join(report['reindexed']) or 'there are none yet'}.")

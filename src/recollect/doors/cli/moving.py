@@ -1,0 +1,139 @@
+"""Moving in and out: import files, export everything."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, cast
+
+import typer
+
+from recollect.doors.cli import output
+from recollect.doors.cli.door import Door, command
+from recollect.doors.cli.memories import Importance, Tags
+from recollect.errors import InvalidInput
+from recollect.model import ContentType
+
+if TYPE_CHECKING:
+    from recollect.engine.engine import Engine
+    from recollect.engine.import_ import ImportReport
+    from recollect.engine.sources import Options
+
+app = typer.Typer()
+PANEL = "Move in and out"
+MOST_LINES = 20
+
+Format = Literal["auto", "text", "markdown", "jsonl", "csv"]
+UnknownTags = Literal["refuse", "extra"]
+
+
+@command(app, "import", rich_help_panel=PANEL)
+def import_(
+    door: Door,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files and folders; - reads stdin.")],
+    format_: Annotated[Format, typer.Option("--format", "-f", help="What they are; by their endings, else.")] = "auto",
+    type_: Annotated[
+        ContentType, typer.Option("--type", "-t", help="The content type of what does not say its own.")
+    ] = ContentType.NOTE,
+    tag: Tags = None,
+    importance: Importance = None,
+    unknown_tags: Annotated[
+        UnknownTags, typer.Option("--unknown-tags", help="Refuse tags that are not registered, or keep them in extra.")
+    ] = "refuse",
+    hidden: Annotated[bool, typer.Option("--hidden", help="Read hidden files and folders too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once it is stored, before it is searchable.")] = (
+        False
+    ),
+) -> None:
+    """Import text, Markdown, JSONL or CSV, or what `recollect export` wrote.
+
+    Long documents are cut into chunks. What is remembered already is left alone, so an import that was interrupted is
+    simply repeated. Exit code 1 if something was refused, or nothing could be read.
+
+    \b
+    recollect import notes/ --tag knowledge
+    recollect import chat.jsonl --type conversation --dry-run
+    """
+    from recollect.engine.sources import Options
+
+    options = Options(
+        subtype=type_, tags=tuple(tag or ()), importance=importance, unknown_tags=unknown_tags, hidden=hidden
+    )
+    report = door.ask(partial(_import, paths=paths, format=format_, options=options, dry_run=dry_run, wait=not no_wait))
+    door.show(report, _show_report, as_json=_report_as_json(report))
+    if report.refused or not report.added + report.already_there:
+        raise typer.Exit(1)
+
+
+@command(app, "export", rich_help_panel=PANEL)
+def export(
+    door: Door,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write it; - is stdout.")] = "-",
+    with_vectors: Annotated[
+        bool, typer.Option("--with-vectors", help="With the vectors, so that they need not be computed again.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
+) -> None:
+    """Export all memories of a space as JSON lines; `recollect import` brings them back as they were.
+
+    \b
+    recollect export memories.jsonl
+    recollect export | gzip > memories.jsonl.gz
+    """
+    to_stdout = file == "-"
+    if to_stdout and door.json:
+        raise InvalidInput("The export itself goes to stdout: name a file to have a report as JSON.")
+    out = cast("BinaryIO", output.Stdout()) if to_stdout else Path(file)
+    number = door.ask(partial(_export, out=out, with_vectors=with_vectors, overwrite=overwrite))
+    if to_stdout:
+        output.hint(f"{output.counted(number, 'memory', 'memories')} exported.")
+    else:
+        door.show(number, partial(_show_export, file), as_json={"file": file, "exported": number})
+
+
+# -- asking
+
+
+async def _import(
+    memory: "Engine", *, paths: list[str], format: Format, options: "Options", dry_run: bool, wait: bool
+) -> "ImportReport":
+    stdin = None if sys.stdin.isatty() else sys.stdin.buffer
+    with output.progress("Importing") as show:
+        return await memory.import_(
+            paths, format=format, stdin=stdin, options=options, dry_run=dry_run, wait=wait, progress=show
+        )
+
+
+async def _export(memory: "Engine", *, out: Path | BinaryIO, with_vectors: bool, overwrite: bool) -> int:
+    with output.progress("Exporting") as show:
+        return await memory.export(out, with_vectors=with_vectors, overwrite=overwrite, progress=show)
+
+
+# -- showing
+
+
+def _show_report(report: "ImportReport") -> None:
+    output.say(f"{report}.")
+    for line in report.lines[:MOST_LINES]:
+        output.note(f"{line.what}: {line}")
+    if len(report.lines) > MOST_LINES:
+        output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
+    for why, number in report.postponed.items():
+        output.note(f"{output.counted(number, 'text')} cannot be found yet ({why}): `recollect work` tries again.")
+
+
+def _report_as_json(report: "ImportReport") -> dict[str, object]:
+    return {
+        "dry_run": report.dry_run,
+        "added": report.added,
+        "already_there": report.already_there,
+        "linked": report.linked,
+        "refused": report.refused,
+        "skipped": report.skipped,
+        "notes": report.notes,
+        "postponed": report.postponed,
+    }
+
+
+def _show_export(file: str, number: int) -> None:
+    output.say(f"Exported {output.counted(number, 'memory', 'memories')} to {file}.")

@@ -1,0 +1,251 @@
+"""How the command line speaks; the only place that writes to stdout or stderr.
+
+Answers go to stdout: tables for a terminal, and where stdout is no terminal one line an item, its columns divided by
+tabs, nothing cut off. With `--json` it is one JSON document and nothing else. Everything besides the answer (hints,
+progress, problems) goes to stderr.
+
+What is remembered may hold anything, so control characters are made harmless before a terminal sees them, and nothing
+in a text is taken for markup.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from uuid import UUID
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+BROKEN_PIPE = 141  # as for every program that a closed pipe ends: 128 + SIGPIPE
+SHORT_ID = 8
+# Control characters except tab and line feed, and the marks that turn the direction of writing round.
+_HARMFUL = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+    if code not in (0x09, 0x0A)
+}
+
+
+# -- saying
+
+
+def say(text: str) -> None:
+    """A line of the answer."""
+    write(sys.stdout, harmless(text) + "\n")
+
+
+def heading(text: str) -> None:
+    """A line above a part of the answer."""
+    if sys.stdout.isatty():
+        console(sys.stdout).print("\n" + one_line(text), style="bold")
+    else:
+        say("\n" + one_line(text))
+
+
+def complain(sentence: str) -> None:
+    """What went wrong, in one sentence."""
+    write(sys.stderr, one_line(sentence) + "\n")
+
+
+def note(sentence: str) -> None:
+    """What the reader must know besides the answer."""
+    complain(sentence)
+
+
+def hint(sentence: str) -> None:
+    """What to type next; only for people."""
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        console(sys.stderr).print(harmless(sentence), style="dim")
+
+
+def document(value: object) -> None:
+    """The answer as one JSON document."""
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    write(sys.stdout, json.dumps(plain(value), ensure_ascii=not readable, indent=2) + "\n")
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool = False) -> None:
+    """One line an item; on a terminal the last column takes what room is left, and is cut there unless it may wrap."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            write(sys.stdout, "\t".join(one_line(cell) for cell in row) + "\n")
+        return
+    _draw(console(sys.stdout), headings, rows, wrap=wrap)
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> None:
+    """What is known of one thing: a name and a value a line."""
+    table(("", ""), pairs, wrap=True)
+
+
+def entries(rows: Iterable[Sequence[str]]) -> None:
+    """Like a table, for what is too wide for one: on a terminal the last column goes below the others."""
+    if not sys.stdout.isatty():
+        table((), rows)
+        return
+    for *first, last in rows:
+        console(sys.stdout).print("  ".join(map(one_line, first)), style="cyan")
+        console(sys.stdout).print("    " + one_line(last))
+
+
+def _draw(on: "Console", headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(headings), header_style="bold")
+    for heading in headings[:-1]:
+        drawn.add_column(heading, no_wrap=True, style="cyan")
+    drawn.add_column(headings[-1])
+    for row in rows:
+        *short, long = (one_line(cell) for cell in row)
+        drawn.add_row(*map(Text, short), Text(long, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis"))
+    on.print(drawn)
+
+
+# -- while it takes long
+
+
+class Progress(Protocol):
+    def __call__(self, done: int, total: int | None = None) -> None: ...
+
+
+def is_watched() -> bool:
+    """Whether somebody sees what goes on besides the answer."""
+    return sys.stderr.isatty()
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """A spinner while there is nothing to see yet; only on a terminal."""
+    if not is_watched():
+        yield
+        return
+    with console(sys.stderr).status(doing):
+        yield
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Progress]:
+    """A bar on stderr, told how much is done and of how much, if that is known; only on a terminal."""
+    if not is_watched():
+        yield lambda _done, _total=None: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total=None: bar.update(task, completed=done, total=total)
+
+
+# -- words and values
+
+
+def one_line(text: str) -> str:
+    return harmless(" ".join(text.split()))
+
+
+def harmless(text: str) -> str:
+    """The text without what could steer a terminal."""
+    return text.translate(_HARMFUL)
+
+
+def short(id_: UUID | None) -> str:
+    """As much of an id as people type."""
+    return "" if id_ is None else str(id_)[:SHORT_ID]
+
+
+def day(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d}"
+
+
+def minute(moment: datetime | None, *, never: str = "never") -> str:
+    return never if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 memory`, `2,000 memories`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def compact(value: object) -> str:
+    """A value in few characters: texts as they are, the rest as JSON."""
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+
+
+def size(number: int) -> str:
+    amount = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's own terms; times as RFC 3339 with Z."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, UUID | Path | date):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value
+
+
+# -- the streams themselves
+
+
+def console(file: TextIO) -> "Console":
+    from rich.console import Console
+
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+class Stdout:
+    """Where an answer goes that is bytes."""
+
+    def write(self, data: bytes) -> int:
+        with _until_closed():
+            return sys.stdout.buffer.write(data)
+
+    def flush(self) -> None:
+        with _until_closed():
+            sys.stdout.buffer.flush()
+
+
+def write(stream: TextIO, text: str) -> None:
+    with _until_closed():
+        stream.write(text)
+
+
+def finish() -> None:
+    """Send what is still held back, while a closed pipe can still be met quietly."""
+    with _until_closed():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _until_closed() -> Iterator[None]:
+    """Whoever reads us may stop at any time (`| head`): then stop too, without a word."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(BROKEN_PIPE) from None

@@ -1,0 +1,76 @@
+"""What people type, as values: times, spans, JSON, texts from stdin. Each refusal says what would be accepted."""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from recollect.errors import InvalidInput
+from recollect.rules.contract import parsed_time
+
+SPAN = re.compile(r"(\d{1,5})([mhdw])")
+UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+STDIN = "-"
+
+
+def text_of(words: Sequence[str]) -> str:
+    """The words as one text; a single - means: what stdin holds."""
+    if list(words) != [STDIN]:
+        return " ".join(words)
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"What came on stdin is not UTF-8 text (byte {error.start:,}): convert it first.") from error
+
+
+def json_object(option: str, text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput(f'{option} is a JSON object like \'{{"tags": ["code"]}}\', not {_shown(text)}.')
+    return found
+
+
+def past(option: str, text: str | None) -> datetime | None:
+    """A moment, or how long ago it was."""
+    return _moment(option, text, -1)
+
+
+def end_of(option: str, text: str | None) -> datetime | None:
+    """Like `past`, but a day means all of it."""
+    found = past(option, text)
+    if found is not None and DAY.fullmatch(text or ""):
+        return datetime.combine(found.date(), time.max, UTC)
+    return found
+
+
+def future(option: str, text: str | None) -> datetime | None:
+    """A moment, or how far off it is."""
+    return _moment(option, text, +1)
+
+
+def _moment(option: str, text: str | None, direction: int) -> datetime | None:
+    if text is None:
+        return None
+    if span := SPAN.fullmatch(text):
+        return datetime.now(UTC) + direction * int(span[1]) * UNITS[span[2]]
+    try:
+        return parsed_time(option, text)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{option} is a time like 2026-11-15 or 2026-11-15T09:30:00Z, or a span like 30m, 12h, 7d or 4w, "
+            f"not {_shown(text)}.",
+            field=option,
+        ) from error
+
+
+def _shown(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

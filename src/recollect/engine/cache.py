@@ -1,0 +1,87 @@
+"""Repeated questions: what was found, and the vectors of questions, kept for a little while (D36).
+
+A recall may be repeated while its space has not changed. The database counts the changes of each space (`version`,
+raised in the transaction that changes it), so this holds for every process at once. Only plain search is kept: the
+answers of the other modes depend on which answers were given before (D19, D24), and so does engagement (D40).
+The vector of a question depends on nothing but the model.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+from uuid import UUID
+
+from recollect.model import Mode, Query, Recall
+from recollect.ports import Embedder, Vectors
+from recollect.rules.asked import as_key
+from recollect.store import spaces
+
+if TYPE_CHECKING:
+    from recollect.engine.core import Core
+
+V = TypeVar("V")
+
+
+class Cache(Generic[V]):
+    """At most so many values, each for at most so long; the least used goes first."""
+
+    def __init__(self, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._kept: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable) -> V | None:
+        at, value = self._kept.get(key, (None, None))
+        if at is None:
+            return None
+        if self._clock() - at > self._seconds:
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: V) -> None:
+        self._kept[key] = (self._clock(), value)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+def is_repeatable(query: Query) -> bool:
+    """Whether the same question finds the same while nothing changes."""
+    return query.mode is Mode.NEUTRAL and not query.engagement
+
+
+async def repeated(core: "Core", space_id: UUID, query: Query, find: Callable[[], Awaitable[Recall]]) -> Recall:
+    """What `find` finds, or found a moment ago in the same state of the space."""
+    if not core.settings.cache_size or not is_repeatable(query):
+        return await find()
+    started = time.perf_counter()
+    async with core.transaction(space_id) as connection:
+        # Before the search: what changes in between is found now, and kept under a version that has passed.
+        version = await spaces.version(connection, space_id)
+    key = (space_id, version, core.settings.embedder, as_key(query))
+    known = core.recalls.get(key)
+    if known is None:
+        found = await find()
+        core.recalls.put(key, found)
+        return found
+    latency = round((time.perf_counter() - started) * 1000, 2)
+    return replace(known, latency_ms=latency, ways={**known.ways, "search": "as found a moment ago"})
+
+
+async def embedded(core: "Core", embedder: Embedder, text: str) -> Vectors:
+    """The vector of a question, made once."""
+    key = (embedder.model, text)
+    known = core.questions.get(key)
+    if known is None:
+        known = (await embedder.embed([text]))[0]
+        core.questions.put(key, known)
+    return known

@@ -1,0 +1,60 @@
+"""Noting a question: its entry in the query log and the use of what was handed out, in one short transaction (D11, D12).
+
+Recall itself is read-only; this comes after it, so that searching never waits for a row that somebody else counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from uuid import UUID, uuid4
+
+from recollect.engine.core import Core
+from recollect.model import Hit, LoggedHit, Query, Recall, RecallLog, TokenUsage
+from recollect.rules.asked import as_document
+from recollect.store import activity, recalls
+
+
+async def note(
+    core: Core,
+    space_id: UUID,
+    recall: Recall,
+    *,
+    query: Query,
+    given: Sequence[UUID] | None = None,
+    response: str | None = None,
+    prompt_hash: str | None = None,
+    debug_prompt: str | None = None,
+    external_knowledge_used: bool = False,
+    confidence: float = 0.5,
+    token_usage: TokenUsage | None = None,
+    latency_ms: float | None = None,
+) -> UUID:
+    """Log one question, whoever answered it, and count the use of what was `given` (all hits, unless said)."""
+    ids = tuple(hit.node.id for hit in recall) if given is None else tuple(given)
+    entry = RecallLog(
+        id=uuid4(),
+        user_query=query.text,
+        mode=query.mode,
+        memory_ids=ids,
+        hits=tuple(_logged(hit) for hit in recall),
+        asked=as_document(query),
+        embedding_model=recall.model,
+        floor=recall.floor,
+        prompt_hash=prompt_hash,
+        debug_prompt=debug_prompt,
+        external_knowledge_used=external_knowledge_used,
+        confidence_score=confidence,
+        response=response,
+        token_usage=token_usage or TokenUsage(),
+        latency_ms=recall.latency_ms if latency_ms is None else latency_ms,
+        created_at=core.now(),
+    )
+    async with core.transaction(space_id) as connection:
+        await recalls.add(connection, space_id, entry)
+        await activity.count_uses(connection, space_id, ids, entry.created_at)
+    return entry.id
+
+
+def _logged(hit: Hit) -> LoggedHit:
+    """Six digits are more than two scores can be told apart by, and half of the room."""
+    parts = {name: round(float(value), 6) for name, value in asdict(hit.parts).items()}
+    return LoggedHit(id=hit.node.id, score=round(float(hit.score), 6), parts=parts)

@@ -1,0 +1,324 @@
+"""What an import reads: files, folders and standard input, as one stream of memories, each with the place it came from.
+
+Whatever is not read is said, with the reason, and the rest goes on. Tables (JSONL, CSV) are streamed row by row;
+a document is read whole. All of it blocks, so the engine runs it in a thread.
+"""
+
+import codecs
+import io
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import chain
+from os import fsencode
+from pathlib import Path
+from typing import BinaryIO, Literal
+from uuid import UUID
+
+from recollect.errors import InvalidInput
+from recollect.model import ContentType, ExportedMemory, NewMemory
+from recollect.rules import documents
+from recollect.rules.contract import LONGEST_NAME
+
+Format = Literal["auto", "text", "markdown", "jsonl", "csv"]
+What = Literal["refused", "skipped", "note"]
+
+STDIN = Path("-")
+BY_SUFFIX: dict[str, Format] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+BEGINNING = 8192
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How to import, for what does not say it itself.
+
+    `tags` are added to every memory; `unknown_tags` says whether a tag that the space does not know is refused, or kept
+    in metadata.extra; `file_times` takes the time of a file as that of a document without a date.
+    """
+
+    subtype: str = ContentType.NOTE
+    source: str = "import"
+    tags: tuple[str, ...] = ()
+    importance: float | None = None
+    unknown_tags: Literal["refuse", "extra"] = "refuse"
+    chunk_tokens: int | None = None
+    hidden: bool = False
+    file_times: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One line of the report: what was refused, skipped or is worth knowing, where, and why."""
+
+    what: What
+    file: str
+    line: int | None = None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}{'' if self.line is None else f':{self.line}'}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A memory that was read, and where."""
+
+    memory: NewMemory
+    file: str
+    line: int | None = None
+
+    def refused(self, why: str) -> Line:
+        return Line(what="refused", file=self.file, line=self.line, message=why)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reader:
+    """Reads sources in one way, for one space."""
+
+    space_id: UUID
+    chunk_tokens: int
+    now: datetime
+    format: Format = "auto"
+    options: Options = Options()
+    stdin: BinaryIO | None = None
+
+    def read(self, sources: Sequence[Path]) -> Generator[Found | Line, None, None]:
+        """Everything in the sources, in their order; folders by name."""
+        for source in sources:
+            if source == STDIN:
+                yield from self._standard_input()
+            elif source.is_dir():
+                yield from self._folder(source)
+            else:
+                yield from self._file(source, _thread_name(Path(source.name)))
+
+    def _standard_input(self) -> Iterator[Found | Line]:
+        assert self.stdin is not None, "checked before"
+        try:
+            if self.format in ("jsonl", "csv"):
+                yield from self._table(self.stdin, self.format, "-", thread=None)
+                return
+            beginning = _up_to_first_text(self.stdin)
+            if self.format == "auto" and _is_object(beginning):
+                yield from self._rows(_jsonl_rows(chain(beginning, self.stdin)), "-", thread=None)
+            else:
+                data = b"".join([*beginning, self.stdin.read()])
+                yield from self._document(data, self.format, "-", thread=None, written=None)
+        except InvalidInput as problem:
+            yield _skipped("-", problem.message)
+
+    def _folder(self, root: Path) -> Iterator[Found | Line]:
+        for file in _walk(root, hidden=self.options.hidden):
+            if isinstance(file, Line):
+                yield file
+            else:
+                yield from self._file(file, _thread_name(file.relative_to(root)))
+
+    def _file(self, path: Path, thread: str) -> Iterator[Found | Line]:
+        name = _shown(path)
+        format = self._format_of(path)
+        if format is None:
+            yield _skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
+            return
+        try:
+            with path.open("rb") as stream:
+                if documents.looks_binary(stream.peek(BEGINNING)[:BEGINNING]):
+                    yield _skipped(name, "It is a binary file.")
+                elif format in ("jsonl", "csv"):
+                    _require_utf8(stream)
+                    yield from self._table(stream, format, name, thread=thread)
+                else:
+                    written = _time_of(path, self.now) if self.options.file_times else None
+                    yield from self._document(stream.read(), format, name, thread=thread, written=written)
+        except InvalidInput as problem:
+            yield _skipped(name, problem.message)
+        except OSError as error:
+            yield _skipped(name, f"It cannot be read ({error.strerror or error}).")
+
+    def _format_of(self, path: Path) -> Format | None:
+        """The format of a file; None for one that would be read wrongly."""
+        if self.format != "auto":
+            return self.format
+        suffix = path.suffix.lower()
+        return None if suffix == ".json" else BY_SUFFIX.get(suffix, "text")
+
+    def _document(
+        self, data: bytes, format: Format, name: str, *, thread: str | None, written: datetime | None
+    ) -> Iterator[Found | Line]:
+        text = documents.decoded(data)
+        document = documents.text_document(text) if format == "text" else documents.markdown_document(text)
+        for note in document.notes:
+            yield Line(what="note", file=name, message=note)
+        memory = document.memory
+        if not memory.text:
+            yield _skipped(name, "It is empty.")
+            return
+        parts = self._chunked(replace(memory, created_at=memory.created_at or written), thread)
+        if len(parts) == 1 and thread is not None:
+            parts = [replace(parts[0], thread=thread, position=1)]
+        yield from (Found(memory=part, file=name) for part in parts)
+
+    def _table(self, stream: BinaryIO, format: Format, name: str, *, thread: str | None) -> Iterator[Found | Line]:
+        if format == "jsonl":
+            yield from self._rows(_jsonl_rows(stream), name, thread=thread)
+            return
+        with _as_text(stream) as lines:
+            yield from self._rows(documents.csv_rows(lines), name, thread=thread)
+
+    def _rows(self, rows: Iterable[documents.Row], name: str, *, thread: str | None) -> Iterator[Found | Line]:
+        for row in rows:
+            if row.memory is None:
+                yield Line(what="refused", file=name, line=row.line, message=row.problem or "")
+            elif isinstance(row.memory, ExportedMemory):
+                yield Found(memory=row.memory, file=name, line=row.line)
+            else:
+                own = thread and _thread_name(Path(f"{thread}:{row.line}"))
+                for part in self._chunked(row.memory, own):
+                    yield Found(memory=part, file=name, line=row.line)
+
+    def _chunked(self, memory: NewMemory, thread: str | None) -> list[NewMemory]:
+        return documents.chunked(
+            _with_defaults(memory, self.options),
+            space_id=self.space_id,
+            most_tokens=self.chunk_tokens,
+            thread=thread,
+        )
+
+
+def check(sources: Sequence[Path], stdin: BinaryIO | None) -> None:
+    """Refuse before anything is read what cannot be read at all."""
+    for source in sources:
+        if source == STDIN:
+            if stdin is None:
+                raise InvalidInput("Nothing was piped in: - stands for the standard input.", field="sources")
+        elif not source.exists():
+            raise InvalidInput(f"There is no file or folder {_shown(source)}.", field="sources")
+        elif not (source.is_file() or source.is_dir()):
+            raise InvalidInput(f"{_shown(source)} is neither file nor folder: pipe it in, as -.", field="sources")
+
+
+def _walk(root: Path, *, hidden: bool) -> Iterator[Path | Line]:
+    """The files below a folder, by name; links are not followed, so that nothing outside is read, or twice."""
+    waiting = [root]
+    while waiting:
+        here = waiting.pop()
+        try:
+            if here != root and here.name.startswith(".") and not hidden:
+                yield _skipped(_shown(here), "It is hidden.")
+            elif here != root and here.is_symlink():
+                yield _skipped(_shown(here), "It is a link, and links are not followed: name its target to import it.")
+            elif here.is_dir():
+                waiting += sorted(here.iterdir(), reverse=True)
+            elif here.is_file():
+                yield here
+            else:
+                yield _skipped(_shown(here), "It is not a regular file.")
+        except OSError as error:
+            yield _skipped(_shown(here), f"It cannot be read ({error.strerror or error}).")
+
+
+def _jsonl_rows(lines: Iterable[bytes]) -> Iterator[documents.Row]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            memory = documents.memory_of_line(documents.decoded(line))
+        except InvalidInput as problem:
+            yield documents.Row(line=number, problem=problem.message)
+        else:
+            yield documents.Row(line=number, memory=memory)
+
+
+@contextmanager
+def _as_text(stream: BinaryIO) -> Iterator[Iterator[str]]:
+    """The lines of a stream as text, their ends as they are: a cell may hold some."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    try:
+        yield text
+    except UnicodeDecodeError as error:
+        raise InvalidInput("The rest of it is not UTF-8: convert it, for example with iconv.") from error
+    finally:
+        text.detach()  # the stream is the caller's to close
+
+
+def _require_utf8(stream: BinaryIO) -> None:
+    """Read a table once before any of its rows is taken, so that it is taken whole or not at all."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    place = 0
+    block = stream.read(BLOCK)
+    documents.refuse_foreign(block)
+    try:
+        while block:
+            decoder.decode(block)
+            place += len(block)
+            block = stream.read(BLOCK)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"It is not UTF-8 (near byte {place + error.start:,}): convert it, for example with iconv."
+        ) from error
+    stream.seek(0)
+
+
+def _up_to_first_text(stream: BinaryIO) -> list[bytes]:
+    """The lines of a stream up to the first that is not empty."""
+    lines: list[bytes] = []
+    for line in stream:
+        lines.append(line)
+        if line.strip():
+            break
+    return lines
+
+
+def _is_object(lines: Sequence[bytes]) -> bool:
+    """Whether the first text looks like a line of JSONL."""
+    return bool(lines) and lines[-1].removeprefix(documents.UTF8_MARK).lstrip().startswith(b"{")
+
+
+def _time_of(path: Path, now: datetime) -> datetime | None:
+    """When a file was written last; None where its clock cannot be believed."""
+    try:
+        written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (ValueError, OverflowError):
+        return None
+    return written if written <= now else None
+
+
+def _with_defaults(memory: NewMemory, options: Options) -> NewMemory:
+    """A memory with what the options say where it says nothing; what is malformed is left for the contract."""
+    if not isinstance(memory.metadata, dict):
+        return memory
+    metadata = {"source": options.source, **memory.metadata}
+    if options.tags:
+        own = metadata.get("tags", [])
+        metadata["tags"] = list(dict.fromkeys([*own, *options.tags])) if isinstance(own, list) else own
+    return replace(
+        memory,
+        metadata=metadata,
+        subtype=options.subtype if memory.subtype == ContentType.NOTE else memory.subtype,
+        importance=options.importance if memory.importance is None else memory.importance,
+    )
+
+
+def _thread_name(path: Path) -> str:
+    """A path as the name of a thread: its end, where it is too long for one."""
+    name = _shown(path)
+    return name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :]
+
+
+def _shown(path: Path) -> str:
+    """A path as text; a name that is not UTF-8 cannot be stored or printed as it is."""
+    return fsencode(path).decode(errors="replace")
+
+
+def _skipped(file: str, why: str) -> Line:
+    return Line(what="skipped", file=file, message=why)

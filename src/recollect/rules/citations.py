@@ -1,0 +1,111 @@
+"""What a model's answer stands on: its citations, its own confidence, what it marks as outside knowledge (D42).
+
+A citation is [Memory 2], [Memory 1, 3], [Memories 1-3], [Memory 1; Memory 4], or just [2]. Dates in brackets, links and
+indices in code are none.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recollect.model import Mode
+from recollect.rules.prompts import NOT_ANSWERED, RERANK_TO
+
+DEFAULT_CONFIDENCE = 0.5
+MOST_IN_A_RANGE = 50
+
+_NUMBER = r"(?:memor(?:y|ies)\s*)?#?\d{1,3}"
+_NUMBERS = rf"{_NUMBER}(?:\s*(?:,\s*and\b|,|;|&|and\b|-|–)\s*{_NUMBER})*"
+# A bare [2] is none behind a word (an index) or before a parenthesis (a link); [Memory 2] is one anywhere.
+_CITATION = re.compile(rf"(?<!\w)\[\s*{_NUMBERS}\s*\](?!\()|\[\s*memor(?:y|ies)\s*{_NUMBERS}\s*\]", re.IGNORECASE)
+_PLACES = re.compile(r"(\d+)\s*[-–]\s*(?:memor(?:y|ies)\s*)?#?(\d+)|(\d+)", re.IGNORECASE)
+_CONFIDENCE = re.compile(r"^[\s*_`]*confidence[\s*_`]*:[\s*_`]*(\d+(?:\.\d+)?|\.\d+)\s*(%)?[\s*_`.]*$", re.I | re.M)
+_EXTERNAL = re.compile(r"\[\s*external\s*\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """An answer taken apart. `cited` are the numbers of memories that were given, in order of appearance."""
+
+    text: str
+    cited: tuple[int, ...]
+    problems: tuple[str, ...]
+    external_knowledge_used: bool
+    confidence: float
+
+
+def read(answer: str, *, mode: Mode, given: int) -> Reading:
+    """Check an answer that was made from memories 1 to `given`."""
+    text, confidence = _without_confidence(answer.strip())
+    numbers = cited_in(text)
+    strangers = [number for number in numbers if not 1 <= number <= given]
+    external = _EXTERNAL.search(text) is not None
+    problems = [
+        *_about_citations(text, numbers, external=external, mode=mode),
+        *_about_strangers(strangers, given),
+    ]
+    if external and mode is not Mode.EXPAND:
+        problems.append(f"The answer uses knowledge from outside, which {mode} does not allow: do not rely on it.")
+    return Reading(
+        text=text,
+        cited=tuple(number for number in numbers if number not in strangers),
+        problems=tuple(problems),
+        external_knowledge_used=external,
+        confidence=confidence,
+    )
+
+
+def cited_in(text: str) -> list[int]:
+    """The numbers that a text cites, each once, in order of appearance."""
+    found: list[int] = []
+    for citation in _CITATION.finditer(text):
+        for first, last, single in _PLACES.findall(citation.group()):
+            if single:
+                found.append(int(single))
+            elif int(first) <= int(last) < int(first) + MOST_IN_A_RANGE:
+                found.extend(range(int(first), int(last) + 1))
+            else:
+                found += [int(first), int(last)]
+    return list(dict.fromkeys(found))
+
+
+def chosen_in(answer: str, *, given: int) -> list[int] | None:
+    """The memories that a model chose, best first; None unless it is a list of different numbers from 1 to `given`."""
+    text = re.sub(r"\A```\w*\s*|\s*```\Z", "", answer.strip())
+    try:
+        chosen = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(chosen, list) or not chosen or not all(type(one) is int for one in chosen):
+        return None
+    if len(set(chosen)) < len(chosen) or not all(1 <= one <= given for one in chosen):
+        return None
+    return chosen[:RERANK_TO]
+
+
+def _about_citations(text: str, numbers: Sequence[int], *, external: bool, mode: Mode) -> list[str]:
+    if numbers or NOT_ANSWERED.rstrip(".").lower() in text.lower():
+        return []
+    if external and mode is Mode.EXPAND:
+        return ["The answer cites no memory: all of it is knowledge from outside."]
+    return ["The answer cites no memory: check it against the memories themselves."]
+
+
+def _about_strangers(strangers: Sequence[int], given: int) -> list[str]:
+    if not strangers:
+        return []
+    named = ", ".join(f"[Memory {number}]" for number in strangers)
+    were = "1 memory was" if given == 1 else f"{given} memories were"
+    return [f"The answer cites {named}, but {were} given: what it says there has no memory behind it."]
+
+
+def _without_confidence(text: str) -> tuple[str, float]:
+    """The answer without its line about confidence, and the number in it, if it is from 0 to 1."""
+    found = list(_CONFIDENCE.finditer(text))
+    if not found:
+        return text, DEFAULT_CONFIDENCE
+    last = found[-1]
+    value = float(last.group(1)) / (100 if last.group(2) else 1)
+    rest = (text[: last.start()] + text[last.end() :]).strip()
+    return rest, value if 0 <= value <= 1 else DEFAULT_CONFIDENCE

@@ -1,0 +1,86 @@
+"""The lexical leg: one tokeniser for texts and questions, and BM25 as an inner product of two sparse vectors.
+
+A text's side is computed once and stored; the question's side is the rarity (IDF) of its words. So exact BM25 is what
+the database computes when it multiplies the two (DESIGN 7).
+"""
+
+import math
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+K1 = 1.2
+B = 0.75
+DIMENSIONS = 1_000_000_000
+
+# fmt: off
+STOP_WORDS = frozenset([
+    "a", "an", "the", "of", "to", "in", "on", "for", "and", "or", "is", "are", "was", "were", "be", "been", "do",
+    "does", "did", "i", "you", "he", "she", "it", "we", "they", "my", "your", "his", "her", "its", "our", "their",
+    "me", "him", "them", "this", "that", "these", "those", "with", "at", "by", "from", "as", "what", "when", "where",
+    "who", "which", "how", "why", "has", "have", "had", "not",
+])
+# fmt: on
+
+_CJK = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿"
+_WORDS = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_SUFFIXES = ("ing", "ed", "es", "s")
+_SHORTEST_STEM = 3
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as they are compared: folded, stemmed lightly; CJK as pairs of characters."""
+    found: list[str] = []
+    for run in _WORDS.findall(fold(text)):
+        if _is_cjk(run[0]):
+            found += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+        elif run not in STOP_WORDS:
+            found.append(stem(run))
+    return found
+
+
+def fold(text: str) -> str:
+    """Without case and accents; Hangul syllables stay whole."""
+    apart = unicodedata.normalize("NFKD", text.casefold().replace("'s", "").replace("’s", ""))
+    return unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
+
+
+def stem(word: str) -> str:
+    """The word without a common English ending; numbers and short words as they are."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            return word[: -len(suffix)]
+    return word
+
+
+def term(word: str) -> int:
+    """The number of a word, the same everywhere: 1 to 1,000,000,000."""
+    return zlib.crc32(word.encode()) % DIMENSIONS + 1
+
+
+def terms(text: str) -> Counter[int]:
+    """How often each word of a text occurs, by its number."""
+    return Counter(term(word) for word in words(text))
+
+
+def document_weights(counts: Mapping[int, int], mean_length: float) -> dict[int, float]:
+    """A text's side of BM25: how much each of its words says about it, given its length."""
+    length = sum(counts.values())
+    damping = K1 * (1 - B + B * length / max(mean_length, 1.0))
+    return {number: count * (K1 + 1) / (count + damping) for number, count in counts.items()}
+
+
+def rarity(documents: int, containing: int) -> float:
+    """IDF: how much a word tells, from the number of texts and of those that hold it."""
+    return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))
+
+
+def most_possible(rarities: Iterable[float]) -> float:
+    """The score of a text that is all about these words: what a BM25 score is measured against."""
+    return (K1 + 1) * sum(rarities)
+
+
+def _is_cjk(character: str) -> bool:
+    return bool(re.match(f"[{_CJK}]", character))

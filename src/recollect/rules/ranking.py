@@ -1,0 +1,205 @@
+"""How hits are ranked: relevance from three signals, then the mode's weights. Values in, values out.
+
+    relevance  =  0.45 lexical + 0.55 similarity + 0.40 of the better neighbour in the thread          (D16a)
+    score      =  w1 relevance + w2 recency + w3 importance + bonus                                    (D16, D17, D19)
+
+Every signal is on an absolute scale from 0 to 1, so that a floor means the same for every question: a question about
+something never told finds nothing high, however it compares with the rest. docs/adr/0006 tells what was tried.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model import Mode
+
+Numbers = NDArray[np.float64]
+
+LEXICAL_SHARE = 0.45
+FLOW_SHARE = 0.4
+# A text that holds the better part of what was asked is a full match; measured against the best of the question's
+# candidates, unless even that one holds less than this share of what could be held.
+FULL_MATCH = 0.3
+RECENCY_DAYS = 30.0
+MISSING_IMPORTANCE = 0.5
+BONUS = 0.02
+BONUS_FROM = 0.70
+ENGAGEMENT_FULL = 50
+GRAPH_SHARE = 0.4
+GRAPH_MINIMUM = 0.3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """What relevance, recency and importance count for in a score."""
+
+    relevance: float
+    recency: float
+    importance: float
+    engagement: float = 0.0
+    decay: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A mode as numbers: weights (D17), floor (D20), cap (D23), and whether repeated answers cool down (D24)."""
+
+    weights: Weights
+    floor: float | None = None
+    cap: int | None = None
+    cools_down: bool = False
+
+
+PROFILES = {
+    Mode.NEUTRAL: Profile(weights=Weights(relevance=0.60, recency=0.15, importance=0.25)),
+    Mode.RECALL: Profile(
+        weights=Weights(relevance=0.70, recency=0.10, importance=0.20), floor=0.65, cap=5, cools_down=True
+    ),
+    Mode.RECALL_LLM_RERANK: Profile(weights=Weights(relevance=0.70, recency=0.10, importance=0.20), floor=0.60, cap=12),
+    Mode.SYNTHESIZE: Profile(weights=Weights(relevance=0.60, recency=0.05, importance=0.35), floor=0.60, cap=8),
+    Mode.REFLECT: Profile(weights=Weights(relevance=0.40, recency=0.30, importance=0.30), floor=0.55, cap=8),
+    Mode.CHALLENGE: Profile(
+        weights=Weights(relevance=0.50, recency=0.10, importance=0.40), floor=0.60, cap=4, cools_down=True
+    ),
+    Mode.EXPAND: Profile(weights=Weights(relevance=0.70, recency=0.05, importance=0.25), floor=0.52, cap=10),
+}
+# D40, off by default.
+ENGAGED = Weights(relevance=0.50, recency=0.10, importance=0.20, engagement=0.10, decay=0.10)
+
+
+def lexical_match(scores: Numbers, most_possible: float) -> Numbers:
+    """BM25 scores as a share of a full match, 0 to 1."""
+    best = float(scores.max(initial=0.0))
+    share: Numbers = scores / max(best, FULL_MATCH * most_possible, 1e-9)
+    return share
+
+
+def own_relevance(lexical: Numbers, similarity: Numbers) -> Numbers:
+    """The two ways of finding something, joined; what flows in from neighbours comes on top."""
+    return LEXICAL_SHARE * lexical + (1 - LEXICAL_SHARE) * similarity
+
+
+def flow(own: Numbers, before: NDArray[np.int64], after: NDArray[np.int64]) -> Numbers:
+    """What each candidate gains from the better of its neighbours in the thread; -1 means none is known."""
+    padded = np.append(own, 0.0)
+    gained: Numbers = FLOW_SHARE * np.maximum(padded[before], padded[after])
+    return gained
+
+
+def recency(age_days: Numbers) -> Numbers:
+    """1 for today, 0.37 after 30 days: a time constant (D18)."""
+    return np.exp(-np.maximum(age_days, 0.0) / RECENCY_DAYS)
+
+
+def importance(given: Sequence[float | None]) -> Numbers:
+    return np.array([MISSING_IMPORTANCE if one is None else one for one in given], dtype=np.float64)
+
+
+def bonus(similarity: Numbers, times_recalled: Numbers) -> Numbers:
+    """A little for what was seldom recalled, where it is near enough (D19)."""
+    return np.where(similarity >= BONUS_FROM, np.minimum(BONUS, BONUS / (1 + times_recalled)), 0.0)
+
+
+def engagement(uses: Numbers) -> Numbers:
+    """How much a memory is used: 0 for never, 1 from 50 uses on (D40)."""
+    return np.minimum(1.0, np.log1p(uses) / math.log1p(ENGAGEMENT_FULL))
+
+
+def decay(days_since_use: Numbers) -> Numbers:
+    """1 for just used (or never yet), falling as recency does (D40)."""
+    return np.exp(-np.maximum(days_since_use, 0.0) / RECENCY_DAYS)
+
+
+def score(
+    weights: Weights,
+    *,
+    relevance: Numbers,
+    recency: Numbers,
+    importance: Numbers,
+    engagement: Numbers | float = 0.0,
+    decay: Numbers | float = 0.0,
+) -> Numbers:
+    """D16, and D40 where its weights are used."""
+    total: Numbers = (
+        weights.relevance * relevance
+        + weights.recency * recency
+        + weights.importance * importance
+        + weights.engagement * engagement
+        + weights.decay * decay
+    )
+    return total
+
+
+# -- a fact that was updated
+
+_ASKS_FOR_A_VALUE = re.compile(
+    r"^\s*(how (many|much|long|often|old|far|big|large)|when|what (is|are)|what's|which|where|who)\b", re.IGNORECASE
+)
+_ABOUT_NOW = re.compile(r"\b(is|are|am|do|does|have|has|currently?|now|latest|today)\b|'(s|m|ve)\b", re.IGNORECASE)
+_ABOUT_THE_PAST = re.compile(
+    r"\b(did|was|were|had|used to|first|before|ago|order|sequence|history|previous(ly)?)\b", re.IGNORECASE
+)
+_VALUES = re.compile(
+    r"\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|"
+    r"(mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december)\b",
+    re.IGNORECASE,
+)
+UPDATE_WINDOW = 8
+UPDATE_SIMILARITY = 0.4
+UPDATE_SHARE = 0.8
+
+
+def asks_for_the_present(question: str) -> bool:
+    """Whether a question asks for a value as it is now, so that the newest statement of it is the answer."""
+    return bool(
+        _ASKS_FOR_A_VALUE.search(question) and _ABOUT_NOW.search(question) and not _ABOUT_THE_PAST.search(question)
+    )
+
+
+def values_in(text: str) -> frozenset[str]:
+    """The numbers, weekdays and months that a text states."""
+    return frozenset(found.group().lower().rstrip(".,:") for found in _VALUES.finditer(text))
+
+
+def newest_first(
+    order: Sequence[int],
+    *,
+    question: str,
+    relevance: Numbers,
+    moments: Sequence[object],
+    texts: Mapping[int, str],
+    cosines: NDArray[np.floating],
+) -> list[int]:
+    """Put the newer of two statements of the same thing first, when the question asks how it is now.
+
+    Two candidates speak of the same thing when they are alike, nearly as relevant, and state different values. Only the
+    first few are looked at: further down, order matters little and likeness misleads. `order` indexes the other values;
+    `texts` has those of the first UPDATE_WINDOW of `order`, and `cosines` is their matrix among each other.
+    """
+    if not asks_for_the_present(question):
+        return list(order)
+    asked = values_in(question)
+    window = list(range(min(UPDATE_WINDOW, len(order))))
+    stated = [values_in(texts[order[place]]) - asked for place in window]
+
+    def replaces(newer: int, older: int) -> bool:
+        return (
+            moments[order[newer]] > moments[order[older]]  # type: ignore[operator]
+            and relevance[order[newer]] >= UPDATE_SHARE * relevance[order[older]]
+            and cosines[newer, older] >= UPDATE_SIMILARITY
+            and bool(stated[newer] and stated[older])
+            and stated[newer] != stated[older]
+        )
+
+    arranged: list[int] = []
+    while window:
+        first = window[0]
+        first = next((other for other in window[1:] if replaces(other, first)), first)
+        window.remove(first)
+        arranged.append(order[first])
+    return arranged + list(order[UPDATE_WINDOW:])

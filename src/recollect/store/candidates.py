@@ -1,0 +1,214 @@
+"""Candidates for a recall: the vector leg, the lexical leg, their neighbours in the thread, and what ranking needs.
+
+Few rows are answered exactly, many through HNSW; the choice is made from counts, and told. Rows come
+back as plain values: ranking works on arrays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.model import NodeFilter
+from recollect.store import lexicon
+from recollect.store.database import driver
+from recollect.store.nodes import conditions
+from recollect.store.tables import nodes
+
+POOL = 200
+EXACT_BELOW = 10_000
+MOST_LOOKED_AT = 16_000
+# Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
+FLOW_FROM = 60
+
+COUNT = """
+SELECT count(*) FROM (
+    SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A node as ranking sees it; the cosine is None while it has no vector of the model."""
+
+    id: UUID
+    thread: str | None
+    position: int | None
+    created_at: datetime
+    importance: float | None
+    cosine: float | None
+    words: float
+
+
+async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kinds: Sequence[str]) -> int:
+    """How many vectors a search would look at, counted no further than needed for the choice."""
+    raw = await driver(connection)
+    return int(await raw.fetchval(COUNT, space_id, model, list(kinds), EXACT_BELOW + 1))
+
+
+async def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> list[UUID] | None:
+    """The nodes that a filter leaves, if they are few enough to look at each; else None."""
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *conditions(wanted)).limit(EXACT_BELOW + 1)
+    found = list((await connection.execute(statement)).scalars())
+    return found if len(found) <= EXACT_BELOW else None
+
+
+async def nearest_of(
+    connection: AsyncConnection, space_id: UUID, query: NDArray[np.float32], ids: Sequence[UUID], *, model: str
+) -> list[UUID]:
+    """The nearest of some nodes, exactly."""
+    raw = await driver(connection)
+    dim = len(query)
+    found = await raw.fetch(
+        f"""WITH few AS MATERIALIZED (
+                SELECT node_id, vector FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = $3
+                   AND node_id = ANY($4))
+            SELECT node_id FROM few ORDER BY vector::halfvec({dim}) <=> $5 LIMIT $6""",
+        *(space_id, model, dim, list(ids), HalfVector(query), POOL),
+    )
+    return [record["node_id"] for record in found]
+
+
+async def nearest(
+    connection: AsyncConnection,
+    space_id: UUID,
+    query: NDArray[np.float32],
+    *,
+    model: str,
+    kinds: Sequence[str],
+    exactly: bool,
+    within: NodeFilter | None = None,
+) -> list[UUID]:
+    """The nearest nodes of these kinds: exactly, or through the HNSW index of the model.
+
+    A filter that leaves many is applied to ever longer lists, until enough of them pass.
+    """
+    most = POOL if within is None else 5 * POOL
+    while True:
+        found = await _nearest(connection, space_id, query, model=model, kinds=kinds, exactly=exactly, most=most)
+        if within is None:
+            return found
+        permitted = await allowed(connection, space_id, found, within)
+        passed = [one for one in found if one in permitted]
+        if len(passed) >= POOL or len(found) < most or most >= MOST_LOOKED_AT:
+            return passed[:POOL]
+        most *= 4
+
+
+async def _nearest(
+    connection: AsyncConnection,
+    space_id: UUID,
+    query: NDArray[np.float32],
+    *,
+    model: str,
+    kinds: Sequence[str],
+    exactly: bool,
+    most: int,
+) -> list[UUID]:
+    raw = await driver(connection)
+    dim = len(query)
+    rows = """FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = ANY($4) AND recallable"""
+    distance = f"vector::halfvec({dim}) <=> $5"
+    given = (space_id, model, dim, list(kinds), HalfVector(query), most)
+    if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
+        few = f"WITH few AS MATERIALIZED (SELECT node_id, vector {rows})"
+        found = await raw.fetch(f"{few} SELECT node_id FROM few ORDER BY {distance} LIMIT $6", *given)
+    else:  # and without sorting it has to walk HNSW, whatever it believes of the number of rows
+        await raw.execute("SET LOCAL enable_sort = off")
+        found = await raw.fetch(f"SELECT node_id {rows} ORDER BY {distance} LIMIT $6", *given)
+        await raw.execute("SET LOCAL enable_sort = on")
+    return [record["node_id"] for record in found]
+
+
+async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
+    """Those of some nodes that a filter lets through."""
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.id.in_(ids), *conditions(wanted))
+    return set((await connection.execute(statement)).scalars())
+
+
+def _details(dim: int, source: str) -> str:
+    return f"""
+        SELECT n.id, n.thread, n.position, n.created_at, n.importance,
+               1 - (e.vector::halfvec({dim}) <=> $3) AS cosine, -(l.bm25 <#> $4) AS words
+          FROM {source}
+          LEFT JOIN embeddings e ON e.space_id = $1 AND e.node_id = n.id AND e.model = $2
+          LEFT JOIN lexicon l ON l.space_id = $1 AND l.node_id = n.id
+         WHERE n.space_id = $1 AND n.recallable"""
+
+
+async def details(
+    connection: AsyncConnection,
+    space_id: UUID,
+    ids: Sequence[UUID],
+    query: NDArray[np.float32],
+    asked: lexicon.Question | None,
+    *,
+    model: str,
+    with_summaries: bool = False,
+) -> list[Candidate]:
+    """What ranking needs to know of some nodes, both legs' scores for each of them."""
+    raw = await driver(connection)
+    statement = _details(len(query), "unnest($5::uuid[]) AS g(id) JOIN nodes n ON n.id = g.id")
+    if with_summaries:
+        statement = statement.replace("n.recallable", "n.status = 'active' AND NOT n.exclude")
+    found = await raw.fetch(statement, space_id, model, HalfVector(query), _weights(asked), list(ids))
+    return [_candidate(record) for record in found]
+
+
+async def neighbours(
+    connection: AsyncConnection,
+    space_id: UUID,
+    near: Sequence[Candidate],
+    query: NDArray[np.float32],
+    asked: lexicon.Question | None,
+    *,
+    model: str,
+    known: set[UUID],
+) -> list[Candidate]:
+    """The nodes before and after some candidates in their threads, those that are not candidates yet."""
+    places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
+    if not places:
+        return []
+    raw = await driver(connection)
+    source = "unnest($5::text[], $6::int8[]) AS g(thread, position) JOIN nodes n USING (thread, position)"
+    found = await raw.fetch(
+        _details(len(query), source),
+        *(space_id, model, HalfVector(query), _weights(asked)),
+        [thread for thread, _ in places],
+        [position for _, position in places],
+    )
+    return list({record["id"]: _candidate(record) for record in found if record["id"] not in known}.values())
+
+
+async def vectors_of(
+    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], *, model: str
+) -> dict[UUID, NDArray[np.float32]]:
+    raw = await driver(connection)
+    found = await raw.fetch(
+        "SELECT node_id, vector FROM embeddings WHERE space_id = $1 AND model = $2 AND node_id = ANY($3)",
+        *(space_id, model, list(ids)),
+    )
+    return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in found}
+
+
+def _weights(asked: lexicon.Question | None) -> Any:
+    return asked.weights if asked else lexicon.NO_WORDS
+
+
+def _candidate(record: Any) -> Candidate:
+    return Candidate(
+        id=record["id"],
+        thread=record["thread"],
+        position=record["position"],
+        created_at=record["created_at"],
+        importance=record["importance"],
+        cosine=record["cosine"],
+        words=record["words"] or 0.0,
+    )

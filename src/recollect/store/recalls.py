@@ -1,0 +1,158 @@
+"""The query log: every question with its mode, what was found and handed out, and what was answered (D11, D12).
+
+The column `hits` holds one document: the query as it was asked, the ranking, and what ranked it.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, and_, func, insert, literal, or_, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
+from recollect.rules.contract import as_utc
+from recollect.store.nodes import meant_by
+from recollect.store.tables import recalls
+
+# `&&` is not leakproof: under row-level security this reads the log of the space from end to end. The function
+# times_recalled() of the owner (DESIGN 5a) uses the GIN index; put in its place where the schema has it.
+TIMES_RECALLED = text("""
+    SELECT held.id, count(*) AS times
+      FROM recalls r CROSS JOIN LATERAL unnest(r.memory_ids) AS held(id)
+     WHERE r.space_id = :space AND r.memory_ids && CAST(:ids AS uuid[]) AND held.id = ANY(CAST(:ids AS uuid[]))
+     GROUP BY held.id
+""")
+
+
+async def add(connection: AsyncConnection, space_id: UUID, log: RecallLog) -> None:
+    await connection.execute(
+        insert(recalls).values(
+            space_id=space_id,
+            id=log.id,
+            user_query=log.user_query,
+            mode=log.mode,
+            memory_ids=list(log.memory_ids),
+            hits=_document(log),
+            prompt_hash=log.prompt_hash,
+            debug_prompt=log.debug_prompt,
+            external_knowledge_used=log.external_knowledge_used,
+            confidence_score=log.confidence_score,
+            response=log.response,
+            token_usage=asdict(log.token_usage),
+            latency_ms=log.latency_ms,
+            created_at=log.created_at,
+        )
+    )
+
+
+async def get(connection: AsyncConnection, space_id: UUID, reference: str) -> RecallLog:
+    """An entry by its id, or by a unique beginning of it."""
+    low, high = meant_by(reference)
+    mine = (recalls.c.space_id == space_id) & recalls.c.id.between(low, high)
+    found = (await connection.execute(select(recalls).where(mine).limit(2))).all()
+    if not found:
+        raise NotFound(f"No recall is logged under {reference}: `recollect recalls` lists them.")
+    if len(found) > 1:
+        raise Conflict(f"{reference} is the beginning of several recalls: give more of it.")
+    return _log(found[0])
+
+
+async def list_page(
+    connection: AsyncConnection, space_id: UUID, *, mode: Mode | None = None, limit: int, cursor: str | None = None
+) -> RecallLogs:
+    """A stretch of the log, newest first."""
+    statement = (
+        select(recalls)
+        .where(recalls.c.space_id == space_id)
+        .order_by(recalls.c.created_at.desc(), recalls.c.id)
+        .limit(limit + 1)
+    )
+    if mode is not None:
+        statement = statement.where(recalls.c.mode == mode)
+    if cursor is not None:
+        statement = statement.where(_after(cursor))
+    found = [_log(row) for row in await connection.execute(statement)]
+    items = tuple(found[:limit])
+    return RecallLogs(items=items, next_cursor=_cursor(items[-1]) if len(found) > limit else None)
+
+
+async def last_ids(
+    connection: AsyncConnection, space_id: UUID, query: str, mode: Mode, *, most: int = 2
+) -> frozenset[UUID]:
+    """What the last answers to the same question in the same mode held (D24)."""
+    statement = (
+        select(recalls.c.memory_ids)
+        .where(recalls.c.space_id == space_id, recalls.c.user_query == query, recalls.c.mode == mode)
+        .order_by(recalls.c.created_at.desc(), recalls.c.id)
+        .limit(most)
+    )
+    return frozenset(id_ for ids in (await connection.execute(statement)).scalars() for id_ in ids)
+
+
+async def times_recalled(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """In how many entries of the log each of these nodes is; those in none are left out (D19)."""
+    if not ids:
+        return {}
+    found = await connection.execute(TIMES_RECALLED, {"space": space_id, "ids": list(ids)})
+    return {row.id: row.times for row in found}
+
+
+async def count(connection: AsyncConnection, space_id: UUID) -> int:
+    statement = select(func.count()).select_from(recalls).where(recalls.c.space_id == space_id)
+    return int((await connection.execute(statement)).scalar_one())
+
+
+# -- rows to nouns and back
+
+
+def _document(log: RecallLog) -> dict[str, Any]:
+    return {
+        "asked": dict(log.asked),
+        "floor": log.floor,
+        "embedding_model": log.embedding_model,
+        "found": [{"id": str(hit.id), "score": hit.score, "parts": dict(hit.parts)} for hit in log.hits],
+    }
+
+
+def _log(row: Any) -> RecallLog:
+    document: Mapping[str, Any] = row.hits or {}
+    return RecallLog(
+        id=row.id,
+        user_query=row.user_query,
+        mode=Mode(row.mode),
+        memory_ids=tuple(row.memory_ids),
+        hits=tuple(
+            LoggedHit(id=UUID(hit["id"]), score=hit["score"], parts=hit["parts"]) for hit in document.get("found", ())
+        ),
+        asked=document.get("asked", {}),
+        embedding_model=document.get("embedding_model"),
+        floor=document.get("floor"),
+        prompt_hash=row.prompt_hash,
+        debug_prompt=row.debug_prompt,
+        external_knowledge_used=row.external_knowledge_used,
+        confidence_score=row.confidence_score,
+        response=row.response,
+        token_usage=TokenUsage(**row.token_usage),
+        latency_ms=row.latency_ms,
+        created_at=row.created_at,
+    )
+
+
+def _cursor(log: RecallLog) -> str:
+    return base64.urlsafe_b64encode(f"{log.created_at.isoformat()}|{log.id}".encode()).decode()
+
+
+def _after(cursor: str) -> ColumnElement[bool]:
+    try:
+        moment, id_ = base64.urlsafe_b64decode(cursor.encode()).decode().split("|")
+        at, last = as_utc(datetime.fromisoformat(moment)), UUID(id_)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            "This cursor is not one that a listing gave: start again without it.", field="cursor"
+        ) from error
+    return and_(recalls.c.created_at <= literal(at), or_(recalls.c.created_at < literal(at), recalls.c.id > last))

@@ -1,0 +1,222 @@
+"""The command line as a program of its own: what only shows in a process. Streams, signals, imports, a terminal."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from pydantic import SecretStr
+
+from recollect.engine.engine import Engine
+from recollect.settings import Settings
+from tests.conftest import fresh_space
+from tests.doors import test_cli_support as support
+
+own_database = support.own_database
+
+STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+PROGRAM = [sys.executable, "-m", "recollect"]
+HEAVY = ("sqlalchemy", "numpy", "onnxruntime", "fastapi", "asyncpg", "pydantic", "recollect.engine", "recollect.store")
+
+
+@pytest.fixture
+def space(settings: Settings, own_database: str) -> Settings:
+    """A space of one test's own, and how to reach it."""
+    return anyio.run(fresh_space, settings.model_copy(update={"database_url": SecretStr(own_database)}))
+
+
+@pytest.fixture
+def environment(space: Settings, own_database: str) -> dict[str, str]:
+    """The environment of a program that works in that space."""
+    return {
+        **os.environ,
+        "RECOLLECT_DATABASE_URL": own_database,
+        "RECOLLECT_EMBEDDER": space.embedder,
+        "RECOLLECT_SPACE": space.space,
+    }
+
+
+def remember(settings: Settings, text: str, *, wait: bool = True) -> str:
+    """A memory that is there before the program starts; programs take long to start."""
+
+    async def add() -> str:
+        async with Engine(settings) as memory:
+            return str((await memory.add(text, wait=wait)).id)
+
+    return anyio.run(add)
+
+
+def _run(environment: dict[str, str], *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*PROGRAM, *arguments], env=environment, input=stdin, capture_output=True, check=False)
+
+
+def _start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*PROGRAM, *arguments], env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+def test_a_journey_add_and_recall(environment: dict[str, str]) -> None:
+    text = "Linh thích trà, không bao giờ uống cà phê"
+    added = _run(environment, "add", "--json", "-", stdin=text.encode())
+    assert (added.returncode, added.stderr) == (0, b"")
+    id_ = json.loads(added.stdout)["id"]
+    again = _run(environment, "add", text)
+    assert (again.returncode, again.stdout) == (4, b"")
+    assert again.stderr.decode() == f"This text is remembered already, as {id_}.\n"
+    recalled = _run(environment, "recall", "trà")
+    assert recalled.stdout.decode().rstrip("\n").split("\t")[2:] == [id_[:8], text]
+
+
+def test_importing_the_command_line_imports_nothing_heavy() -> None:
+    script = f"""
+import sys
+import recollect.doors.cli.app
+print([name for name in {HEAVY!r} if name in sys.modules])"""
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
+
+
+def test_help_and_version_need_no_database() -> None:
+    environment = {**os.environ, "RECOLLECT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    assert _run(environment, "--version").stdout.startswith(b"recollect ")
+    assert b"Exit codes" in _run(environment, "--help").stdout
+
+
+def test_completion_completes() -> None:
+    words = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": "recollect re", "COMP_CWORD": "1"}
+    found = _run({**os.environ, **words})
+    assert {"recall", "restore"} <= set(found.stdout.decode().split())
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    refused = subprocess.run([*PROGRAM, "recall", b"caf\xe9"], capture_output=True, check=False)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert refused.stderr.decode() == "'caf\N{REPLACEMENT CHARACTER}' is not UTF-8 text: convert it first.\n"
+
+
+def test_a_terminal_without_the_letters_gets_their_codes(space: Settings, environment: dict[str, str]) -> None:
+    remember(space, "trà")
+    ascii_only = {**environment, "PYTHONIOENCODING": "ascii"}
+    assert rb"tr\xe0" in _run(ascii_only, "list").stdout
+
+
+@pytest.mark.parametrize("verb", ["list", "export"])
+def test_whoever_reads_may_stop(space: Settings, environment: dict[str, str], verb: str) -> None:
+    remember(space, "x" * 200_000, wait=False)
+    process = _start(environment, verb)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr.read() == b""
+    _close(process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_while_it_waits_for_stdin(number: int, code: int) -> None:
+    process = _start({**os.environ}, "add", "-")
+    _until_it_reads(process.pid)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (code, b"", b"")
+
+
+def _until_it_reads(pid: int) -> None:
+    """Until the process blocks in a read of its stdin (system call 0, file 0)."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with Path(f"/proc/{pid}/syscall").open() as state:
+            if state.read().startswith("0 0x0 "):
+                return
+        time.sleep(0.02)
+    raise AssertionError("the process never read its stdin")
+
+
+def test_serve_says_where_and_ends_in_order(environment: dict[str, str]) -> None:
+    process = _start(environment, "serve", "--port", "0", "--json")
+    assert process.stdout is not None
+    said = b""
+    while not said.rstrip().endswith(b"}"):
+        line = process.stdout.readline()
+        assert line, process.communicate()[1].decode()
+        said += line
+    assert json.loads(said)["address"].startswith("http://127.0.0.1:")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, b""), err
+    assert b"Traceback" not in err
+
+
+def test_on_a_terminal_there_are_headings_and_long_texts_are_cut(space: Settings, environment: dict[str, str]) -> None:
+    remember(space, "[bold]tea[/bold] :smile: " + "and biscuits " * 30)
+    shown = _on_terminal({**environment, "COLUMNS": "60", "NO_COLOR": "1"}, "recall", "tea")
+    heading, hit = [STYLE.sub("", line) for line in shown.splitlines() if line and "Opening" not in line][-2:]
+    assert heading.split() == ["score", "date", "id", "text"]
+    assert "[bold]tea[/bold] :smile: and" in hit
+    assert hit.rstrip().endswith("…")
+    assert len(hit.rstrip()) <= 60
+
+
+def test_on_a_terminal_long_work_shows_a_bar_without_color(space: Settings, environment: dict[str, str]) -> None:
+    remember(space, "tea", wait=False)
+    shown = _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "work")
+    assert "Embedding" in shown
+    assert " embedded." in shown
+    assert "\x1b[3" not in shown
+
+
+def _on_terminal(environment: dict[str, str], *arguments: str) -> str:
+    """What a person would see: stdout and stderr of a program that runs on a terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([*PROGRAM, *arguments], env=environment, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = b""
+    while block := _read(master):
+        shown += block
+    os.close(master)
+    assert process.wait(30) == 0, shown
+    return shown.decode().replace("\r\n", "\n").replace("\x1b[2K", "\n")
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65536)
+    except OSError:  # Linux says so when the last one has closed the terminal
+        return b""
+
+
+def test_the_demonstration_shows_it_all_and_leaves_nothing(new_home: Path) -> None:
+    place = new_home.parent
+    environment = {
+        **os.environ,
+        "TMPDIR": str(place),
+        "RECOLLECT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+    }
+    began = time.monotonic()
+    done = _run(environment, "demo", "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert time.monotonic() - began < 60
+    shown = json.loads(done.stdout)
+    assert len(shown["remembered"]) >= 12
+
+    def best(step: str) -> str:
+        return str(shown[step]["hits"][0]["node"]["text"])
+
+    assert best("question_1") == shown["forgotten"] == best("undone")
+    assert "migration" in best("question_2")
+    assert best("question_3").startswith("Minh")
+    assert shown["forgotten"] not in {hit["node"]["text"] for hit in shown["without_it"]["hits"]}
+    assert [entry["verb"] for entry in shown["history"]] == ["add", "archive"]
+    assert list(place.glob("recollect-demo-*")) == []
