@@ -51,6 +51,17 @@ class Settings(BaseSettings):
     job_stuck_seconds: float = Field(300.0, gt=0, description="A claimed job older than this goes to another worker.")
     worker_poll_seconds: float = Field(1.0, gt=0, description="How often an idle worker looks for jobs.")
 
+    model: str = Field(
+        "", description="provider:model that answers `ask`: openai:MODEL, anthropic:MODEL, ollama:MODEL; empty = none."
+    )
+    model_url: str | None = Field(None, description="Base address of the model's server, where it is not the usual one.")
+    model_api_key: SecretStr | None = Field(None, description="Key for that server, where it needs one.")
+    model_timeout_seconds: float = Field(60.0, gt=0, description="How long one answer of a language model may take.")
+    model_max_tokens: int = Field(1000, ge=16, le=100_000, description="Longest answer of a language model, in tokens.")
+    debug_prompts: bool = Field(False, description="Keep every prompt in the query log, with the memories in it.")
+    cache_size: int = Field(256, ge=0, description="Recalls that are kept for repeated questions; 0 = none.")
+    cache_seconds: float = Field(60.0, gt=0, description="How long a kept recall may be used; ages count in ranking.")
+
     max_text_bytes: int = Field(1_000_000, ge=1, description="Longest text of one memory, in UTF-8 bytes.")
     max_metadata_bytes: int = Field(4096, ge=2, description="Largest metadata of one memory, as UTF-8 JSON.")
     chunk_tokens: int = Field(2000, ge=50, le=3000, description="The importer cuts documents longer than this.")
@@ -77,7 +88,7 @@ class Settings(BaseSettings):
             shown = "" if "key" in name or "url" in name else f" {first['input']!r}"
             raise InvalidInput(
                 f"The setting {PREFIX}{name.upper()} cannot be{shown}: {first['msg']}. "
-                f"See `recollect config` for its meaning.",
+                f"Unset it, or give another value.",
                 field=name,
             ) from error
 

@@ -64,8 +64,8 @@ async def test_D09_adding_makes_a_job_and_embeds_nothing(memory: Engine) -> None
 async def test_D09_memory_and_job_are_stored_together_or_not_at_all(memory: Engine) -> None:
     connection = await asyncpg.connect(memory.core.database.dsn, server_settings={"search_path": "recollect,public"})
     await memory.add("one", wait=False)
-    both = "SELECT (SELECT count(*) FROM nodes WHERE space_id = $1), (SELECT count(*) FROM embedding_jobs WHERE space_id = $1)"
-    assert tuple(await connection.fetchrow(both, memory.space.id)) == (1, 1)
+    for table in ("nodes", "embedding_jobs"):
+        assert await connection.fetchval(f"SELECT count(*) FROM {table} WHERE space_id = $1", memory.space.id) == 1
     await connection.close()
 
 
@@ -139,6 +139,28 @@ async def test_D10_jobs_of_a_worker_that_died_are_reclaimed(memory: Engine) -> N
     later = memory.core.now() + timedelta(minutes=10)
     memory.core.now = lambda: later
     assert await memory.work() == 2
+
+
+async def test_D10_a_worker_that_is_stopped_gives_its_jobs_back_untried(memory: Engine) -> None:
+    class Endless(Unreliable):
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            begun.set()
+            await asyncio.sleep(60)
+            return await super().embed(texts)
+
+    begun = asyncio.Event()
+    inner = memory.core.embedder()
+    memory.core.embedders[memory.settings.embedder] = Endless(inner)
+    await texts_of(memory, 3)
+    working = asyncio.create_task(memory.work())
+    await begun.wait()
+    assert (await memory.jobs()).processing == 3
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert (await memory.jobs()).pending == 3
+    memory.core.embedders[memory.settings.embedder] = inner
+    assert await memory.work() == 3
 
 
 async def test_D15_D35_a_new_model_comes_in_beside_the_old_and_search_never_has_a_gap(memory: Engine) -> None:

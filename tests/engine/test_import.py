@@ -293,6 +293,12 @@ async def test_a_source_that_is_not_there_is_refused_before_anything_is_read(mem
         await memory.import_([tmp_path / "pipe"])
     with pytest.raises(InvalidInput, match="standard input"):
         await memory.import_(["-"])
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        await memory.import_([tmp_path / ("x" * 5000)])
+    with pytest.raises(InvalidInput, match="one of auto, text"):
+        await memory.import_([tmp_path / "a.txt"], format="pdf")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="at least 1 token"):
+        Options(chunk_tokens=0)
     assert await everything(memory) == []
 
 

@@ -30,6 +30,12 @@ def configure(*, level: str, format: str) -> None:
     )
 
 
+def unless_configured() -> None:
+    """Inside somebody's program: only what went wrong, and only if that program has not set up structlog itself."""
+    if not structlog.is_configured():
+        configure(level="warning", format="console")
+
+
 def _renderer(format: str) -> structlog.typing.Processor:
     if format == "json":
         return structlog.processors.JSONRenderer(ensure_ascii=False)

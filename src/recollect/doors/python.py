@@ -17,6 +17,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from recollect.background.worker import work_forever
+from recollect.doors import logs
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
 
@@ -33,6 +34,7 @@ class AsyncRecollect(Engine):
         worker: bool = True,
         settings: Settings | None = None,
     ) -> None:
+        logs.unless_configured()
         super().__init__(
             settings or Settings.load(database_url=url, space=space, home=Path(home) if home is not None else None)
         )

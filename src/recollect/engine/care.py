@@ -17,6 +17,7 @@ from recollect.store import care, jobs, spaces, vectors
 from recollect.store.migrations import HEAD
 
 REINDEX_EVERY = timedelta(days=182)
+A_DAY = timedelta(days=1)
 LITTLE_DISK_BYTES = 1_000_000_000
 
 
@@ -51,6 +52,7 @@ class Checkup:
     revision: str
     rows_guarded: bool
     nodes: int
+    born_at: datetime
     disk_free_bytes: int | None
     spaces: tuple[SpaceReport, ...]
     indexes: tuple[vectors.IndexState, ...]
@@ -118,6 +120,7 @@ async def doctor(core: Core) -> Checkup:
         revision=HEAD,
         rows_guarded=core.database.role is not None,
         nodes=number,
+        born_at=min(space.created_at for space in known),
         disk_free_bytes=shutil.disk_usage(core.server.home).free if core.server else None,
         spaces=reports,
         indexes=indexes,
@@ -201,7 +204,7 @@ def _with_advice(checkup: Checkup, core: Core) -> Checkup:
             advice.append(f"The vector index {index.name} is {index.state}: `recollect work` builds it.")
     if checkup.disk_free_bytes is not None and checkup.disk_free_bytes < LITTLE_DISK_BYTES:
         advice.append("Less than 1 GB of disk is free where the database lives: make room.")
-    if checkup.nodes and checkup.last_backup_at is None:
+    if checkup.nodes and checkup.last_backup_at is None and checkup.born_at < core.now() - A_DAY:
         advice.append("There is no backup yet: `recollect maintain` makes one, and `recollect serve` does so daily.")
     if not checkup.rows_guarded:
         advice.extend(core.database.notes)

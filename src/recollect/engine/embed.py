@@ -5,6 +5,7 @@ the database. A new model's vectors are added beside the old ones; search switch
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,7 +13,7 @@ from uuid import UUID
 import anyio
 
 from recollect.engine.core import Core, log
-from recollect.errors import ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
+from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
 from recollect.model import Kind, Space
 from recollect.ports import Embedder, Vectors
 from recollect.store import jobs, lexicon, spaces, vectors
@@ -20,6 +21,7 @@ from recollect.store import jobs, lexicon, spaces, vectors
 FIRST_RETRY_SECONDS = 5.0
 REEMBED_AT_ONCE = 5000
 PATIENCE_SECONDS = 120.0
+GIVE_BACK_SECONDS = 2.0
 
 Finished = tuple[Sequence[jobs.Job], Vectors]
 
@@ -103,11 +105,20 @@ async def _drain(core: Core, space: Space, embedder: Embedder) -> int:
             if finished:
                 await _save(core, space, embedder, *finished)
                 done += len(finished[0])
-            batch = await _claim(core, space, embedder) if batch else []
-            finished = await embedding
-        finally:
+            following = await _claim(core, space, embedder) if batch else []
+            batch, finished = following, await embedding
+        except BaseException:
             embedding.cancel()
+            await _give_back(core, space, batch)
+            raise
     return done
+
+
+async def _give_back(core: Core, space: Space, claimed: Sequence[jobs.Job]) -> None:
+    """A worker that stops leaves its texts to the others at once (what they cannot be told, time tells: reclaim)."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(GIVE_BACK_SECONDS), contextlib.suppress(DatabaseProblem):
+        async with core.transaction(space.id) as connection:
+            await jobs.release(connection, space.id, claimed)
 
 
 async def _claim(core: Core, space: Space, embedder: Embedder) -> list[jobs.Job]:

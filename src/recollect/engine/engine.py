@@ -7,12 +7,28 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 from uuid import UUID
 
-from recollect.engine import access, backup, build, care, edit, embed, export, import_, recall, remember
+from recollect.engine import (
+    access,
+    backup,
+    build,
+    care,
+    edit,
+    embed,
+    export,
+    feedback,
+    import_,
+    reason,
+    recall,
+    recalls,
+    remember,
+)
 from recollect.engine.core import Core
 from recollect.engine.sources import Format, Options
 from recollect.errors import InvalidInput
 from recollect.model import (
+    Activity,
     Added,
+    Answer,
     ApiKey,
     ContentType,
     JobCounts,
@@ -25,6 +41,9 @@ from recollect.model import (
     Page,
     Query,
     Recall,
+    RecallLog,
+    RecallLogs,
+    Replay,
     Scope,
     Space,
     Status,
@@ -173,6 +192,56 @@ class Engine:
             budget_tokens=budget_tokens,
         )
         return await recall.find(self.core, self.space.id, asked)
+
+    # -- reasoning, and what was asked
+
+    async def ask(
+        self,
+        query: str,
+        *,
+        mode: Mode | str | None = None,
+        limit: int | None = None,
+        threshold: float | None = None,
+        wanted: NodeFilter | None = None,
+        kinds: Sequence[Kind] = (Kind.MEMORY,),
+        include_summaries: bool = False,
+        budget_tokens: int | None = None,
+    ) -> Answer:
+        """An answer from memories: a text with citations, the memories it stands on, and what is wrong with it.
+
+        Without a mode: SYNTHESIZE where a language model is configured, else RECALL, the memories themselves.
+        """
+        default = Mode.SYNTHESIZE if self.core.settings.model.strip() else Mode.RECALL
+        asked = Query(
+            text=query,
+            mode=default if mode is None else reason.mode_named(mode),
+            limit=limit,
+            threshold=threshold,
+            wanted=wanted or NodeFilter(kinds=tuple(kinds), excluded=False),
+            include_summaries=include_summaries,
+            budget_tokens=budget_tokens,
+        )
+        return await reason.ask(self.core, self.space.id, asked)
+
+    async def recalls(
+        self, *, mode: Mode | str | None = None, limit: int = 20, cursor: str | None = None
+    ) -> RecallLogs:
+        """A stretch of the query log, newest first: what was asked, found and answered."""
+        only = None if mode is None else reason.mode_named(mode)
+        return await recalls.list_logs(self.core, self.space.id, mode=only, limit=limit, cursor=cursor)
+
+    async def recall_log(self, reference: Reference) -> RecallLog:
+        """One entry of the query log, by its id or a unique beginning of it."""
+        return await recalls.show(self.core, self.space.id, str(reference))
+
+    async def replay(self, reference: Reference) -> Replay:
+        """Ask a question of the log again and compare: what is found now, what no longer, what at another place."""
+        return await recalls.replay(self.core, self.space.id, str(reference))
+
+    async def helped(self, reference: Reference, helped: bool = True, *, recall: Reference | None = None) -> Activity:
+        """Say whether a memory helped; `recall` names the entry of the query log that handed it out."""
+        id_, log = await self._id(reference), None if recall is None else str(recall)
+        return await feedback.judge(self.core, self.space.id, id_, helped=helped, recall=log)
 
     # -- changing, with a history
 

@@ -15,5 +15,7 @@ async def judge(core: Core, space_id: UUID, node_id: UUID, *, helped: bool, reca
         if recall is not None:
             log = await recalls.get(connection, space_id, recall)
             if node_id not in log.memory_ids:
-                raise InvalidInput(f"The recall {log.id} did not hand out {node_id}: judge what it did.", field="recall")
+                raise InvalidInput(
+                    f"The recall {log.id} did not hand out {node_id}: judge what it did.", field="recall"
+                )
         return await activity.judge(connection, space_id, node_id, helped=helped)

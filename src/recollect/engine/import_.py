@@ -90,7 +90,7 @@ async def import_(
     """
     options = options or Options()
     stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
-    check(sources, stream)
+    check(sources, format, stream)
     async with core.transaction(space_id) as connection:
         contract = core.contract(await spaces.by_id(connection, space_id))
     reader = Reader(
@@ -194,6 +194,8 @@ async def _take_all(desk: "_Desk", passed: Iterator[Found], progress: Progress |
             return
         for batch in _grouped(ready):
             await desk.take(batch)
+            if progress:
+                progress(desk.tally.done)
 
 
 async def _in_thread(batches: Iterator[list[Found]]) -> AsyncIterator[list[Found]]:

@@ -69,6 +69,17 @@ async def ask(core: Core, space_id: UUID, query: Query) -> Answer:
     return await _noted(core, space_id, query, found, answer, asked.prompt)
 
 
+def mode_named(name: str) -> Mode:
+    """The mode of that name, in large or small letters; `rerank` is short for RECALL_LLM_RERANK."""
+    wanted = name.strip().upper().replace("-", "_")
+    if wanted == "RERANK":
+        return Mode.RECALL_LLM_RERANK
+    if wanted not in Mode.__members__:
+        known = ", ".join(mode.lower() for mode in Mode)
+        raise InvalidInput(f"There is no mode {name[:40]!r}: known are {known}.", field="mode")
+    return Mode[wanted]
+
+
 async def _ask_model(core: Core, query: Query, context: Recall) -> tuple[LanguageModel | None, _Asked]:
     """Tell the model what it needs to know; whatever goes wrong is a sentence, since the memories are an answer too."""
     try:
@@ -116,7 +127,7 @@ def _checked(context: Recall, asked: _Asked) -> Answer:
 
 def _chosen(context: Recall, asked: _Asked) -> Answer:
     """The memories that the model chose, in its order; the first of the ranking where it chose none (D42)."""
-    in_order = list(range(1, len(context) + 1))[: prompts.RERANK_TO]
+    in_order = list(range(1, len(context) + 1))[: citations.RERANK_TO]
     if asked.completion is None:
         return _verbatim(_only(context, in_order), asked.problem or NO_MODEL)
     chosen = citations.chosen_in(asked.completion.text, given=len(context))

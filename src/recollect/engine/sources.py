@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from os import fsencode
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, get_args
 from uuid import UUID
 
 from recollect.errors import InvalidInput
@@ -53,6 +53,10 @@ class Options:
     chunk_tokens: int | None = None
     hidden: bool = False
     file_times: bool = True
+
+    def __post_init__(self) -> None:
+        if self.chunk_tokens is not None and self.chunk_tokens < 1:
+            raise InvalidInput(f"A chunk has at least 1 token, not {self.chunk_tokens}.", field="chunk_tokens")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,16 +198,26 @@ class Reader:
         )
 
 
-def check(sources: Sequence[Path], stdin: BinaryIO | None) -> None:
+def check(sources: Sequence[Path], format: str, stdin: BinaryIO | None) -> None:
     """Refuse before anything is read what cannot be read at all."""
+    if format not in get_args(Format):
+        known = ", ".join(get_args(Format))
+        raise InvalidInput(f"{format!r} is not a format that can be imported; one of {known} is.", field="format")
     for source in sources:
-        if source == STDIN:
-            if stdin is None:
-                raise InvalidInput("Nothing was piped in: - stands for the standard input.", field="sources")
-        elif not source.exists():
-            raise InvalidInput(f"There is no file or folder {_shown(source)}.", field="sources")
-        elif not (source.is_file() or source.is_dir()):
-            raise InvalidInput(f"{_shown(source)} is neither file nor folder: pipe it in, as -.", field="sources")
+        if source != STDIN:
+            _check_path(source)
+        elif stdin is None:
+            raise InvalidInput("Nothing was piped in: - stands for the standard input.", field="sources")
+
+
+def _check_path(path: Path) -> None:
+    try:
+        if not path.exists():
+            raise InvalidInput(f"There is no file or folder {_shown(path)}.", field="sources")
+        if not (path.is_file() or path.is_dir()):
+            raise InvalidInput(f"{_shown(path)} is neither file nor folder: pipe it in, as -.", field="sources")
+    except OSError as error:
+        raise InvalidInput(f"{_shown(path)} cannot be read ({error.strerror or error}).", field="sources") from error
 
 
 def _walk(root: Path, *, hidden: bool) -> Iterator[Path | Line]:

@@ -144,6 +144,7 @@ def checked(path: Path) -> Path:
 def open_session(path: Path) -> Any:
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # nothing about our users leaves their machine
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # batches run side by side instead, and no thread spins while idle
     options.inter_op_num_threads = 1
