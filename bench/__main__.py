@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.figures import show
 
-NAMES = ("store",)
+NAMES = ("store", "recall")
 
 
 def main() -> int:

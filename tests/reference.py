@@ -4,12 +4,17 @@ python -m tests.reference --write | --check
 """
 
 import ast
+import contextlib
 import inspect
+import io
+import json
+import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -80,10 +85,42 @@ def errors() -> str:
     return "\n".join(lines) + "\n"
 
 
+def cli() -> str:
+    """Every command with its help, as it is shown where there is no terminal."""
+    from typer.main import get_command
+
+    from recollect.doors.cli.app import build
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        root = get_command(build())
+        helps = dict(_helps(root, "recollect"))
+    lines = ["# Commands\n"]
+    lines += [f"## {name}\n\n```text\n{text}\n```\n" for name, text in sorted(helps.items())]
+    return "\n".join(lines)
+
+
+def _helps(command: Any, name: str) -> Iterator[tuple[str, str]]:
+    context = command.make_context(name, [], resilient_parsing=True, terminal_width=110, max_content_width=110)
+    yield name, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    for below, one in getattr(command, "commands", {}).items():
+        if not one.hidden:
+            yield from _helps(one, f"{name} {below}")
+
+
+def openapi() -> str:
+    from recollect.doors.api.app import create_app
+    from recollect.engine.engine import Engine
+    from recollect.settings import Settings
+
+    return json.dumps(create_app(Engine(Settings.load())).openapi(), indent=1, ensure_ascii=False) + "\n"
+
+
 DOCUMENTS: dict[str, Callable[[], str]] = {
     "spec-coverage.md": spec_coverage,
     "settings.md": settings,
     "errors.md": errors,
+    "cli.md": cli,
+    "openapi.json": openapi,
 }
 
 
@@ -93,6 +130,9 @@ def current(name: str) -> str:
 
 
 def main() -> int:
+    os.environ["COLUMNS"] = "110"
+    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+        del os.environ[name]
     stale = []
     for name in DOCUMENTS:
         file, wanted = REFERENCE / name, current(name)

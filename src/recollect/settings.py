@@ -54,7 +54,9 @@ class Settings(BaseSettings):
     model: str = Field(
         "", description="provider:model that answers `ask`: openai:MODEL, anthropic:MODEL, ollama:MODEL; empty = none."
     )
-    model_url: str | None = Field(None, description="Base address of the model's server, where it is not the usual one.")
+    model_url: str | None = Field(
+        None, description="Base address of the model's server, where it is not the usual one."
+    )
     model_api_key: SecretStr | None = Field(None, description="Key for that server, where it needs one.")
     model_timeout_seconds: float = Field(60.0, gt=0, description="How long one answer of a language model may take.")
     model_max_tokens: int = Field(1000, ge=16, le=100_000, description="Longest answer of a language model, in tokens.")

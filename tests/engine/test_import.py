@@ -381,6 +381,47 @@ async def test_each_refused_row_is_reported_by_its_line_and_the_rest_goes_on(mem
     assert str(report.refused[0]).startswith(f"{file}:2: The line is not JSON")
 
 
+ODD: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    2**70,
+    0.5,
+    "",
+    "x",
+    "x" * 600,
+    "a\0b",
+    "\ud800",
+    [],
+    [1],
+    [["x"]],
+    {},
+    {"a": {"b": [None]}},
+]
+FIELDS = ["text", "subtype", "metadata", "importance", "thread", "position", "created_at", "id", "source", "source_id"]
+OF_EXPORTS = ["kind", "version", "status", "merged_into", "protected", "exclude", "updated_at", "vectors", "checksum"]
+
+
+@pytest.mark.parametrize("options", [SMALL, Options(chunk_tokens=100, tags=("ai",), unknown_tags="extra")])
+async def test_whatever_stands_in_a_field_is_imported_or_refused_and_never_stops_the_rest(
+    memory: Engine, options: Options
+) -> None:
+    rows: list[dict[str, Any]] = []
+    for value in ODD:
+        rows += [{"text": document(uuid4().hex, "x"), field: value} for field in FIELDS]
+        rows += [{"text": uuid4().hex, "kind": "memory", "version": 1, field: value} for field in FIELDS + OF_EXPORTS]
+        rows += [{"text": uuid4().hex, "metadata": {field: value}} for field in ("tags", "extra", "parent_id", "type")]
+        rows += [{"text": uuid4().hex, "kind": "memory", "version": 1, "vectors": {str(value): [1.0]}}]
+    data = "\n".join(map(json.dumps, rows)).encode()
+    rehearsed = await memory.import_(["-"], stdin=data, options=options, dry_run=True)
+    report = await memory.import_(["-"], stdin=data, options=options, wait=False)
+    assert counts(report) == counts(rehearsed)
+    assert {line.line for line in report.refused} == {line.line for line in rehearsed.refused}
+    assert report.added > 50
+    assert await memory.count(EVERYTHING) == report.added
+
+
 async def test_csv_rows_are_imported_and_refused_rows_reported_by_line(memory: Engine, tmp_path: Path) -> None:
     table = '\ufefftext;importance;tags;Mood\r\n"tea;\r\nnever coffee";0.5;life, ai;calm\r\ncake;high;;\r\nbread;;;\r\n'
     report = await memory.import_([write(tmp_path, {"t.csv": table})], wait=False)

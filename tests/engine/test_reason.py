@@ -10,6 +10,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.model import Answer, Mode
 from recollect.rules.citations import NOT_ANSWERED
+from recollect.rules.text import count_tokens
 from tests.conftest import fresh_space
 from tests.model_server import ModelServer, Reply
 
@@ -277,20 +278,27 @@ async def test_D38_a_model_never_writes_memory(thinking: Engine, models: ModelSe
 async def test_D29_a_memory_that_does_not_fit_is_named_and_the_next_is_tried(
     thinking: Engine, models: ModelServer
 ) -> None:
-    long = f"{TEA} {'and then some more of the green tea at home ' * 400}"
-    await tell(thinking, TEA, long)
-    answer = await thinking.ask(QUESTION, mode=Mode.REFLECT)
-    assert told(answer) == [TEA]
-    assert "more of the green tea" not in models.received[0].prompt
-    dropped = [one for one in answer.recall.left_out if one.step in ("budget", "gap", "floor")]
-    assert dropped
+    await tell(thinking, *TOLD)
+    whole = await thinking.ask(ASKED)
+    first, second = whole.recall[0].node, whole.recall[1].node
+    budget = count_tokens(first.text or "")
+    answer = await thinking.ask(ASKED, budget_tokens=budget)
+    assert [hit.node.id for hit in answer.recall] == [first.id]
+    (why,) = [one.why for one in answer.recall.left_out if one.id == second.id]
+    assert f"do not fit into the budget of {budget}: available on expand" in why
+    assert (first.text or "?") in models.received[-1].prompt
+    assert (second.text or "?") not in models.received[-1].prompt
 
 
-async def test_D29_where_nothing_fits_no_model_is_asked(thinking: Engine, models: ModelServer) -> None:
+@pytest.mark.parametrize("mode", [Mode.RECALL, Mode.SYNTHESIZE, Mode.RECALL_LLM_RERANK])
+async def test_D29_where_nothing_fits_no_model_is_asked_and_it_is_said(
+    thinking: Engine, models: ModelServer, mode: Mode
+) -> None:
     await tell(thinking, TEA)
-    answer = await thinking.ask(QUESTION, budget_tokens=1)
-    assert models.received == []
-    assert not answer.citations
+    answer = await thinking.ask(QUESTION, mode=mode, budget_tokens=1)
+    assert (models.received, len(answer.recall)) == ([], 0)
+    assert answer.problems == (answer.text,)
+    assert "no memory fits into the token budget" in answer.text
 
 
 # --- the log

@@ -195,6 +195,7 @@ def test_D03_a_line_of_json_is_a_memory_by_either_name_of_its_fields() -> None:
         ('"text"', "object"),
         ("{}", "needs a text"),
         ('{"text": "x", "mood": 1}', "mood"),
+        ('{"text": "x", "kind": "note"}', "'kind' is not a field of a memory"),
         ('{"text": "x", "id": "7"}', "UUID"),
         ('{"text": "x", "created_at": "then"}', "not a time"),
         ("[" * 100_000, "JSON"),

@@ -122,7 +122,9 @@ async def test_what_a_model_thinks_aloud_is_not_its_answer(server: ModelServer) 
 
 @pytest.mark.anyio
 async def test_counts_that_are_none_do_not_matter(openai: LanguageModel, server: ModelServer) -> None:
-    server.replies.append(Reply(body=b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": "x"}}'))
+    server.replies.append(
+        Reply(body=b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": "x"}}')
+    )
     found = await openai.complete("s", "p", max_tokens=50)
     assert (found.text, found.prompt_tokens, found.completion_tokens) == ("yes", 0, 0)
 
@@ -143,7 +145,12 @@ async def test_for_now_is_unavailable(model: LanguageModel, server: ModelServer,
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("status", "advice"),
-    [(400, "check RECOLLECT_MODEL"), (401, "RECOLLECT_MODEL_API_KEY"), (404, "RECOLLECT_MODEL_URL"), (302, "elsewhere")],
+    [
+        (400, "check RECOLLECT_MODEL"),
+        (401, "RECOLLECT_MODEL_API_KEY"),
+        (404, "RECOLLECT_MODEL_URL"),
+        (302, "elsewhere"),
+    ],
 )
 async def test_for_good_is_misbehaved(model: LanguageModel, server: ModelServer, status: int, advice: str) -> None:
     server.replies.append(Reply(status=status, body=f'{{"error": "the key {KEY} is wrong"}}'.encode()))
@@ -157,9 +164,7 @@ async def test_for_good_is_misbehaved(model: LanguageModel, server: ModelServer,
     "body",
     [b"", b"<html>", b"[]", b"{}", b'{"choices": [], "content": 1}', b'{"choices": [{"message": {"content": null}}]}'],
 )
-async def test_an_answer_of_another_shape_is_misbehaved(
-    model: LanguageModel, server: ModelServer, body: bytes
-) -> None:
+async def test_an_answer_of_another_shape_is_misbehaved(model: LanguageModel, server: ModelServer, body: bytes) -> None:
     server.replies.append(Reply(body=body))
     assert isinstance(await problem_of(model), ProviderMisbehaved)
 

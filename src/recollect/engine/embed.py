@@ -6,6 +6,7 @@ the database. A new model's vectors are added beside the old ones; search switch
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -44,14 +45,16 @@ async def work(core: Core, space_id: UUID) -> int:
 async def until_searchable(core: Core, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, str]:
     """Work (beside other workers) until these nodes can be found; returns those that have to wait, and why."""
     model = core.embedder().model
-    with anyio.move_on_after(PATIENCE_SECONDS):
-        while True:
-            await work(core, space_id)
-            async with core.transaction(space_id) as connection:
-                left = await jobs.waiting(connection, space_id, ids, model=model, now=core.now())
-            if left.open == 0:
-                return left.postponed
-            await anyio.sleep(0.02)
+    still, last_progress = len(ids), time.monotonic()
+    while time.monotonic() - last_progress < PATIENCE_SECONDS:
+        done = await work(core, space_id)
+        async with core.transaction(space_id) as connection:
+            left = await jobs.waiting(connection, space_id, ids, model=model, now=core.now())
+        if left.open == 0:
+            return left.postponed
+        if done or left.open < still:
+            still, last_progress = left.open, time.monotonic()
+        await anyio.sleep(0.02)
     return dict.fromkeys(ids, "its embedding is still waiting for a worker")
 
 

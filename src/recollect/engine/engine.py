@@ -11,6 +11,7 @@ from recollect.engine import (
     access,
     backup,
     build,
+    calibrate,
     care,
     edit,
     embed,
@@ -177,10 +178,13 @@ class Engine:
         kinds: Sequence[Kind] = (Kind.MEMORY,),
         include_summaries: bool = False,
         budget_tokens: int | None = None,
+        engagement: bool = False,
+        graph: bool = False,
     ) -> Recall:
         """What is known about a question, best first, each score laid open.
 
-        `mode` sets weights, floor and cap; NEUTRAL (plain search) has a floor only where a threshold is given.
+        `mode` sets weights, floor and cap; NEUTRAL (plain search) has a floor only where a threshold is given. `graph`
+        lets activation spread from the best hits along the edges.
         """
         asked = Query(
             text=query,
@@ -190,8 +194,10 @@ class Engine:
             wanted=wanted or NodeFilter(kinds=tuple(kinds), excluded=False),
             include_summaries=include_summaries,
             budget_tokens=budget_tokens,
+            engagement=engagement,
+            graph=graph,
         )
-        return await recall.find(self.core, self.space.id, asked)
+        return await recall.recall(self.core, self.space.id, asked)
 
     # -- reasoning, and what was asked
 
@@ -393,6 +399,16 @@ class Engine:
     async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
         return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
+
+    # -- calibrating
+
+    async def measure_calibration(self) -> calibrate.Measurement:
+        """What a cosine of this embedder means on this space's own memories; nothing is changed."""
+        return await calibrate.measure(self.core, self.space.id)
+
+    async def use_calibration(self, measurement: calibrate.Measurement) -> None:
+        """Let this space's searches use a measured calibration."""
+        await calibrate.use(self.core, self.space.id, measurement.model, measurement.proposed)
 
     # -- moving in and out
 

@@ -131,7 +131,8 @@ def _fit(core: Core, contract: Contract, options: Options, memory: NewMemory) ->
     memory = checked(memory, contract, core.now())
     if isinstance(memory, ExportedMemory):
         embedder = core.embedder()
-        if len(memory.vectors.get(embedder.model, b"\0" * 2 * embedder.dim)) != 2 * embedder.dim:
+        numbers = memory.vectors.get(embedder.model)
+        if numbers is not None and len(numbers) != 2 * embedder.dim:  # two bytes a number
             raise InvalidInput(f"The vector of {embedder.model} does not have {embedder.dim} numbers: remove it.")
         return replace(memory, updated_at=checked_time(memory.updated_at, core.now()))
     return memory
@@ -139,14 +140,14 @@ def _fit(core: Core, contract: Contract, options: Options, memory: NewMemory) ->
 
 def _with_known_tags(memory: NewMemory, contract: Contract) -> NewMemory:
     """The tags that the space does not know, in metadata.extra instead."""
-    tags = memory.metadata.get("tags", [])
-    extra = memory.metadata.get("extra", {})
+    metadata: object = memory.metadata
+    tags, extra = (metadata.get("tags"), metadata.get("extra", {})) if isinstance(metadata, dict) else (None, None)
     if contract.open_tags or not isinstance(tags, list) or not isinstance(extra, dict):
         return memory
-    unknown = [tag for tag in tags if tag not in contract.tags]
+    unknown = [tag for tag in tags if isinstance(tag, str) and tag not in contract.tags]
     if not unknown:
         return memory
-    known = [tag for tag in tags if tag in contract.tags]
+    known = [tag for tag in tags if tag not in unknown]
     return replace(memory, metadata={**memory.metadata, "tags": known, "extra": {**extra, "tags": unknown}})
 
 
@@ -337,7 +338,7 @@ class _Rehearsal(_Desk):
         elif twin is not None and twin.by == "text":
             self._foresee_link(found, sum_, known[twin.id].metadata if twin.id in known else {})
         elif twin is not None:
-            self.tally.lines.append(found.refused(remember._twin_problem(twin, memory).message))
+            self.tally.lines.append(found.refused(remember.twin_problem(twin, memory).message))
         elif not self._claimed.isdisjoint(_claims(memory)):
             self.tally.lines.append(found.refused("Its id, or its id at the source, belongs to an earlier one."))
         else:

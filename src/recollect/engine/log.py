@@ -1,4 +1,4 @@
-"""Noting a question: its entry in the query log and the use of what was handed out, in one short transaction (D11, D12).
+"""Noting a question: its entry in the query log (D11, D12) and the use of what was handed out, in one transaction.
 
 Recall itself is read-only; this comes after it, so that searching never waits for a row that somebody else counts.
 """

@@ -1,4 +1,4 @@
-"""Asking: the memories that answer a question, and where a mode wants it and a model is there, an answer made from them.
+"""Asking: the memories that answer a question, and where mode and model allow it, an answer made from them.
 
     RECALL               the memories themselves; no model is asked
     RECALL_LLM_RERANK    a model chooses among 12; five are given
@@ -52,12 +52,12 @@ async def ask(core: Core, space_id: UUID, query: Query) -> Answer:
     """Answer a question in the query's mode; NEUTRAL is RECALL here. Every question is logged, once."""
     started = time.perf_counter()
     query = replace(query, mode=Mode.RECALL) if query.mode is Mode.NEUTRAL else query
-    found = await recalling.find(core, space_id, query)
+    found = await recalling.find(core, space_id, replace(query, budget_tokens=None))
+    context = _within_budget(found, query)
     model, asked = None, _Asked()
-    if query.mode is Mode.RECALL or not found:
-        answer = _verbatim(found)
+    if query.mode is Mode.RECALL or not context:
+        answer = _verbatim(context, *_too_long(found, context))
     else:
-        context = _within_budget(found, query)
         model, asked = await _ask_model(core, query, context)
         answer = _chosen(context, asked) if query.mode is Mode.RECALL_LLM_RERANK else _checked(context, asked)
     answer = replace(
@@ -88,8 +88,6 @@ async def _ask_model(core: Core, query: Query, context: Recall) -> tuple[Languag
         return None, _Asked(problem=f"No language model can be asked: {error.message}")
     if model is None:
         return None, _Asked(problem=NO_MODEL)
-    if not context:
-        return model, _Asked(problem="No memory fits into the token budget, so no model was asked: raise it.")
     prompt = prompts.build(query.mode, query.text, context.hits, today=core.now().date())
     try:
         completion = await model.complete(prompt.system, prompt.user, max_tokens=core.settings.model_max_tokens)
@@ -103,7 +101,14 @@ async def _ask_model(core: Core, query: Query, context: Recall) -> tuple[Languag
 
 def _verbatim(found: Recall, *problems: str) -> Answer:
     """The memories themselves, or the honest sentence that there are none (D21)."""
-    return Answer(text=prompts.listing(found) or NOTHING, mode=found.mode, recall=found, problems=problems)
+    text = prompts.listing(found) or (problems[0] if problems else NOTHING)
+    return Answer(text=text, mode=found.mode, recall=found, problems=problems)
+
+
+def _too_long(found: Recall, context: Recall) -> tuple[str, ...]:
+    if context or not found:
+        return ()
+    return ("Something is known about that, but no memory fits into the token budget: raise it.",)
 
 
 def _checked(context: Recall, asked: _Asked) -> Answer:
@@ -145,7 +150,12 @@ def _only(context: Recall, numbers: Sequence[int]) -> Recall:
 
 
 def _within_budget(found: Recall, query: Query) -> Recall:
-    """What a model can be told: the first 30 hits that fit into the budget; what does not fit is named (D29)."""
+    """What a model can be told: the first 30 hits that fit into the budget; what does not fit is named (D29).
+
+    People can read on: memories that no model reads have no budget but one that was asked for.
+    """
+    if query.mode is Mode.RECALL and query.budget_tokens is None:
+        return found
     chosen = Selection(kept=list(range(len(found))))
     tokens = [count_tokens(prompts.text_of(hit)) for hit in found]
     within_budget(chosen, tokens.__getitem__, query.budget_tokens or CONTEXT_TOKENS)

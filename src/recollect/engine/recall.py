@@ -7,7 +7,7 @@ docs/concepts/recall.md goes through it by hand.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -15,15 +15,17 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.engine import log
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Hit, LeftOut, Parts, Query, Recall, Space
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, Parts, Query, Recall, Space, Status
 from recollect.ports import Embedder
 from recollect.rules import ranking, selection
 from recollect.rules.calibration import Calibration, shipped, soft
 from recollect.rules.ranking import Numbers
+from recollect.rules.spread import HOPS, Link, Reached, spread
 from recollect.rules.text import count_tokens, is_storable
-from recollect.store import candidates, lexicon, nodes, spaces
+from recollect.store import activity, candidates, edges, lexicon, nodes, recalls, spaces
 from recollect.store.candidates import Candidate
 from recollect.store.database import Connection
 
@@ -32,8 +34,15 @@ MOST = 1000
 LONGEST_QUERY = 100_000
 LEFT_OUT_SHOWN = 50
 COMPARED = 60
+SEEDS = 5
 COUNT_SECONDS = 30.0
 SECONDS_A_DAY = 86_400
+
+
+async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
+    """Answer a question, log it, and count the use of what was found."""
+    found = await (graph_search if query.graph else find)(core, space_id, query)
+    return replace(found, id=await log.note(core, space_id, found, query=query))
 
 
 async def find(core: Core, space_id: UUID, query: Query) -> Recall:
@@ -50,6 +59,81 @@ async def find(core: Core, space_id: UUID, query: Query) -> Recall:
     return replace(found, notes=notes + found.notes, latency_ms=round(latency, 2))
 
 
+async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
+    """The profile `graph`: similarity, and activation that spreads from the best hits along the edges (A31, A32)."""
+    near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
+    seeds = {hit.node.id: hit.similarity for hit in near[:SEEDS] if hit.similarity > 0}
+    async with core.search(space_id) as connection:
+        links = await _links_around(connection, space_id, seeds, core.now())
+        reached = spread(seeds, lambda _: links) if links else {}
+        similar = {hit.node.id: hit for hit in near}
+        beyond = await nodes.get_many(connection, space_id, [id_ for id_ in reached if id_ not in similar])
+    scores = {
+        id_: ranking.hybrid(
+            similar[id_].similarity if id_ in similar else 0.0, reached[id_].activation if id_ in reached else 0.0
+        )
+        if links
+        else similar[id_].similarity
+        for id_ in {*similar, *beyond}
+    }
+    order = sorted(
+        (id_ for id_, score in scores.items() if score >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_]
+    )
+    hits = tuple(
+        _graph_hit(similar.get(id_), beyond.get(id_), reached.get(id_), scores[id_])
+        for id_ in order[: query.limit or LIMIT]
+        if id_ in similar or beyond[id_].status is Status.ACTIVE
+    )
+    return replace(near, hits=hits, mode=query.mode, floor=ranking.GRAPH_MINIMUM, left_out=())
+
+
+async def _links_around(
+    connection: Connection, space_id: UUID, seeds: Mapping[UUID, float], now: datetime
+) -> list[Link]:
+    """The edges within reach of the seeds."""
+    links: dict[tuple[UUID, UUID, str], Link] = {}
+    known: set[UUID] = set()
+    frontier = set(seeds)
+    for _ in range(HOPS):
+        found = await edges.around(connection, space_id, frontier, now) if frontier else []
+        links |= {(link.source, link.target, link.relation): link for link in found}
+        known |= frontier
+        frontier = {end for link in found for end in (link.source, link.target)} - known
+    return list(links.values())
+
+
+def _graph_hit(hit: Hit | None, node: Node | None, reached: Reached | None, score: float) -> Hit:
+    activation = reached.activation if reached else 0.0
+    source = "both" if hit and reached else "vector" if hit else "graph"
+    if hit is not None:
+        return replace(hit, score=score, parts=replace(hit.parts, activation=activation), source=source)
+    assert node is not None
+    nothing = Parts(
+        relevance=0.0,
+        similarity=0.0,
+        cosine=0.0,
+        lexical=0.0,
+        flow=0.0,
+        activation=activation,
+        recency=0.0,
+        importance=0.0,
+    )
+    return Hit(node=node, score=score, parts=nothing, source=source)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uses:
+    """How often each candidate was recalled (D19), and how it is used (D40), place by place."""
+
+    recalled: Numbers
+    engagement: Numbers
+    decay: Numbers
+
+    @classmethod
+    def none(cls, count: int) -> "Uses":
+        return cls(recalled=np.full(count, np.inf), engagement=np.zeros(count), decay=np.ones(count))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranked:
     """Candidates and their numbers, place by place."""
@@ -62,12 +146,20 @@ class Ranked:
     relevance: Numbers
     recency: Numbers
     importance: Numbers
+    engagement: Numbers
+    decay: Numbers
     bonus: Numbers
     score: Numbers
 
 
 def rank(
-    found: Sequence[Candidate], query: Query, *, most_possible: float, calibration: Calibration, now: datetime
+    found: Sequence[Candidate],
+    query: Query,
+    *,
+    most_possible: float,
+    calibration: Calibration,
+    now: datetime,
+    uses: Uses | None = None,
 ) -> Ranked:
     """Lay open what each candidate has, and add it up."""
     cosine = np.array([0.0 if one.cosine is None else one.cosine for one in found], dtype=np.float64)
@@ -78,7 +170,17 @@ def rank(
     relevance = soft(own + flow)
     ages = np.array([(now - one.created_at).total_seconds() / SECONDS_A_DAY for one in found], dtype=np.float64)
     recency, importance = ranking.recency(ages), ranking.importance([one.importance for one in found])
-    weights = ranking.PROFILES[query.mode].weights
+    weights = ranking.ENGAGED if query.engagement else ranking.PROFILES[query.mode].weights
+    used = uses or Uses.none(len(found))
+    bonus = ranking.bonus(similarity, used.recalled)
+    score = ranking.score(
+        weights,
+        relevance=relevance,
+        recency=recency,
+        importance=importance,
+        engagement=used.engagement,
+        decay=used.decay,
+    )
     return Ranked(
         candidates=found,
         cosine=cosine,
@@ -88,8 +190,10 @@ def rank(
         relevance=relevance,
         recency=recency,
         importance=importance,
-        bonus=np.zeros(len(found)),
-        score=ranking.score(weights, relevance=relevance, recency=recency, importance=importance),
+        engagement=used.engagement,
+        decay=used.decay,
+        bonus=bonus,
+        score=score + bonus,
     )
 
 
@@ -123,14 +227,40 @@ class _Search:
 
     async def run(self) -> Recall:
         self.words = await lexicon.question(*self.place, self.query.text)
-        ranked = self._rank(await self._candidates())
+        found = await self._candidates()
+        ranked = self._rank(found, await self._uses(found))
         order = await self._arranged(ranked)
         chosen = await self._selected(ranked, order)
         return await self._recall(ranked, chosen)
 
-    def _rank(self, found: Sequence[Candidate]) -> Ranked:
-        most_possible = self.words.most_possible if self.words else 0.0
-        return rank(found, self.query, most_possible=most_possible, calibration=self.calibration, now=self.core.now())
+    def _rank(self, found: Sequence[Candidate], uses: Uses | None = None) -> Ranked:
+        return rank(
+            found,
+            self.query,
+            most_possible=self.words.most_possible if self.words else 0.0,
+            calibration=self.calibration,
+            now=self.core.now(),
+            uses=uses,
+        )
+
+    async def _uses(self, found: Sequence[Candidate]) -> Uses:
+        """What plain search does not ask for: how often each was recalled, and with D40 on, how it is used."""
+        uses = Uses.none(len(found))
+        ids = [one.id for one in found]
+        if self.profile.floor is not None:
+            times = await recalls.times_recalled(*self.place, ids)
+            uses = replace(uses, recalled=np.array([times.get(id_, 0) for id_ in ids], dtype=np.float64))
+        if self.query.engagement:
+            known = await activity.get_many(*self.place, ids)
+            counts = np.array([known[id_].uses if id_ in known else 0 for id_ in ids], dtype=np.float64)
+            idle = np.array([self._idle_days(known.get(id_)) for id_ in ids], dtype=np.float64)
+            uses = replace(uses, engagement=ranking.engagement(counts), decay=ranking.decay(idle))
+        return uses
+
+    def _idle_days(self, used: Activity | None) -> float:
+        if used is None or used.last_used_at is None:
+            return 0.0
+        return (self.core.now() - used.last_used_at).total_seconds() / SECONDS_A_DAY
 
     async def _candidates(self) -> list[Candidate]:
         by_vector, by_words = await self._legs()
@@ -242,6 +372,7 @@ class _Search:
             relevance=ranked.relevance,
             score=ranked.score,
             cosine=cosine,
+            lately=await self._lately(),
             threshold=self.query.threshold,
             limit=self.query.limit or (None if self.profile.cap else LIMIT),
         )
@@ -250,6 +381,12 @@ class _Search:
             tokens = {i: count_tokens(read[ids[i]].text or "") for i in chosen.kept}
             selection.within_budget(chosen, tokens.__getitem__, self.query.budget_tokens)
         return chosen
+
+    async def _lately(self) -> frozenset[UUID]:
+        """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
+        if not self.profile.cools_down:
+            return frozenset()
+        return await recalls.last_ids(*self.place, self.query.text, self.query.mode)
 
     async def _recall(self, ranked: Ranked, chosen: selection.Selection) -> Recall:
         read = await nodes.get_many(*self.place, [ranked.candidates[i].id for i in chosen.kept])
@@ -298,6 +435,8 @@ def _parts(ranked: Ranked, i: int) -> Parts:
         activation=0.0,
         recency=round(float(ranked.recency[i]), 6),
         importance=round(float(ranked.importance[i]), 6),
+        engagement=round(float(ranked.engagement[i]), 6),
+        decay=round(float(ranked.decay[i]), 6),
         bonus=round(float(ranked.bonus[i]), 6),
     )
 

@@ -71,7 +71,7 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
         refused = [*accepted.refused]
         for place, twin in enumerate(stored.twins):
             if twin is not None:
-                problem = _twin_problem(twin, accepted.memories[place])
+                problem = twin_problem(twin, accepted.memories[place])
                 if atomic:
                     raise problem
                 refused.append(_refusal(accepted.positions[place], problem, twin.id))
@@ -123,7 +123,7 @@ def _refusal(position: int, problem: RecollectError, existing: UUID | None = Non
     return Refused(position=position, code=problem.code, message=problem.message, existing_id=existing)
 
 
-def _twin_problem(twin: nodes.Twin, memory: NewMemory) -> InvalidInput:
+def twin_problem(twin: nodes.Twin, memory: NewMemory) -> InvalidInput:
     if twin.by == "text":
         return DuplicateText(twin.id)
     if twin.by == "id":

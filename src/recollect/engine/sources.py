@@ -314,7 +314,7 @@ def _with_defaults(memory: NewMemory, options: Options) -> NewMemory:
     metadata = {"source": options.source, **memory.metadata}
     if options.tags:
         own = metadata.get("tags", [])
-        metadata["tags"] = list(dict.fromkeys([*own, *options.tags])) if isinstance(own, list) else own
+        metadata["tags"] = [*own, *(tag for tag in options.tags if tag not in own)] if isinstance(own, list) else own
     return replace(
         memory,
         metadata=metadata,

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import InvalidInput
+
 Numbers = NDArray[np.float64]
 
+LEAST_PAIRS = 30
 BEND = 0.8
 SOFTNESS = 0.3
-UNRELATED_SHARE = 0.5
-RELATED_SHARE = 0.6
+# Texts of one person are seldom quite unrelated to each other, so the lowest of random pairs tell what unrelated means.
+UNRELATED_SHARE = 0.05
+RELATED_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +59,11 @@ def soft(values: Numbers) -> Numbers:
 
 def measured(unrelated: Sequence[float], related: Sequence[float]) -> Calibration:
     """A calibration from the cosines of random pairs and of pairs known to belong together."""
+    if len(unrelated) < LEAST_PAIRS or len(related) < LEAST_PAIRS:
+        raise InvalidInput(
+            f"There are too few memories to measure a calibration ({len(unrelated)} random and {len(related)} related "
+            f"pairs; {LEAST_PAIRS} of each are needed): the one that comes with the embedder stays in use."
+        )
     low = float(np.quantile(unrelated, UNRELATED_SHARE))
     high = float(np.quantile(related, RELATED_SHARE))
     return Calibration(low=round(low, 3), high=round(max(high, low + 0.05), 3))

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.model import Mode
-from recollect.rules.prompts import NOT_ANSWERED, RERANK_TO
 
+NOT_ANSWERED = "The memories do not answer that."
+RERANK_TO = 5
 DEFAULT_CONFIDENCE = 0.5
 MOST_IN_A_RANGE = 50
 
 _NUMBER = r"(?:memor(?:y|ies)\s*)?#?\d{1,3}"
 _NUMBERS = rf"{_NUMBER}(?:\s*(?:,\s*and\b|,|;|&|and\b|-|–)\s*{_NUMBER})*"
 # A bare [2] is none behind a word (an index) or before a parenthesis (a link); [Memory 2] is one anywhere.
-_CITATION = re.compile(rf"(?<!\w)\[\s*{_NUMBERS}\s*\](?!\()|\[\s*memor(?:y|ies)\s*{_NUMBERS}\s*\]", re.IGNORECASE)
+CITATION = re.compile(rf"(?<!\w)\[\s*{_NUMBERS}\s*\](?!\()|\[\s*memor(?:y|ies)\s*{_NUMBERS}\s*\]", re.IGNORECASE)
 _PLACES = re.compile(r"(\d+)\s*[-–]\s*(?:memor(?:y|ies)\s*)?#?(\d+)|(\d+)", re.IGNORECASE)
 _CONFIDENCE = re.compile(r"^[\s*_`]*confidence[\s*_`]*:[\s*_`]*(\d+(?:\.\d+)?|\.\d+)\s*(%)?[\s*_`.]*$", re.I | re.M)
 _EXTERNAL = re.compile(r"\[\s*external\s*\]", re.IGNORECASE)
@@ -59,7 +60,7 @@ def read(answer: str, *, mode: Mode, given: int) -> Reading:
 def cited_in(text: str) -> list[int]:
     """The numbers that a text cites, each once, in order of appearance."""
     found: list[int] = []
-    for citation in _CITATION.finditer(text):
+    for citation in CITATION.finditer(text):
         for first, last, single in _PLACES.findall(citation.group()):
             if single:
                 found.append(int(single))

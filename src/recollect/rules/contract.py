@@ -183,9 +183,18 @@ def checked_space_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "open_tags":
             if not isinstance(value, bool):
                 _refuse("open_tags", f"open_tags is true or false, not {_shown(value)}")
+        elif name == "calibrations":
+            _calibrations(value)
         else:
             _refuse(name, f"{name!r} is not a setting of a space; tags and open_tags are")
     return dict(settings)
+
+
+def _calibrations(value: object) -> None:
+    ends = list(value.values()) if isinstance(value, Mapping) else [None]
+    for one in ends:
+        if not isinstance(one, Mapping) or set(one) != {"low", "high"} or not -1 <= one["low"] < one["high"] <= 1:
+            _refuse("calibrations", f"a calibration has a low and a higher high, not {_shown(one)}; see calibrate")
 
 
 def parsed_time(field: str, value: object) -> datetime | None:

@@ -323,7 +323,9 @@ def chunked(memory: NewMemory, *, space_id: UUID, most_tokens: int, thread: str 
     each other in the memory's own thread, else in the one given, else in one named after the parent. A memory that
     names a parent was cut before, by someone else: it stays as it is.
     """
-    if not isinstance(memory.text, str) or len(memory.text) <= most_tokens or _names_parent(memory.metadata):
+    if not isinstance(memory.text, str) or len(memory.text) <= most_tokens:
+        return [memory]
+    if not isinstance(memory.metadata, Mapping) or "parent_id" in memory.metadata:
         return [memory]
     text = normalise(memory.text)
     parts = chunks(text, most_tokens) if is_storable(text) else []
@@ -361,7 +363,3 @@ def _is_same(parent: Mapping[str, Any], known: object) -> bool:
     return isinstance(known, Mapping) and all(
         known.get(name) == parent.get(name) for name in ("parent_id", "chunk_index")
     )
-
-
-def _names_parent(metadata: object) -> bool:
-    return isinstance(metadata, Mapping) and "parent_id" in metadata

@@ -17,7 +17,7 @@ import numpy as np
 
 from recollect.errors import InvalidInput
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, Status
-from recollect.rules.contract import memory_from_mapping, parsed_time
+from recollect.rules.contract import checked_name, memory_from_mapping, parsed_time
 from recollect.rules.text import checksum, is_storable, normalise
 
 NODE_FIELDS = tuple(field.name for field in fields(Node))
@@ -35,8 +35,8 @@ def line(node: Node, vectors: Mapping[str, bytes] | None = None) -> str:
 
 
 def is_exported(given: object) -> bool:
-    """Whether this is a line of an export: only those name the kind of the node."""
-    return isinstance(given, Mapping) and "kind" in given
+    """Whether this is a line of an export: only those name the kind and the version of a node."""
+    return isinstance(given, Mapping) and "kind" in given and "version" in given
 
 
 def memory(given: Mapping[str, Any]) -> ExportedMemory:
@@ -102,6 +102,8 @@ def _version(value: object) -> int:
 def _vectors(given: object) -> dict[str, bytes]:
     if not isinstance(given, Mapping):
         _refuse("vectors", "vectors is an object that names a model for each vector")
+    for model in given:
+        checked_name("vectors", model)
     return {model: _numbers(model, numbers) for model, numbers in given.items()}
 
 

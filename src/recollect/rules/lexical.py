@@ -55,14 +55,14 @@ def stem(word: str) -> str:
     return word
 
 
-def term(word: str) -> int:
-    """The number of a word, the same everywhere: 1 to 1,000,000,000."""
-    return zlib.crc32(word.encode()) % DIMENSIONS + 1
+def term(word: str, salt: int = 0) -> int:
+    """The number of a word, 1 to 1,000,000,000. Each space has a salt, and so numbers of its own."""
+    return zlib.crc32(word.encode(), salt) % DIMENSIONS + 1
 
 
-def terms(text: str) -> Counter[int]:
+def terms(text: str, salt: int = 0) -> Counter[int]:
     """How often each word of a text occurs, by its number."""
-    return Counter(term(word) for word in words(text))
+    return Counter(term(word, salt) for word in words(text))
 
 
 def document_weights(counts: Mapping[int, int], mean_length: float) -> dict[int, float]:

@@ -134,6 +134,11 @@ def score(
     return total
 
 
+def hybrid(similarity: float, activation: float) -> float:
+    """Similarity and spreading activation together (A32)."""
+    return (1 - GRAPH_SHARE) * similarity + GRAPH_SHARE * activation
+
+
 # -- a fact that was updated
 
 _ASKS_FOR_A_VALUE = re.compile(

@@ -4,9 +4,10 @@ import hashlib
 import re
 import unicodedata
 
-# A run of letters, digits or marks; a single CJK character counts as a word of its own.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+# Up to six letters or digits of a word; a CJK character or a sign is one of its own.
 _CJK = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿"
-_PIECES = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+|[^\w\s]|_")
+_PIECES = re.compile(rf"[^\W_{_CJK}]{{1,6}}|\S")
 
 
 def normalise(text: str) -> str:
@@ -21,7 +22,7 @@ def checksum(text: str) -> str:
 
 def is_storable(text: str) -> bool:
     """Whether a text can be kept as UTF-8 in PostgreSQL: no NUL byte, no lone surrogate."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return _UNSTORABLE.search(text) is None
 
 
 def count_tokens(text: str) -> int:
@@ -29,4 +30,4 @@ def count_tokens(text: str) -> int:
 
     Common words are one token, long ones break every six letters or so; punctuation and CJK characters are one each.
     """
-    return sum(1 + (len(piece) - 1) // 6 for piece in _PIECES.findall(text))
+    return len(_PIECES.findall(text))

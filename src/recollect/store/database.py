@@ -98,7 +98,6 @@ class Database:
 
 LOST = (
     ConnectionError,
-    FileNotFoundError,  # the socket of the database inside, once that has stopped
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
@@ -111,6 +110,8 @@ async def said_plainly() -> AsyncIterator[None]:
     """A database that went away, is full or took too long is one sentence for the user; other errors are our faults."""
     try:
         yield
+    except asyncpg.DataError:  # a kind of InterfaceError, but a fault of ours
+        raise
     except (*LOST, PoolTimeout) as error:
         raise DatabaseProblem(f"The database did not answer ({_reason(error)}): try again.") from error
     except DBAPIError as error:

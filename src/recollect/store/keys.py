@@ -1,10 +1,10 @@
 """API keys: stored as a hash, found by their prefix."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy import Select, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
@@ -68,4 +68,6 @@ async def any_made(connection: AsyncConnection) -> bool:
 
 
 async def touch(connection: AsyncConnection, id_: UUID, now: datetime) -> None:
-    await connection.execute(update(api_keys).where(api_keys.c.id == id_).values(last_used_at=now))
+    """Note that a key was used, to the minute: not a write for every request."""
+    stale = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now - timedelta(minutes=1))
+    await connection.execute(update(api_keys).where(api_keys.c.id == id_, stale).values(last_used_at=now))

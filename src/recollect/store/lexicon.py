@@ -4,6 +4,7 @@ A text is indexed once, in the transaction that saves its first vector. Document
 space; the stored weights are made with the mean length of that time and made anew when it has drifted.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,9 +76,9 @@ class Entry:
     text: str | None
     created_at: datetime
 
-    def counts(self) -> Counter[int]:
+    def counts(self, space_id: UUID) -> Counter[int]:
         """Its words, and those of its date: people ask what happened in May."""
-        return lexical.terms(f"{self.created_at:%-d %B %Y} {self.name or ''} {self.text or ''}")
+        return lexical.terms(f"{self.created_at:%-d %B %Y} {self.name or ''} {self.text or ''}", _salt(space_id))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +95,7 @@ async def index(connection: AsyncConnection, space_id: UUID, entries: Sequence[E
     if not entries:
         return
     raw = await driver(connection)
-    counts = {entry.node_id: entry.counts() for entry in entries}
+    counts = {entry.node_id: entry.counts(space_id) for entry in entries}
     mean = await raw.fetchval("SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1", space_id)
     mean = mean or max(float(np.mean([one.total() for one in counts.values()])), 1.0)
     added = await raw.fetch(
@@ -120,7 +121,7 @@ async def _count(raw: Any, space_id: UUID, added: Sequence[Counter[int]], mean: 
 
 async def question(connection: AsyncConnection, space_id: UUID, asked: str) -> Question | None:
     """The question's words weighed by their rarity in this space; None when no word of it could find anything."""
-    terms = sorted(lexical.terms(asked))
+    terms = sorted(lexical.terms(asked, _salt(space_id)))
     raw = await driver(connection)
     rows = await raw.fetch(STATISTICS, space_id, terms)
     if not rows or not terms:
@@ -171,7 +172,7 @@ async def reweigh(connection: AsyncConnection, space_id: UUID, *, batch: int = 2
     last, done = UUID(int=0), 0
     while found := await raw.fetch(REWEIGH_SOME, space_id, last, batch):
         entries = [Entry(node_id=r["id"], name=r["name"], text=r["text"], created_at=r["created_at"]) for r in found]
-        weights = [_sparse(lexical.document_weights(entry.counts(), mean)) for entry in entries]
+        weights = [_sparse(lexical.document_weights(entry.counts(space_id), mean)) for entry in entries]
         await raw.execute(REWEIGH, space_id, [entry.node_id for entry in entries], weights)
         last, done = entries[-1].node_id, done + len(entries)
     await connection.execute(
@@ -191,6 +192,11 @@ def _rarer(containing: Mapping[int, int]) -> list[int]:
             break
         chosen.append(term)
     return sorted(chosen)
+
+
+def _salt(space_id: UUID) -> int:
+    """Words are numbered by space, so that the index over all spaces finds those of one without looking at the others."""
+    return zlib.crc32(space_id.bytes)
 
 
 def _sparse(weights: Mapping[int, float]) -> SparseVector:

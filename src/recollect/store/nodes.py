@@ -116,7 +116,8 @@ async def add_memories(
     ids = [memory.id or uuid4() for memory in memories]
     sums = [checksum(memory.text) for memory in memories]
     positions = await _positions(connection, space_id, memories)
-    order = sorted(range(len(memories)), key=lambda i: (sums[i], i))
+    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
+    order = sorted(first.values(), key=lambda i: (sums[i], i))
     raw = await driver(connection)
     records = await raw.fetch(
         INSERT,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -14,6 +14,7 @@ from recollect.model import Space
 from recollect.store import rows
 from recollect.store.tables import spaces
 
+VERSION = text("SELECT version FROM space_versions WHERE space_id = :space")
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -58,5 +59,5 @@ async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> 
 
 async def version(connection: AsyncConnection, space_id: UUID) -> int:
     """How often what a recall could find has changed in this space; counted by triggers, whoever changes it."""
-    statement = select(space_versions.c.version).where(space_versions.c.space_id == space_id)
-    return (await connection.execute(statement)).scalar_one_or_none() or 0
+    found = await connection.execute(VERSION, {"space": space_id})
+    return found.scalar_one_or_none() or 0

@@ -16,7 +16,20 @@ import typer
 from typer.main import get_command
 
 from recollect import __version__
-from recollect.doors.cli import care, config, demo, jobs, keys, memories, moving, output, recall, server, spaces
+from recollect.doors.cli import (
+    care,
+    config,
+    demo,
+    jobs,
+    keys,
+    memories,
+    moving,
+    output,
+    reasoning,
+    recall,
+    server,
+    spaces,
+)
 from recollect.doors.cli.door import Door, JsonOption, SpaceOption
 from recollect.errors import (
     Conflict,
@@ -76,8 +89,9 @@ def build() -> typer.Typer:
     """The whole command line; its help is drawn with boxes for a terminal only."""
     app = typer.Typer(rich_markup_mode="rich" if sys.stdout.isatty() else None, epilog=EPILOG)
     app.callback(invoke_without_command=True)(_root)
-    for part in (memories.app, recall.app, memories.changing, moving.app, jobs.app, care.app):
+    for part in (memories.app, recall.app, reasoning.app, memories.changing, moving.app, jobs.app, care.app):
         app.add_typer(part)
+    app.add_typer(reasoning.group, name="recalls", rich_help_panel=memories.PANEL)
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
     app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
     app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)

@@ -1,22 +1,49 @@
-"""Recall: ask the memory a question."""
+"""Recall: ask the memory a question; and measure what its similarities mean."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command
 from recollect.doors.cli.memories import PANEL
-from recollect.model import Recall
+from recollect.model import ContentType, Hit, Mode, NodeFilter, Recall
+
+if TYPE_CHECKING:
+    from recollect.engine.calibrate import Measurement
+    from recollect.engine.engine import Engine
 
 app = typer.Typer()
+BAR = 40
 
 
 @command(app, "recall", rich_help_panel=PANEL)
 def recall(
     door: Door,
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for; - reads it from stdin.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many hits, at most 1,000.")] = 20,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", metavar="N", help="How many hits, at most 1,000; 20 else.")
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option("--mode", "-m", case_sensitive=False, help="Weights, floor and cap of this mode.")
+    ] = Mode.NEUTRAL,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", metavar="0..1", help="Nothing less relevant than 1 minus this.")
+    ] = None,
+    type_: Annotated[list[ContentType] | None, typer.Option("--type", "-t", help="Only this; repeat for more.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with all these tags.")] = None,
+    person: Annotated[str | None, typer.Option("--person", metavar="NAME", help="Only about this person.")] = None,
+    thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="Only this thread.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Not older: 2026-11-15, or 7d for ago.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not newer; a day counts whole.")] = None,
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="TOKENS", help="Only what fits into so many tokens.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")] = (
+        False
+    ),
 ) -> None:
     """Recall what is known about a question, best first.
 
@@ -25,26 +52,110 @@ def recall(
     \b
     recollect recall what does Linh drink
     recollect recall --limit 3 --json "how do we deploy?"
+    recollect recall --tag lesson --since 30d --explain "what went wrong with the migration?"
     """
     question = values.text_of(query)
-    found = door.ask(lambda memory: memory.recall(question, limit=limit))
-    door.show(found, show_hits)
+    wanted = NodeFilter(
+        subtypes=tuple(type_ or ()),
+        excluded=False,
+        thread=thread,
+        created_from=values.past("--since", since),
+        created_to=values.end_of("--until", until),
+        metadata={**({"tags": tag} if tag else {}), **({"extra": {"person_name": person}} if person else {})},
+    )
+    found = door.ask(
+        lambda memory: memory.recall(
+            question, mode=mode, limit=limit, threshold=threshold, wanted=wanted, budget_tokens=budget
+        )
+    )
+    door.show(found, show_explained if explain else show_hits)
     for sentence in found.notes:
         output.note(sentence)
 
 
 def show_hits(found: Recall) -> None:
-    output.table(
-        ("score", "date", "id", "text"),
-        [
-            (
-                f"{hit.score:.2f}",
-                output.day(hit.node.created_at),
-                output.short(hit.node.id),
-                hit.node.text or hit.node.name or "",
-            )
-            for hit in found
-        ],
-    )
+    output.table(("score", "date", "id", "text"), [_line(hit) for hit in found])
     if not found:
         output.note("Nothing is known about that.")
+
+
+def show_explained(found: Recall) -> None:
+    """Every hit with the parts of its score; then what was left out and why; then how the candidates were found."""
+    headings = ("score", "relevance", "words", "meaning", "cosine", "neighbour", "recency", "importance", "bonus")
+    output.table(
+        (*headings, "by", "date", "id", "text"),
+        [(*_open(hit), hit.source, *_line(hit)[1:]) for hit in found],
+    )
+    if found.left_out:
+        output.table(
+            ("left out", "score", "step", "why"),
+            [(output.short(one.id), f"{one.score:.2f}", one.step, one.why) for one in found.left_out],
+        )
+    ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.ways.items())
+    floor = "no floor" if found.floor is None else f"floor {found.floor:.2f}"
+    output.note(f"{found.mode.value}, {floor}; {ways}; {found.latency_ms:.0f} ms, model {found.model}.")
+
+
+def _line(hit: Hit) -> tuple[str, ...]:
+    text = hit.node.text or hit.node.name or ""
+    return f"{hit.score:.2f}", output.day(hit.node.created_at), output.short(hit.node.id), text
+
+
+def _open(hit: Hit) -> tuple[str, ...]:
+    parts = hit.parts
+    return tuple(
+        f"{value:.2f}"
+        for value in (
+            hit.score,
+            parts.relevance,
+            parts.lexical,
+            parts.similarity,
+            parts.cosine,
+            parts.flow,
+            parts.recency,
+            parts.importance,
+            parts.bonus,
+        )
+    )
+
+
+@command(app, "calibrate", rich_help_panel=PANEL)
+def calibrate(
+    door: Door,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use what was measured, without asking.")] = False,
+) -> None:
+    """Measure what similarity means on your own memories.
+
+    Embedders differ in how alike they find unrelated texts. This draws related and unrelated pairs from your memories,
+    shows how alike they are, and, if you agree, lets floors and scores use that scale.
+    """
+    measured = door.ask(lambda memory: memory.measure_calibration(), doing="Measuring")
+    if not door.json:
+        _show_measurement(measured)
+    use = yes or (not door.json and typer.confirm("Use it in this space?", default=False, err=True))
+
+    async def keep(memory: "Engine") -> None:
+        await memory.use_calibration(measured)
+
+    if use:
+        door.ask(keep)
+    door.show(measured, lambda _: output.note("It is in use now." if use else "Nothing was changed."))
+
+
+def _show_measurement(measured: "Measurement") -> None:
+    most = max(*measured.unrelated, *measured.related, 1)
+    output.table(
+        ("cosine", "unrelated", "", "related", ""),
+        [
+            (f"{place / 20:.2f}", str(apart), "░" * (BAR * apart // most), str(alike), "█" * (BAR * alike // most))
+            for place, (apart, alike) in enumerate(zip(measured.unrelated, measured.related, strict=True))
+        ],
+    )
+    now, then = measured.current, measured.proposed
+    output.facts(
+        [
+            ("model", measured.model),
+            ("in use", f"0 at cosine {now.low:g}, full at {now.high:g}"),
+            ("measured", f"0 at cosine {then.low:g}, full at {then.high:g}"),
+        ]
+    )

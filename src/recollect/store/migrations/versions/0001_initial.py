@@ -99,16 +99,15 @@ METADATA_SEARCH = (
     "REVOKE EXECUTE ON FUNCTION nodes_with_metadata(jsonb) FROM PUBLIC",
 )
 
-# The same for the words of a question; and inside a function the planner does not know them, so it is told to use the
-# index. %s is the schema of pgvector.
+# The same for the words of a question. The comparison as text keeps the planner from walking a key over the whole space:
+# the words are numbered by space, so their index finds only rows of it. %s is the schema of pgvector.
 LEXICAL_SEARCH = (
     """
     CREATE FUNCTION lexical_candidates(wanted int4[], question sparsevec, kinds text[], most int4)
         RETURNS TABLE (node_id uuid, score float8)
         LANGUAGE sql STABLE SECURITY DEFINER SET search_path = recollect, %s, pg_temp SET enable_seqscan = off
         AS $$ SELECT l.node_id, -(l.bm25 <#> question) FROM lexicon l
-               WHERE l.space_id = current_setting('recollect.space')::uuid
-                 AND l.terms && wanted AND l.recallable AND l.kind = ANY(kinds)
+               WHERE l.terms && wanted AND l.space_id::text = current_setting('recollect.space') AND l.recallable AND l.kind = ANY(kinds)
                ORDER BY l.bm25 <#> question LIMIT most $$
     """,
     "REVOKE EXECUTE ON FUNCTION lexical_candidates(int4[], sparsevec, text[], int4) FROM PUBLIC",

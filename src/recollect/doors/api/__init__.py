@@ -1,0 +1,1 @@
+"""The REST door: parse, one engine call, format."""

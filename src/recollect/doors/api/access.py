@@ -1,0 +1,184 @@
+"""Who is calling, and what may they do here? Asked before a byte of the body is read.
+
+The peer of the socket is believed, never a header: `X-Forwarded-For` and its kin only take the privilege of being
+local away. As long as no key was ever made, local callers are admin; so that a web page in a local browser is not one
+of them, such requests must name this machine as their Host (else DNS rebinding reaches it) and, when they change
+anything, come from no foreign Origin.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from ipaddress import ip_address
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from fastapi.security import APIKeyHeader, HTTPBearer
+from starlette.types import Message, Receive
+
+from recollect.doors.api.schemas import ALWAYS, Responses
+from recollect.engine.access import Caller
+from recollect.engine.engine import Engine
+from recollect.errors import NotAllowed
+from recollect.model import Scope
+
+MEGABYTE = 1_000_000
+MAX_BODY_BYTES = 8 * MEGABYTE
+MAX_BATCH_BYTES = 64 * MEGABYTE
+# A character of text takes up to six bytes as a JSON escape, so a text just within its limit fits in any case.
+JSON_ESCAPE_BYTES = 6
+
+LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
+PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+bearer = HTTPBearer(auto_error=False, scheme_name="Bearer", description="An API key: `recollect keys add` makes one.")
+api_key = APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="API key", description="The same, by itself.")
+
+
+def engine_of(request: Request) -> Engine:
+    engine: Engine = request.app.state.engine
+    return engine
+
+
+async def authenticate(request: Request) -> Caller:
+    """The caller, or NotAuthenticated; a keyless one must be local, and not a web page from elsewhere."""
+    token = token_of(request)
+    caller = await engine_of(request).authenticate(token, loopback=is_local(request))
+    if token is None:
+        refuse_web_pages(request)
+    return caller
+
+
+def token_of(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    return request.headers.get("x-api-key")
+
+
+def is_local(request: Request) -> bool:
+    """Whether the other end of the socket is this machine, and not a proxy that passes on what comes from outside."""
+    if request.client is None or any(name in request.headers for name in PASSED_ON):
+        return False
+    try:
+        peer = ip_address(request.client.host)
+    except ValueError:
+        return False
+    return (getattr(peer, "ipv4_mapped", None) or peer).is_loopback
+
+
+def refuse_web_pages(request: Request) -> None:
+    host = request.headers.get("host", "")
+    if not LOCAL_HOST.fullmatch(host):
+        raise NotAllowed(f"Without an API key this serves localhost only, not {host!r}: make a key, and send it along.")
+    origin = request.headers.get("origin")
+    if origin is not None and request.method not in HARMLESS and _netloc(origin) != host.lower():
+        raise NotAllowed(f"Without an API key, the web page {origin!r} may not change anything here: send a key along.")
+
+
+async def need_insight(request: Request) -> None:
+    """Figures of the whole house are for this machine, and for keys that may read in every space."""
+    if token_of(request) is None and is_local(request):
+        refuse_web_pages(request)
+    else:
+        (await authenticate(request)).need(Scope.READ)
+
+
+class Guarded(APIRoute):
+    """A route that asks who is calling, and how much they send, before it reads what they say."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            request.state.caller = await authenticate(request)
+            if self.body_field is None:
+                return await handle(request)
+            _require_json(request)
+            return await handle(Request(request.scope, _bounded(request, self._max_bytes(request))))
+
+        return guarded
+
+    def _max_bytes(self, request: Request) -> int:
+        if self.path.endswith("/batch"):
+            return MAX_BATCH_BYTES
+        return max(MAX_BODY_BYTES, JSON_ESCAPE_BYTES * engine_of(request).settings.max_text_bytes)
+
+
+def router(tag: str, responses: Responses | None = None) -> APIRouter:
+    """A router under /api/v1 whose routes are guarded."""
+    return APIRouter(
+        prefix="/api/v1",
+        tags=[tag],
+        route_class=Guarded,
+        dependencies=[Depends(bearer), Depends(api_key)],
+        responses={**ALWAYS, **(responses or {})},
+    )
+
+
+SpaceName = Annotated[
+    str | None,
+    Header(alias="X-Recollect-Space", description="The space; the key's own or the server's default otherwise."),
+]
+
+
+def _in_space(scope: Scope) -> Callable[[Request, str | None], Awaitable[Engine]]:
+    async def enter(request: Request, space: SpaceName = None) -> Engine:
+        engine, caller = engine_of(request), caller_of(request)
+        slug = space or caller.space or engine.settings.space
+        caller.need(scope, slug)  # first, so that a key bound elsewhere does not learn which spaces there are
+        return await engine.in_space(slug)
+
+    return enter
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+def _admin(request: Request) -> Engine:
+    caller_of(request).need(Scope.ADMIN)
+    return engine_of(request)
+
+
+Asking = Annotated[Caller, Depends(caller_of)]
+Whole = Annotated[Engine, Depends(engine_of)]
+Reading = Annotated[Engine, Depends(_in_space(Scope.READ))]
+Writing = Annotated[Engine, Depends(_in_space(Scope.WRITE))]
+Administering = Annotated[Engine, Depends(_admin)]
+
+
+def _require_json(request: Request) -> None:
+    has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if has_body and not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
+        raise HTTPException(415, "The body must be JSON: send it with `Content-Type: application/json`.")
+
+
+def _bounded(request: Request, most: int) -> Receive:
+    """The incoming messages, refused once they hold more than so many bytes."""
+    refusal = HTTPException(413, f"The body has more than {most:,} bytes: send less at a time.")
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > most:
+        raise refusal
+    read = 0
+
+    async def receive() -> Message:
+        nonlocal read
+        message = await request.receive()
+        read += len(message.get("body", b""))
+        if read > most:
+            raise refusal
+        return message
+
+    return receive
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None

@@ -1,0 +1,173 @@
+"""The app: its routes, and the one place where an error becomes an answer.
+
+Every refusal has the same shape, {code, message, correlation_id} and where there is one field and existing_id.
+"""
+
+import http
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+
+from recollect import __version__
+from recollect.doors.api import health, jobs, keys, memories, plans, reasoning, recall, spaces
+from recollect.doors.api.edge import Edge, finish_headers
+from recollect.doors.api.metrics import Metrics
+from recollect.engine.engine import Engine
+from recollect.errors import (
+    Conflict,
+    DatabaseProblem,
+    DuplicateText,
+    InvalidInput,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    NotInstalled,
+    ProviderMisbehaved,
+    ProviderProblem,
+    ProviderUnavailable,
+    RecollectError,
+)
+
+log = structlog.get_logger("recollect.api")
+
+DESCRIPTION = """
+A memory that remembers, recalls, tidies itself, and can undo every tidying.
+
+Send an API key as `Authorization: Bearer rk_...`. On the machine itself none is needed until the first one is made.
+`X-Recollect-Space` chooses the space. Every answer carries `X-Correlation-ID`, taken from the request or made anew, and
+every refusal has the same shape. Times are RFC 3339; without a zone they mean UTC.
+"""
+
+STATUSES: Mapping[type[RecollectError], int] = {
+    InvalidInput: 422,
+    DuplicateText: 409,
+    NotFound: 404,
+    Conflict: 409,
+    NotAuthenticated: 401,
+    NotAllowed: 403,
+    DatabaseProblem: 503,
+    ProviderProblem: 502,
+    ProviderUnavailable: 503,
+    ProviderMisbehaved: 502,
+    NotInstalled: 501,
+    RecollectError: 500,
+}
+CODES = {400: "unreadable", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "not_json"}
+SENTENCES = {
+    400: "The body cannot be read as JSON: it is not UTF-8, nested too deeply, or holds a number too long.",
+    404: "There is nothing at this address: /openapi.json lists what there is.",
+    405: "This method is not for this address: /openapi.json lists what is.",
+}
+RETRY_SECONDS = 5
+
+
+def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
+    """The API of an open engine; whoever opened it closes it."""
+    app = FastAPI(
+        title="Recollect",
+        summary="A memory for agents and people.",
+        description=DESCRIPTION,
+        version=__version__,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        # The usual pages of documentation load scripts from elsewhere, into a page that may change memories here.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.engine = engine
+    app.state.metrics = metrics or Metrics()
+    app.add_middleware(Edge, metrics=app.state.metrics)
+    for part in (memories, plans, recall, reasoning, jobs, spaces, keys, health):
+        app.include_router(part.router)
+    app.add_exception_handler(RecollectError, _refused)
+    app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(HTTPException, _not_http)
+    app.add_exception_handler(RecursionError, _too_deep)
+    app.add_exception_handler(Exception, _unexpected)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RecollectError)
+    status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    message, headers = error.message, dict[str, str]()
+    if isinstance(error, NotAuthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, ProviderUnavailable):
+        headers["Retry-After"] = str(math.ceil(error.retry_after_seconds or RETRY_SECONDS))
+    if isinstance(error, DatabaseProblem):  # its sentence is for whoever runs the server: it names paths and hosts
+        log.error("the database cannot be used", why=error.message)
+        message, headers["Retry-After"] = "The database cannot be used for now: try again.", str(RETRY_SECONDS)
+    more = {"field": getattr(error, "field", None), "existing_id": getattr(error, "existing_id", None)}
+    return _problem(request, status, error.code, message, headers=headers, **more)
+
+
+async def _not_valid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    field, sentence = sentence_of(error.errors()[0])
+    return _problem(request, 422, InvalidInput.code, sentence, field=field)
+
+
+async def _not_http(request: Request, error: Exception) -> Response:
+    """Unknown addresses and methods, bodies too large or unreadable."""
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    is_own = error.detail not in (http.HTTPStatus(status).phrase, "There was an error parsing the body")
+    sentence = error.detail if is_own else SENTENCES.get(status, error.detail)
+    return _problem(request, status, CODES.get(status, "error"), sentence, headers=error.headers)
+
+
+async def _too_deep(request: Request, _error: Exception) -> Response:
+    return _problem(request, 422, InvalidInput.code, "The body is nested too deeply.")
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """The one handler for what nobody foresaw: the log gets everything, the caller only the id to find it by."""
+    log.error("unexpected", correlation_id=request.state.correlation_id, path=request.url.path, exc_info=error)
+    return _problem(request, 500, "unexpected", "Something went wrong here; the log knows more by this correlation id.")
+
+
+def _problem(
+    request: Request, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    correlation_id = request.state.correlation_id
+    known = {name: str(value) for name, value in more.items() if value is not None}
+    # ASCII, since a message may quote what was sent, and that need not be encodable (lone surrogates).
+    body = json.dumps({"code": code, "message": message, "correlation_id": correlation_id, **known})
+    response = Response(body, status, headers, media_type="application/json")
+    finish_headers(MutableHeaders(raw=response.raw_headers), correlation_id)
+    return response
+
+
+def sentence_of(error: Mapping[str, Any]) -> tuple[str, str]:
+    """What pydantic found wrong, as the field's name and one sentence."""
+    field = _name_of(error["loc"][1:]) or str(error["loc"][0])
+    match error["type"]:
+        case "json_invalid":
+            return "body", f"The body is not JSON: {error['ctx']['error']}, at character {error['loc'][-1]}."
+        case "missing":
+            return field, "A JSON body is needed." if field == "body" else f"{field} is missing."
+        case "extra_forbidden":
+            return field, f"{field!r} is not a field of this request: /openapi.json lists those that are."
+    value = error.get("input")
+    shown = f" {value!r:.60}" if isinstance(value, str | int | float | None) else " this"
+    subject = "The body" if field == "body" else field
+    return field, f"{subject} cannot be{shown}: {error['msg'][0].lower()}{error['msg'][1:]}."
+
+
+def _name_of(place: Sequence[str | int]) -> str:
+    """`("kinds", 0)` as `kinds[0]`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")

@@ -1,0 +1,67 @@
+"""Around every request: a correlation id in and out, one line in the log, one count in the metrics.
+
+Plain ASGI, so that it sees every response, also of a stream, and costs no task of its own.
+"""
+
+import re
+import time
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.doors.api.metrics import Metrics
+
+log = structlog.get_logger("recollect.api")
+
+CORRELATION = "X-Correlation-ID"
+# Printable and without blanks at the ends, so that it can go into a header and a log as it is.
+ACCEPTED = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
+QUIET = ("/health", "/metrics")
+
+
+class Edge:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        correlation_id = _correlation_id(Headers(scope=scope))
+        scope.setdefault("state", {})["correlation_id"] = correlation_id
+        status, started = 500, time.perf_counter()  # whoever raises past us is answered with 500
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                finish_headers(MutableHeaders(scope=message), correlation_id)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(correlation_id=correlation_id):
+            try:
+                await self._app(scope, receive, answer)
+            finally:
+                self._note(scope, status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unmatched")
+        self._metrics.answered(route=route, method=scope["method"], status=status, seconds=seconds)
+        # The path without its query, which may hold what somebody searched for.
+        say = log.debug if route.startswith(QUIET) else log.info
+        say("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
+
+
+def finish_headers(headers: MutableHeaders, correlation_id: str) -> None:
+    headers[CORRELATION] = correlation_id
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers.setdefault("Cache-Control", "no-store")
+
+
+def _correlation_id(headers: Headers) -> str:
+    """The caller's, if it can be shown as it is; else a new one."""
+    given = headers.get(CORRELATION, "")
+    return given if ACCEPTED.fullmatch(given) else uuid4().hex

@@ -1,0 +1,284 @@
+"""Memories: add, look, edit, archive, history, export. A text is never changed, nothing is ever deleted (D01)."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any, NoReturn
+
+from fastapi import Body, Depends, Header, HTTPException, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator, SkipValidation
+from starlette.types import Receive, Scope, Send
+
+from recollect.doors.api import access
+from recollect.doors.api.access import Reading, Writing
+from recollect.doors.api.schemas import WITH_BODY, Batch, EditIn, MemoryIn, ReasonIn, problems
+from recollect.engine import edit, remember
+from recollect.engine.engine import Engine
+from recollect.errors import InvalidInput
+from recollect.model import Added, Kind, NewMemory, Node, NodeFilter, Page, Refused, Status
+from recollect.plan import HistoryEntry
+from recollect.rules import exported
+from recollect.rules.contract import checked_metadata_filter, memory_from_mapping, parsed_time
+from recollect.rules.text import is_storable
+
+router = access.router("memories")
+
+NEVER_DELETED = "A memory is never deleted: POST /api/v1/memories/{id}/archive takes it out of recall, and keeps it."
+NEVER_REPLACED = "A memory is never replaced: PATCH changes its metadata, and a new text is a new memory."
+BLOCK_BYTES = 65536
+
+
+def _storable(text: str) -> str:
+    if not is_storable(text):
+        raise ValueError("it holds a NUL byte or a lone surrogate")
+    return text
+
+
+Id = Annotated[
+    str,
+    Path(
+        pattern="^[0-9a-fA-F-]{4,36}$",
+        description="The UUID of a memory, or a unique beginning of it, 4 characters or more.",
+    ),
+]
+Wait = Annotated[bool, Query(description="Answer when it can be found, not already when it is stored.")]
+Atomic = Annotated[bool, Query(description="Store all or nothing: the first refusal is the answer.")]
+Word = Annotated[str, AfterValidator(_storable)]
+Moment = Annotated[str | None, Query(json_schema_extra={"format": "date-time"})]
+Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
+Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
+IfMatch = Annotated[
+    str | None, Header(description='Change it only if it is at this version, as `"3"`.', pattern='^"?[0-9]{1,9}"?$')
+]
+
+
+def filter_of(
+    kind: Annotated[list[Kind] | None, Query(description="Any of these; memories, if nothing is said.")] = None,
+    content_type: Annotated[list[Word] | None, Query(description="Any of these.")] = None,
+    status: Annotated[list[Status] | None, Query(description="Any of these; active, if nothing is said.")] = None,
+    excluded: Annotated[bool | None, Query(description="Only what is kept out of recall, or only the rest.")] = None,
+    thread: Annotated[Word | None, Query(description="Of this conversation or document.")] = None,
+    created_from: Annotated[Moment, Query(description="Not before this moment.")] = None,
+    created_to: Annotated[Moment, Query(description="Not after this moment.")] = None,
+    tag: Annotated[list[Word] | None, Query(description="Bearing all of these tags.")] = None,
+    person_name: Annotated[Word | None, Query(description="`extra.person_name` of the metadata.")] = None,
+    type: Annotated[Word | None, Query(description="`type` of the metadata.")] = None,
+    source: Annotated[Word | None, Query(description="`source` of the metadata.")] = None,
+    metadata: Annotated[str | None, Query(description='JSON that the metadata contains: `{"type": "todo"}`.')] = None,
+) -> NodeFilter:
+    """What to list. Everything given must hold."""
+    named = {"tags": tag, "type": type, "source": source, "extra": person_name and {"person_name": person_name}}
+    return NodeFilter(
+        kinds=tuple(kind or (Kind.MEMORY,)),
+        subtypes=tuple(content_type or ()),
+        statuses=tuple(status or (Status.ACTIVE,)),
+        excluded=excluded,
+        thread=thread,
+        created_from=parsed_time("created_from", created_from),
+        created_to=parsed_time("created_to", created_to),
+        metadata=_containment(metadata, {name: value for name, value in named.items() if value}),
+    )
+
+
+Wanted = Annotated[NodeFilter, Depends(filter_of)]
+
+
+@router.post("/memories", status_code=201, summary="Remember a text", responses={**WITH_BODY, **problems(409)})
+async def add_memory(memory: MemoryIn, engine: Writing, response: Response, wait: Wait = False) -> Node:
+    """It is stored at once, and can be found when a worker has embedded it.
+
+    A text that is remembered already is refused with 409, naming the id it has.
+    """
+    node = await remember.add(engine.core, engine.space.id, memory_from_mapping(memory.fields()), wait=wait)
+    response.headers["Location"] = f"/api/v1/memories/{node.id}"
+    return _at_version(node, response)
+
+
+@router.post(
+    "/memories/batch",
+    status_code=201,
+    summary="Remember many texts",
+    responses={
+        **WITH_BODY,
+        201: {"model": Batch, "description": "All were stored."},
+        207: {"model": Batch, "description": "Some were refused (or all): `refused` says which, by position, and why."},
+        **problems(409),
+    },
+)
+async def add_memories(
+    memories: Annotated[list[SkipValidation[MemoryIn]], Body(min_length=1)],
+    engine: Writing,
+    response: Response,
+    atomic: Atomic = False,
+    wait: Wait = False,
+) -> Batch:
+    """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
+    known, refused = _parsed(memories, atomic=atomic)
+    added = await engine.add_many([memory for _, memory in known], wait=wait, atomic=atomic)
+    batch = _batch(added, refused, [position for position, _ in known])
+    response.status_code = 207 if batch.refused else 201
+    return batch
+
+
+@router.get("/memories", summary="List memories, newest first")
+async def list_memories(wanted: Wanted, engine: Reading, limit: Limit = 50, cursor: Cursor = None) -> Page:
+    return await engine.list(wanted, limit=limit, cursor=cursor)
+
+
+@router.get("/memories/{id}", summary="One memory", responses=problems(409))
+async def get_memory(id: Id, engine: Reading, response: Response) -> Node:
+    return _at_version(await engine.get(id), response)
+
+
+@router.patch("/memories/{id}", summary="Change metadata or importance", responses={**WITH_BODY, **problems(409)})
+async def edit_memory(id: Id, change: EditIn, engine: Writing, response: Response, if_match: IfMatch = None) -> Node:
+    """The text is permanent: a request to change it is refused with 409."""
+    if {"text", "raw_text"} & change.model_fields_set:
+        await _refuse_text(engine, id)
+    importance = change.importance if change.importance is not None else change.importance_score
+    if change.metadata is None and importance is None:
+        raise InvalidInput("There is nothing to change: give metadata or importance.")
+    node = await engine.edit(
+        id,
+        metadata=change.metadata,
+        merge=change.merge,
+        importance=importance,
+        if_version=change.if_version if if_match is None else int(if_match.strip('"')),
+    )
+    return _at_version(node, response)
+
+
+@router.delete(
+    "/memories/{id}",
+    summary="Refused: archive it instead",
+    status_code=405,
+    response_model=None,
+    responses=problems(405),
+)
+async def delete_memory(id: Id, _engine: Writing) -> NoReturn:
+    raise HTTPException(405, NEVER_DELETED, headers={"Allow": "GET, PATCH"})
+
+
+@router.put(
+    "/memories/{id}",
+    summary="Refused: texts are permanent",
+    status_code=405,
+    response_model=None,
+    responses=problems(405),
+)
+async def replace_memory(id: Id, _engine: Writing) -> NoReturn:
+    raise HTTPException(405, NEVER_REPLACED, headers={"Allow": "GET, PATCH"})
+
+
+CHANGING = {**WITH_BODY, **problems(409)}
+
+
+@router.post("/memories/{id}/archive", summary="Forget: out of recall, but kept", responses=CHANGING)
+async def archive_memory(id: Id, engine: Writing, why: ReasonIn | None = None) -> Node:
+    return await engine.forget(id, reason=_reason(why))
+
+
+@router.post("/memories/{id}/restore", summary="Bring an archived memory back", responses=CHANGING)
+async def restore_memory(id: Id, engine: Writing, why: ReasonIn | None = None) -> Node:
+    return await engine.restore(id, reason=_reason(why))
+
+
+@router.post("/memories/{id}/exclude", summary="Keep out of recall without archiving", responses=CHANGING)
+async def exclude_memory(id: Id, engine: Writing, why: ReasonIn | None = None) -> Node:
+    return await engine.exclude(id, reason=_reason(why))
+
+
+@router.post("/memories/{id}/include", summary="Let into recall again", responses=CHANGING)
+async def include_memory(id: Id, engine: Writing, why: ReasonIn | None = None) -> Node:
+    return await engine.include(id, reason=_reason(why))
+
+
+@router.get("/memories/{id}/history", summary="What happened to a memory, and why", responses=problems(409))
+async def memory_history(id: Id, engine: Reading) -> Sequence[HistoryEntry]:
+    return await engine.history(id)
+
+
+@router.get(
+    "/export",
+    summary="Every memory of this space, one line of JSON each",
+    response_class=StreamingResponse,
+    responses={200: {"description": "Memories, oldest first.", "content": {"application/jsonl": {}}}},
+)
+async def export(engine: Reading) -> StreamingResponse:
+    """Whatever their status, as of one moment; `recollect import` brings them back as they are."""
+    return _Closing(_lines(engine), media_type="application/jsonl")
+
+
+# -- parsing and formatting
+
+
+def _parsed(items: Sequence[Any], *, atomic: bool) -> tuple[list[tuple[int, NewMemory]], list[Refused]]:
+    """The memories of a batch with their positions, and refusals of what is none."""
+    known: list[tuple[int, NewMemory]] = []
+    refused: list[Refused] = []
+    for position, item in enumerate(items):
+        try:
+            known.append((position, memory_from_mapping(item)))
+        except InvalidInput as problem:
+            if atomic:
+                raise
+            refused.append(Refused(position=position, code=problem.code, message=problem.message))
+    return known, refused
+
+
+def _batch(added: Added, refused: Sequence[Refused], positions: Sequence[int]) -> Batch:
+    """The answer to a batch; `positions` tells where what the engine was given stood in it."""
+    moved = [replace(one, position=positions[one.position]) for one in added.refused]
+    everything = sorted([*refused, *moved], key=lambda one: one.position)
+    return Batch(stored=len(added.ids), ids=added.ids, refused=tuple(everything), postponed=added.postponed)
+
+
+def _containment(metadata: str | None, named: dict[str, Any]) -> dict[str, Any]:
+    """What the metadata must contain: the JSON given, and the filters that have a name of their own."""
+    try:
+        given = checked_metadata_filter(json.loads(metadata)) if metadata is not None else {}
+    except ValueError as error:
+        raise InvalidInput('metadata is a JSON object like {"type": "todo"}.', field="metadata") from error
+    for name in named:
+        if name in given:
+            raise InvalidInput(f"Say {name} once: within metadata, or beside it.", field=name)
+    return {**given, **named}
+
+
+async def _refuse_text(engine: Engine, id: str) -> NoReturn:
+    await edit.refuse_new_text(engine.core, engine.space.id, (await engine.get(id)).id)
+    raise InvalidInput("Only metadata and importance can be changed here.", field="text")
+
+
+def _reason(why: ReasonIn | None) -> str | None:
+    return why.reason if why else None
+
+
+def _at_version(node: Node, response: Response) -> Node:
+    response.headers["ETag"] = f'"{node.version}"'
+    return node
+
+
+class _Closing(StreamingResponse):
+    """A stream that is closed, and gives its database connection back, also when nobody listens to the end."""
+
+    def __init__(self, lines: AsyncGenerator[bytes], media_type: str) -> None:
+        super().__init__(lines, media_type=media_type)
+        self._lines = lines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._lines):
+            await super().__call__(scope, receive, send)
+
+
+async def _lines(engine: Engine) -> AsyncGenerator[bytes]:
+    block = bytearray()
+    async with aclosing(engine.stream(NodeFilter(statuses=()))) as nodes:
+        async for node in nodes:
+            block += exported.line(node).encode() + b"\n"
+            if len(block) >= BLOCK_BYTES:
+                yield bytes(block)
+                block.clear()
+    yield bytes(block)

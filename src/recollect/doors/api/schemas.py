@@ -1,0 +1,260 @@
+"""What goes in and out over HTTP besides the nouns of model.py: request bodies, the one shape of every refusal.
+
+What a memory may hold is checked in one place, rules/contract.py; so its fields are shown here with their JSON schema
+but not validated a second time, and every door refuses with the same sentence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from recollect.model import ApiKey, ContentType, Kind, NodeFilter, Refused, Scope
+from recollect.rules.contract import (
+    FIELDS,
+    LONGEST_NAME,
+    REGISTERED_TAGS,
+    SOURCES,
+    TYPES,
+    checked_metadata_filter,
+    parsed_time,
+)
+from recollect.rules.text import is_storable
+
+Responses = dict[int | str, dict[str, Any]]
+
+Time = Annotated[Any, WithJsonSchema({"type": "string", "format": "date-time"})]
+_Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1})]
+_Name = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
+_Subtype = Annotated[Any, WithJsonSchema({"type": "string", "enum": list(ContentType), "default": "note"})]
+_Importance = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
+_Position = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})]
+_Id = Annotated[Any, WithJsonSchema({"type": "string", "format": "uuid"})]
+_Texts = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_Metadata = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": f"Contract V1, at most 4,096 bytes of JSON: {', '.join(FIELDS)}; anything else in extra.",
+            "additionalProperties": False,
+            "properties": {
+                "tags": {**_Texts, "description": f"Registered are {', '.join(sorted(REGISTERED_TAGS))}."},
+                "type": {"type": "string", "enum": list(TYPES)},
+                "source": {"type": "string", "enum": list(SOURCES)},
+                "source_urls": _Texts,
+                "extra": {"type": "object"},
+                "parent_id": {"type": "string", "minLength": 1},
+                "chunk_index": {"type": "integer", "minimum": 1},
+                "total_chunks": {"type": "integer", "minimum": 1},
+            },
+        }
+    ),
+]
+
+
+class MemoryIn(BaseModel):
+    """A memory as it is handed in. Only the text is required; it is permanent once stored."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "anyOf": [{"required": ["text"]}, {"required": ["raw_text"]}],
+            "examples": [
+                {"text": "Linh prefers tea, never coffee", "metadata": {"tags": ["life"]}, "importance": 0.6},
+                {"raw_text": "Retry with jitter fixed the stampede", "content_type": "reflection"},
+            ],
+        },
+    )
+
+    text: Annotated[_Text, Field(description="What to remember.")] = None
+    raw_text: Annotated[_Text, Field(description="Another name of text.")] = None
+    subtype: Annotated[_Subtype, Field(description="The content type.")] = None
+    content_type: Annotated[_Subtype, Field(description="Another name of subtype.")] = None
+    metadata: _Metadata = None
+    importance: Annotated[_Importance, Field(description="From 0 to 1.")] = None
+    importance_score: Annotated[_Importance, Field(description="Another name of importance.")] = None
+    thread: Annotated[_Name, Field(description="The conversation or document it came in.")] = None
+    position: Annotated[_Position, Field(description="Its place in the thread; assigned in order of arrival.")] = None
+    created_at: Annotated[Time, Field(description="When it was said; without a zone it means UTC.")] = None
+    id: Annotated[_Id, Field(description="A UUID of yours; one is made otherwise.")] = None
+    source: Annotated[_Name, Field(description="Where source_id comes from.")] = None
+    source_id: Annotated[_Name, Field(description="Your own id, unique within its source.")] = None
+
+    def fields(self) -> dict[str, Any]:
+        """What was given, as it was given (model_dump would copy, and give up on deep nesting)."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class EditIn(BaseModel):
+    """What to change of a memory. Its text is permanent."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"metadata": {"tags": ["important"]}, "merge": True, "if_version": 1}]},
+    )
+
+    metadata: Annotated[_Metadata, Field(description="Replaces the metadata, or with merge is merged into it.")] = None
+    merge: Annotated[bool, Field(description="Change only the fields given; null takes a field away.")] = False
+    importance: _Importance = None
+    importance_score: Annotated[_Importance, Field(description="Another name of importance.")] = None
+    if_version: Annotated[int | None, Field(description="Change it only if it is at this version.")] = None
+    text: Annotated[Any, Field(description="Refused with 409: the text is permanent.")] = None
+    raw_text: Annotated[Any, Field(description="Refused with 409: the text is permanent.")] = None
+
+
+class ReasonIn(BaseModel):
+    """Why, for the history."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "out of date"}]})
+
+    reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
+
+
+class SearchIn(BaseModel):
+    """A question to the memory."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"query": "what does Linh drink?", "limit": 5}]}
+    )
+
+    query: Annotated[str, Field(min_length=1, description="What to look for.")]
+    limit: Annotated[int, Field(ge=1, le=1000, description="At most so many hits.")] = 20
+    threshold: Annotated[
+        float | None, Field(ge=0, le=1, description="Nothing whose relevance is below 1 minus this.")
+    ] = None
+    kinds: Annotated[list[Kind] | None, Field(min_length=1, description="Memories, if nothing is said.")] = None
+    content_types: Annotated[list[ContentType] | None, Field(min_length=1, description="Any of these.")] = None
+    thread: Annotated[str | None, Field(min_length=1, description="Of this conversation or document.")] = None
+    created_from: Annotated[Time, Field(description="Not before this moment.")] = None
+    created_to: Annotated[Time, Field(description="Not after this moment.")] = None
+    metadata: Annotated[
+        dict[str, Any] | None, Field(description='What the metadata contains: `{"tags": ["life"]}`.')
+    ] = None
+    include_summaries: Annotated[bool, Field(description="Persisted summaries too.")] = False
+    budget_tokens: Annotated[int | None, Field(ge=1, description="Only what fits into so many tokens.")] = None
+    engagement: Annotated[bool, Field(description="Rank by use as well.")] = False
+
+    def wanted(self) -> NodeFilter:
+        return NodeFilter(
+            kinds=tuple(self.kinds or (Kind.MEMORY,)),
+            subtypes=tuple(self.content_types or ()),
+            excluded=False,
+            thread=self.thread if self.thread is None or is_storable(self.thread) else "",
+            created_from=parsed_time("created_from", self.created_from),
+            created_to=parsed_time("created_to", self.created_to),
+            metadata=checked_metadata_filter(self.metadata or {}),
+        )
+
+
+class SpaceIn(BaseModel):
+    """A new space."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"slug": "team-wiki"}]})
+
+    slug: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$", description="Its name, for good.")]
+    settings: Annotated[dict[str, Any], Field(description="tags it registers besides the common ones, open_tags.")] = {}
+
+
+class SpaceSettingsIn(BaseModel):
+    """Settings of a space to change; the others stay."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"settings": {"open_tags": True, "tags": ["garden"]}}]}
+    )
+
+    settings: dict[str, Any]
+
+
+class KeyIn(BaseModel):
+    """An API key to make."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"name": "my agent", "scopes": ["read", "write"], "space": "default"}]},
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, description="Whose key it is.")]
+    scopes: Annotated[list[Scope], Field(min_length=1, description="What it may do; admin may do everything.")]
+    space: Annotated[str | None, Field(description="The one space it works in; every space, if none is said.")] = None
+    expires_at: Annotated[Time, Field(description="Never, if nothing is said.")] = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewKey:
+    """A key just made. The secret is shown this once: it is kept only as a hash."""
+
+    key: ApiKey
+    secret: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """What became of a batch: how many were stored, their ids in order, and each refusal by its position."""
+
+    stored: int
+    ids: tuple[UUID, ...]
+    refused: tuple[Refused, ...]
+    postponed: Mapping[UUID, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFailure:
+    """A node that could not be embedded, and why."""
+
+    id: UUID
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Jobs:
+    """The embedding jobs of a space, by state; the first failures with their reasons."""
+
+    pending: int
+    processing: int
+    completed: int
+    failed: int
+    failures: tuple[JobFailure, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retried:
+    """How many failed jobs get another round of attempts."""
+
+    retried: int
+
+
+class Problem(BaseModel):
+    """Every refusal has this shape: a code for programs, a sentence for people, an id to find it in the log."""
+
+    code: str
+    message: str
+    correlation_id: str
+    field: Annotated[str | None, Field(description="The field that was wrong, where there is one.")] = None
+    existing_id: Annotated[UUID | None, Field(description="The memory that has this text already.")] = None
+
+
+_MEANINGS = {
+    400: "The body cannot be read.",
+    401: "No API key, or one that is not valid.",
+    403: "The key lacks the scope or the space.",
+    404: "There is no such thing here.",
+    405: "This is not done to this.",
+    409: "It conflicts with what is there.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "A value cannot be accepted; nothing was changed.",
+    502: "An embedder outside does not do its work.",
+    503: "The database or an embedder cannot be reached; try again.",
+}
+
+
+def problems(*statuses: int) -> Responses:
+    """The refusals of a route, for OpenAPI."""
+    return {status: {"model": Problem, "description": _MEANINGS[status]} for status in statuses}
+
+
+ALWAYS = problems(401, 403, 404, 422, 503)
+WITH_BODY = problems(400, 413, 415)

@@ -1,0 +1,157 @@
+"""The server: the API, a worker and the scheduler in one process, until SIGTERM or SIGINT.
+
+What is opened is closed in the opposite order: requests under way are answered, worker and scheduler stop, the
+database inside is let go of and stops with its last user. A signal that comes while the database is still starting is
+obeyed as soon as it has started.
+"""
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from ipaddress import ip_address
+
+import anyio
+import structlog
+import uvicorn
+
+from recollect.background.scheduler import schedule_forever
+from recollect.background.worker import work_forever
+from recollect.doors.api.app import create_app
+from recollect.engine.engine import Engine
+from recollect.errors import Conflict, InvalidInput
+from recollect.settings import Settings
+
+log = structlog.get_logger("recollect.server")
+
+DRAIN_SECONDS = 10
+BACKLOG = 2048
+UNBINDABLE = {
+    errno.EADDRINUSE: "another program uses it: stop that one, or choose another port (RECOLLECT_PORT)",
+    errno.EACCES: "this user may not: choose a port above 1023 (RECOLLECT_PORT)",
+    errno.EADDRNOTAVAIL: "this machine has no such address: choose another (RECOLLECT_HOST)",
+}
+
+Ready = Callable[[str], object]
+
+
+def serve(settings: Settings, *, ready: Ready | None = None) -> None:
+    """Serve until told to stop; `ready` is called with the address once requests are answered."""
+    anyio.run(_serve, settings, ready)
+
+
+async def _serve(settings: Settings, ready: Ready | None) -> None:
+    engine = Engine(settings)
+    with closing(bind(settings.host, settings.port)) as listener:
+        server = Listening(engine, listener, ready)
+        with _obeying_signals(server):
+            async with engine:
+                await _refuse_open_house(engine, listener)
+                await _work_and_serve(engine, server)
+    log.info("stopped")
+
+
+async def _work_and_serve(engine: Engine, server: "Listening") -> None:
+    # Not anyio's task group: its cancelling is repeated at every await, and so would also cut the rollbacks short.
+    async with asyncio.TaskGroup() as beside:
+        tasks = [beside.create_task(work_forever(engine.core)), beside.create_task(schedule_forever(engine.core))]
+        await server.answer()
+        for task in tasks:
+            task.cancel()
+
+
+class Listening(uvicorn.Server):
+    """Uvicorn on a socket that is bound already, and without signal handlers of its own: after its part it would hand
+    the signal on, and so end the process before the database is let go of."""
+
+    def __init__(self, engine: Engine, listener: socket.socket, ready: Ready | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                create_app(engine),
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                # Who is calling is told by the socket alone: those headers are for anybody to write.
+                proxy_headers=False,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+            )
+        )
+        self._listener = listener
+        self._ready = ready
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
+
+    async def answer(self) -> None:
+        """Answer requests until told to stop, then those under way."""
+        await self.serve([self._listener])
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        address = address_of(self._listener)
+        log.info("listening", address=address)
+        if self._ready:
+            self._ready(address)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Uvicorn reports again, without its correlation id, what the app has logged and answered with 500."""
+    return not record.getMessage().startswith("Exception in ASGI application")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there already, so that a second server is told at once, not after its database is up."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror as error:
+        raise InvalidInput(f"The host {host!r} is not known: use an address of this machine.", field="host") from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        why = UNBINDABLE.get(error.errno or 0, str(error))
+        raise Conflict(f"The server cannot listen on port {port} of {host}: {why}.") from error
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def _refuse_open_house(engine: Engine, listener: socket.socket) -> None:
+    """Without a key everybody who reaches the server is its admin, so only this machine may reach it."""
+    if await engine.needs_key():
+        return
+    host = listener.getsockname()[0]
+    if not ip_address(host.partition("%")[0]).is_loopback:
+        raise InvalidInput(
+            f"Other machines can reach {host}, and no API key was ever made: make one with `recollect keys add`, "
+            f"or serve on 127.0.0.1.",
+            field="host",
+        )
+    log.info("no API key was ever made, so this serves localhost only, and everybody there may do everything")
+
+
+@contextmanager
+def _obeying_signals(server: Listening) -> Iterator[None]:
+    """The first signal asks the server to finish; a second Ctrl-C, not to wait for requests under way."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, server.handle_exit, number, None)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,111 @@
+"""Schemathesis: requests made from our own schema, right ones and wrong ones, at a real server with a real key.
+
+Bounded in time: every operation gets its share of the seconds.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis import strategies as st
+from schemathesis import GenerationMode, checks
+from schemathesis.core.result import Ok
+
+from recollect.engine.engine import Engine
+from recollect.model import Scope
+from recollect.settings import Settings
+from tests.doors import test_api_support as support
+
+anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
+
+SECONDS = 20.0
+FEWEST = 15
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+
+
+class Enough(Exception):
+    """The time of an operation is over."""
+
+
+@pytest.fixture(scope="module")
+def known(api_settings: Settings) -> dict[str, str]:
+    """What there is to ask for: a memory, a plan, and a key to everything."""
+
+    async def furnish() -> dict[str, str]:
+        async with Engine(api_settings) as engine:
+            node = await engine.add("here before", metadata={"tags": ["ai"]}, thread="t")
+            await engine.forget(node.id)
+            plan = (await engine.history(node.id))[-1].plan_id
+            key = await support.key_for(engine, Scope.ADMIN)
+            return {"memories": str(node.id), "plans": str(plan), "key": key}
+
+    return anyio.run(furnish)
+
+
+@pytest.fixture(scope="module")
+def address(api_settings: Settings, known: dict[str, str]) -> Iterator[str]:
+    with support.listening(api_settings) as address:
+        yield address
+
+
+def test_D01_no_request_makes_the_server_fail_or_answer_off_its_schema(address: str, known: dict[str, str]) -> None:
+    schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    operations: list[Any] = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    asked: dict[str, set[int]] = {}
+    for operation in operations:
+        asked[operation.label] = tried(operation, known, seconds=SECONDS / len(operations))
+    answered = set().union(*asked.values())
+    assert {200, 201, 207, 404, 405, 422} <= answered
+    assert 401 not in answered
+    assert all(asked.values()), asked
+
+
+def tried(operation: Any, known: dict[str, str], *, seconds: float) -> set[int]:
+    """Send requests of an operation, right and wrong ones, until its time is over; returns the statuses seen."""
+    statuses: set[int] = set()
+    begun: list[float] = []
+
+    @hypothesis.settings(
+        max_examples=100,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    @hypothesis.given(case=requests_of(operation, known))
+    def run(case: Any) -> None:
+        begun.append(time.monotonic())
+        if len(begun) > FEWEST and begun[-1] > begun[0] + seconds:
+            raise Enough
+        statuses.add(case.call_and_validate(checks=CHECKS).status_code)
+
+    with suppress(Enough):
+        run()
+    return statuses
+
+
+def requests_of(operation: Any, known: dict[str, str]) -> st.SearchStrategy[Any]:
+    """Half of them fit the schema and ask for what is there."""
+    headers = {"Authorization": f"Bearer {known['key']}", "X-Recollect-Space": "default"}
+    there = [id_ for name, id_ in known.items() if f"/{name}/{{id}}" in operation.path]
+    right: st.SearchStrategy[Any] = operation.as_strategy(
+        headers=headers, path_parameters={"id": there[0]} if there else None
+    )
+    if operation.path.startswith("/health") or operation.path == "/metrics":
+        return right
+    wrong = operation.as_strategy(GenerationMode.NEGATIVE, headers=headers)
+    return st.one_of(right, wrong)

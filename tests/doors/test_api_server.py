@@ -1,0 +1,267 @@
+"""The server on a real socket, and as a process of its own that a signal ends in good order."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from recollect.doors.api import server
+from recollect.doors.api.access import MAX_BODY_BYTES
+from recollect.doors.api.app import create_app
+from recollect.engine.engine import Engine
+from recollect.errors import Conflict, InvalidInput
+from recollect.model import Scope
+from recollect.settings import Settings
+from recollect.store.embedded import EmbeddedServer
+from tests.doors import test_api_support as support
+from tests.doors.test_api_support import key_for, problem, visitor
+
+anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
+house, routes = support.house, support.routes
+engine, app, client = support.engine, support.app, support.client
+
+MEMORIES = "/api/v1/memories"
+CHILD = """
+from recollect.doors import logs
+from recollect.doors.api.server import serve
+from recollect.settings import Settings
+logs.configure(level="info", format="json")
+serve(Settings.load(), ready=lambda address: print(address, flush=True))
+"""
+
+
+@pytest.fixture(scope="module")
+def address(api_settings: Settings) -> Iterator[str]:
+    with support.listening(api_settings) as address:
+        yield address
+
+
+def text_sent(address: str, request: str, *, seconds: float = 10) -> str:
+    """What the server answers to these very bytes."""
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=seconds) as connection:
+        connection.sendall(request.replace("\n", "\r\n").encode())
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    return answer.decode()
+
+
+# -- on a socket
+
+
+def test_D09_a_memory_goes_in_and_comes_out(address: str) -> None:
+    with httpx.Client(base_url=address) as client:
+        node = client.post(f"{MEMORIES}?wait=true", json={"text": "over a real socket"}).raise_for_status().json()
+        found = client.post("/api/v1/search", json={"query": "over a real socket"}).json()
+        assert found["hits"][0]["node"]["id"] == node["id"]
+        assert "server" not in client.get("/health/live").headers
+
+
+def test_E28_the_socket_tells_who_is_calling_not_a_header(address: str) -> None:
+    with httpx.Client(base_url=address) as client:
+        assert client.get(MEMORIES).status_code == 200
+        for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
+            problem(client.get(MEMORIES, headers={name: "127.0.0.1"}), 401, "not_authenticated")
+
+
+def test_E28_a_request_without_Host_is_refused(address: str) -> None:
+    assert text_sent(address, f"GET {MEMORIES} HTTP/1.0\n\n").startswith("HTTP/1.1 403")
+    assert text_sent(address, f"GET {MEMORIES} HTTP/1.1\nConnection: close\n\n").startswith("HTTP/1.1 400")
+
+
+def test_D01_a_body_that_never_ends_is_cut_off(address: str) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(MAX_BODY_BYTES // 100_000 + 10):
+            yield b"[" * 100_000
+
+    with httpx.Client(base_url=address) as client:
+        answer = client.post(MEMORIES, content=pieces(), headers={"Content-Type": "application/json"})
+        problem(answer, 413, "too_large")
+
+
+def test_D03_an_export_that_nobody_hears_out_frees_its_connection(address: str) -> None:
+    long = "long " * 20_000
+    with httpx.Client(base_url=address, timeout=30) as client:
+        client.post(f"{MEMORIES}/batch", json=[{"text": f"{long} {n}"} for n in range(200)]).raise_for_status()
+        for _ in range(6):  # more often than there are connections
+            with client.stream("GET", "/api/v1/export") as answer:
+                next(answer.iter_bytes())
+        assert client.get("/health/ready").status_code == 200
+        assert len(client.get("/api/v1/export").text.splitlines()) >= 200
+
+
+def test_D09_many_callers_at_once(address: str) -> None:
+    answers: list[int] = []
+
+    def call(number: int) -> None:
+        with httpx.Client(base_url=address, timeout=60) as client:
+            for again in range(5):
+                answers.append(client.post(MEMORIES, json={"text": f"{number} and {again}"}).status_code)
+                answers.append(client.get(MEMORIES).status_code)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [200] * 60 + [201] * 60
+
+
+# -- where it listens
+
+
+def test_E28_a_port_in_use_is_one_clear_sentence(api_settings: Settings) -> None:
+    with closing(server.bind("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Conflict, match=rf"port {port} of 127\.0\.0\.1: another program uses it"):
+            server.serve(api_settings.model_copy(update={"port": port}))
+
+
+@pytest.mark.parametrize(
+    ("host", "kind", "sentence"),
+    [
+        ("no-such-host.invalid", InvalidInput, "is not known"),
+        ("192.0.2.1", Conflict, "this machine has no such address"),
+    ],
+)
+def test_E28_a_wrong_host_is_one_clear_sentence(
+    api_settings: Settings, host: str, kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind, match=sentence):
+        server.serve(api_settings.model_copy(update={"host": host, "port": 0}))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_E28_without_a_key_it_is_not_opened_to_other_machines(api_settings: Settings, host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"no API key was ever made.*`recollect keys add`"):
+        server.serve(api_settings.model_copy(update={"host": host, "port": 0}))
+
+
+@pytest.mark.anyio
+async def test_E28_with_a_key_it_may_be(engine: Engine) -> None:
+    await key_for(engine, Scope.READ)
+    with closing(server.bind("0.0.0.0", 0)) as listener:
+        await server._refuse_open_house(engine, listener)
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"), [("127.0.0.1", "http://127.0.0.1:"), ("localhost", "http://"), ("::1", "http://[::1]:")]
+)
+def test_E28_the_address_is_shown_as_it_is_typed(host: str, shown: str) -> None:
+    with closing(server.bind(host, 0)) as listener:
+        assert server.address_of(listener).startswith(shown)
+
+
+# -- as a process
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    chosen = {"HOME": str(home), "EMBEDDER": "hashing:64", "PORT": "0", "WORKER_POLL_SECONDS": "0.1", **settings}
+    return {**os.environ, **{f"RECOLLECT_{name}": value for name, value in chosen.items()}}
+
+
+@contextmanager
+def child(home: Path, **settings: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD],
+        env=environment(home, **settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()  # so that a test that failed leaves no database behind
+        process.communicate(timeout=60)
+
+
+def is_running(home: Path) -> bool:
+    return EmbeddedServer(home).data_directory.joinpath("postmaster.pid").exists()
+
+
+def until(true: Any, *, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_D10_the_whole_server_works_and_SIGTERM_ends_it_in_good_order(new_home: Path) -> None:
+    with child(new_home) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        with httpx.Client(base_url=address, timeout=30) as client:
+            assert client.get("/health/ready").json() == {"status": "ok"}
+            node = client.post(MEMORIES, json={"text": "embedded by the worker beside"}).json()
+            until(lambda: client.get("/health").json()["waiting_jobs"] == 0)
+            hits = client.get("/api/v1/search", params={"q": "embedded by the worker beside"}).json()["hits"]
+            assert hits[0]["node"]["id"] == node["id"]
+            assert is_running(new_home)
+            slow: list[httpx.Response] = []
+            # The batch is under way when the signal comes: it is answered all the same.
+            batch = [{"text": f"number {n}"} for n in range(2000)]
+            sending = threading.Thread(target=lambda: slow.append(client.post(f"{MEMORIES}/batch", json=batch)))
+            sending.start()
+            time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+            sending.join()
+        _, log = process.communicate(timeout=30)
+        assert process.returncode == 0, log
+        assert (slow[0].status_code, slow[0].json()["stored"]) == (201, 2000)
+        assert not is_running(new_home)
+        assert "Traceback" not in log
+        lines = [json.loads(line) for line in log.splitlines()]
+        assert next(line["address"] for line in lines if line["event"] == "listening") == address
+        assert any("localhost only" in line["event"] for line in lines)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_D10_a_signal_while_it_starts_is_obeyed(new_home: Path, number: signal.Signals) -> None:
+    with child(new_home) as process:
+        until(lambda: new_home.exists())
+        process.send_signal(number)
+        _, log = process.communicate(timeout=60)
+        assert process.returncode == 0, log
+        assert "Traceback" not in log
+        assert not is_running(new_home)
+
+
+@pytest.mark.anyio
+async def test_E27_when_the_database_inside_has_stopped_it_is_not_ready(new_home: Path) -> None:
+    with EmbeddedServer(new_home) as inside:
+        settings = Settings.load(database_url=inside.url, embedder="hashing:64")
+        async with Engine(settings) as engine, visitor(create_app(engine)) as client:
+            assert (await client.get("/health/ready")).status_code == 200
+            inside.release()
+            assert (await client.get("/health/ready")).json() == {"status": "unavailable"}
+            problem(await client.get(MEMORIES), 503, "database_problem")
+
+
+def test_E28_the_child_refuses_to_be_open_to_everybody_in_one_sentence(api_database: str, new_home: Path) -> None:
+    with child(new_home, HOST="0.0.0.0", DATABASE_URL=api_database) as process:
+        _, log = process.communicate(timeout=30)
+        assert process.returncode == 1
+        assert "no API key was ever made" in log.splitlines()[-1]
+
+
+def test_D03_JSON_is_the_same_over_the_socket(address: str) -> None:
+    """Also for what JSON allows and HTTP libraries rarely send: escapes, astral characters, exponents."""
+    body = '{"text": "\\u00e9\\ud83e\\udd8a \\/ end", "importance": 5e-1, "metadata": {"extra": {"n": 1.0}}}'
+    with httpx.Client(base_url=address) as client:
+        node = client.post(MEMORIES, content=body, headers={"Content-Type": "application/json; charset=utf-8"}).json()
+    assert node["text"] == "é🦊 / end"
+    assert (node["importance"], node["metadata"]) == (0.5, json.loads('{"extra": {"n": 1.0}}'))

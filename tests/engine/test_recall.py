@@ -1,0 +1,332 @@
+"""Recall against a real database: candidates, filters, floors, threads, updates, and input of every kind."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import numpy as np
+import pytest
+
+from recollect.engine.calibrate import measure
+from recollect.engine.engine import Engine
+from recollect.errors import InvalidInput
+from recollect.model import Kind, Mode, NewMemory, NodeFilter, Recall
+from recollect.rules import lexical
+from recollect.store import candidates, lexicon
+from recollect.store.database import driver
+
+pytestmark = pytest.mark.anyio
+
+FACTS = (
+    "Linh prefers green tea, never coffee",
+    "The deployment of the billing service failed because the migration ran late",
+    "Grandmother's dumpling recipe needs two hundred grams of flour",
+    "Marta moved to Lisbon in spring and works from a lighthouse",
+    "The spare key is with Mrs Okafor in flat three",
+)
+
+
+async def teach(memory: Engine, *texts: str, **fields: Any) -> None:
+    await memory.add_many([NewMemory(text=text, **fields) for text in texts])
+
+
+def texts(found: Recall) -> list[str | None]:
+    return [hit.node.text for hit in found]
+
+
+async def test_D31a_words_and_vectors_find_together_and_lay_their_parts_open(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    found = await memory.recall("who keeps the spare key?")
+    assert found[0].node.text == FACTS[4]
+    parts = found[0].parts
+    assert parts.lexical > 0.5
+    assert parts.cosine > 0
+    assert parts.similarity != parts.cosine
+    assert parts.recency == pytest.approx(1.0, abs=0.01)
+    assert parts.importance == 0.5
+    assert found[0].score == pytest.approx(0.6 * parts.relevance + 0.15 * parts.recency + 0.25 * 0.5, abs=1e-4)
+    assert found[0].source == "both"
+
+
+async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    dates = f"{datetime.now(UTC):%-d %B %Y}"
+    counts = {text: lexical.terms(f"{dates} {text}") for text in FACTS}
+    async with memory.core.transaction(memory.space.id) as connection:
+        await lexicon.reweigh(connection, memory.space.id)
+        asked = await lexicon.question(connection, memory.space.id, "green tea for Mrs Okafor")
+        assert asked
+        found = await memory.list()
+        ids = {node.id: node.text for node in found.items}
+        vector = np.ones(64, dtype=np.float32)
+        rows = await candidates.details(connection, memory.space.id, list(ids), vector, asked, model="hashing:64")
+    mean = sum(one.total() for one in counts.values()) / len(counts)
+    question = lexical.terms("green tea for Mrs Okafor")
+    for row in rows:
+        weights = lexical.document_weights(counts[ids[row.id] or ""], mean)
+        expected = sum(
+            lexical.rarity(5, sum(term in one for one in counts.values())) * weights[term]
+            for term in question
+            if term in weights
+        )
+        assert row.words == pytest.approx(expected, rel=1e-4)
+
+
+async def test_a_hit_by_words_alone_is_found_before_any_likeness(memory: Engine) -> None:
+    await teach(memory, *FACTS, "ticket ZX-4471 was closed")
+    assert texts(await memory.recall("ZX-4471"))[0] == "ticket ZX-4471 was closed"
+
+
+async def test_D14_what_is_archived_excluded_or_a_summary_is_no_candidate(memory: Engine) -> None:
+    await teach(memory, "the red kettle", "the red kettle of Ana", "the red kettle of Bo", "the red kettle of Cy")
+    ids = {node.text: node.id for node in (await memory.list()).items}
+    await memory.forget(ids["the red kettle of Ana"])
+    await memory.exclude(ids["the red kettle of Bo"])
+    connection = await asyncpg.connect(memory.core.database.dsn, server_settings={"search_path": "recollect,public"})
+    await connection.execute("UPDATE nodes SET is_summary = true WHERE id = $1", ids["the red kettle of Cy"])
+    await connection.close()
+    assert texts(await memory.recall("red kettle")) == ["the red kettle"]
+    with_summaries = await memory.recall("red kettle", include_summaries=True)
+    assert set(texts(with_summaries)) == {"the red kettle", "the red kettle of Cy"}
+    assert (await memory.verify()).whole
+
+
+async def test_D25_D26_filters_narrow_the_candidates_and_are_answered_exactly(memory: Engine) -> None:
+    old = datetime(2020, 5, 1, tzinfo=UTC)
+    await teach(memory, "tea with Linh", metadata={"tags": ["life"], "extra": {"person_name": "Linh"}})
+    await teach(memory, "tea bill", subtype="log", metadata={"type": "expense", "source": "cli"})
+    await teach(memory, "tea plan", subtype="idea", created_at=old, thread="plans")
+
+    async def found(**fields: Any) -> set[str | None]:
+        recall = await memory.recall("tea", wanted=NodeFilter(excluded=False, **fields))
+        assert "exact: the filter leaves" in str(recall.ways["search"])
+        return set(texts(recall))
+
+    assert await found(metadata={"tags": ["life"]}) == {"tea with Linh"}
+    assert await found(metadata={"extra": {"person_name": "Linh"}}) == {"tea with Linh"}
+    assert await found(metadata={"type": "expense"}) == await found(metadata={"source": "cli"}) == {"tea bill"}
+    assert await found(subtypes=("log", "idea")) == {"tea bill", "tea plan"}
+    assert await found(created_to=old + timedelta(days=1)) == {"tea plan"}
+    assert await found(created_from=old + timedelta(days=1)) == {"tea with Linh", "tea bill"}
+    assert await found(thread="plans") == {"tea plan"}
+    assert await memory.recall("tea", kinds=[Kind.CONCEPT]) is not None
+    assert len(await memory.recall("tea", kinds=[Kind.CONCEPT])) == 0
+
+
+async def test_the_choice_between_exact_and_hnsw_is_made_from_counts_and_told(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await teach(memory, *(f"note about topic {n}" for n in range(60)))
+    exact = await memory.recall("topic 7", limit=60)
+    assert exact.ways["search"] == "exact: 60 vectors"
+    monkeypatch.setattr(candidates, "EXACT_BELOW", 50)
+    approximate = await memory.recall("topic 7", limit=60)
+    assert approximate.ways["search"] == "HNSW: over 50 vectors"
+    assert texts(approximate)[:5] == texts(exact)[:5]
+    narrowed = await memory.recall("topic 7", wanted=NodeFilter(subtypes=("note",), excluded=False), limit=60)
+    assert set(texts(narrowed)) == set(texts(exact))
+
+
+async def test_D20_D21_a_question_about_something_never_told_finds_nothing(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    unknown = await memory.recall("quantum chromodynamics lattice", mode=Mode.RECALL)
+    assert len(unknown) == 0
+    assert unknown.floor == pytest.approx(0.65)
+    assert {one.step for one in unknown.left_out} == {"floor"}
+    assert str(unknown) == "Nothing is known about that."
+    known = await memory.recall("spare key with Mrs Okafor", mode=Mode.RECALL)
+    assert texts(known)[0] == FACTS[4]
+    assert known[0].parts.relevance >= 0.65
+
+
+async def test_D16a_plain_search_has_no_floor_and_its_limit_is_twenty(memory: Engine) -> None:
+    await teach(memory, *(f"note {n}" for n in range(30)))
+    found = await memory.recall("quantum chromodynamics")
+    assert (len(found), found.floor) == (20, None)
+    strict = await memory.recall("note 7", threshold=0.3)
+    assert strict.floor == pytest.approx(0.7)
+    assert all(hit.parts.relevance >= 0.7 for hit in strict)
+
+
+async def test_D24_a_repeated_question_shows_fresh_memories_first(memory: Engine) -> None:
+    await teach(memory, *(f"the meeting about budget round {word}" for word in ("one", "two", "three")))
+    first = await memory.recall("meeting about budget round", mode=Mode.RECALL, limit=1)
+    second = await memory.recall("meeting about budget round", mode=Mode.RECALL, limit=3)
+    assert second[-1].node.id == first[0].node.id
+    assert len(second) == 3
+
+
+async def test_D30_twins_are_told_once(memory: Engine) -> None:
+    await teach(memory, "the bins go out on Tuesday", "the bins go out on Tuesday!")
+    found = await memory.recall("when do the bins go out", mode=Mode.RECALL)
+    assert len(found) == 1
+    assert [one.step for one in found.left_out] == ["twin"]
+
+
+async def test_D29_D31_a_budget_is_kept_and_what_does_not_fit_is_named(memory: Engine) -> None:
+    await teach(memory, "tea " + "and a very long story " * 400, "tea is green", "tea is black")
+    found = await memory.recall("tea", budget_tokens=50)
+    assert set(texts(found)) == {"tea is green", "tea is black"}
+    (left,) = [one for one in found.left_out if one.step == "budget"]
+    assert "available on expand" in left.why
+
+
+async def test_the_turn_before_helps_the_turn_that_answers(memory: Engine) -> None:
+    """The answer shares no word with the question; the question before it in the thread does."""
+    await teach(memory, "Where did you put the passport?", "In the blue drawer upstairs", thread="chat")
+    await teach(memory, *(f"unrelated remark number {n}" for n in range(20)))
+    found = await memory.recall("where is the passport")
+    assert texts(found)[1] == "In the blue drawer upstairs"
+    assert found[1].parts.flow > 0
+    alone = await memory.recall("where is the passport", wanted=NodeFilter(thread="chat", excluded=False))
+    assert set(texts(alone)) == {"Where did you put the passport?", "In the blue drawer upstairs"}
+
+
+async def test_the_newer_of_two_values_comes_first_when_the_present_is_asked_for(memory: Engine) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    said = ["I have 40 sources in my Zotero library", "my Zotero library now has 55 sources"]
+    for day, text in enumerate(said):
+        await teach(memory, text, created_at=start + timedelta(seconds=day))
+    assert texts(await memory.recall("How many sources are in my Zotero library?"))[0] == said[1]
+    assert texts(await memory.recall("What did I say of 40 sources in my library?"))[0] == said[0]
+
+
+async def test_dates_can_be_asked_for(memory: Engine) -> None:
+    await teach(memory, "we walked along the river", created_at=datetime(2023, 5, 7, tzinfo=UTC))
+    await teach(memory, "we walked along the coast", created_at=datetime(2024, 8, 9, tzinfo=UTC))
+    assert texts(await memory.recall("where did we walk in May 2023"))[0] == "we walked along the river"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "the and of",
+        "?!…",
+        "🍵",
+        "Bạn thích uống gì?",
+        "무엇을 마셔요?",
+        "喜欢喝什么",
+        "a" * 100_000,
+        "x" * 5 + "'; DROP",
+    ],
+)
+async def test_any_question_has_a_result(memory: Engine, query: str) -> None:
+    await teach(memory, *FACTS)
+    assert isinstance(await memory.recall(query), Recall)
+    assert isinstance(await memory.recall(query, mode=Mode.RECALL), Recall)
+
+
+@pytest.mark.parametrize(
+    ("query", "fields", "sentence"),
+    [
+        ("", {}, "The question is empty"),
+        (" \n", {}, "The question is empty"),
+        ("a\0b", {}, "NUL byte"),
+        ("\ud800", {}, "lone surrogate"),
+        ("a" * 100_001, {}, "over 100,000 characters"),
+        ("x", {"limit": 0}, "The limit is from 1 to 1,000, not 0"),
+        ("x", {"limit": -1}, "not -1"),
+        ("x", {"limit": 10_000}, "not 10000"),
+        ("x", {"threshold": 1.5}, "The threshold is from 0 to 1, not 1.5"),
+        ("x", {"threshold": float("nan")}, "The threshold is from 0 to 1"),
+        ("x", {"budget_tokens": 0}, "at least 1 token"),
+    ],
+)
+async def test_a_question_that_cannot_be_asked_is_one_sentence(
+    memory: Engine, query: str, fields: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        await memory.recall(query, **fields)
+
+
+async def test_an_empty_space_answers_with_nothing(memory: Engine) -> None:
+    assert len(await memory.recall("anything")) == 0
+    assert len(await memory.recall("anything", mode=Mode.SYNTHESIZE)) == 0
+
+
+async def test_D40_engagement_lifts_what_is_used_only_where_asked_for(memory: Engine) -> None:
+    await teach(memory, "tea is green", "tea is black")
+    for _ in range(6):
+        await memory.recall("black", limit=1)
+    plain = {hit.node.text: hit for hit in await memory.recall("tea")}
+    engaged = {hit.node.text: hit for hit in await memory.recall("tea", engagement=True)}
+    assert plain["tea is black"].parts.engagement == 0
+    gain = engaged["tea is black"].parts.engagement - engaged["tea is green"].parts.engagement
+    assert gain > 0.3
+    assert engaged["tea is black"].score > engaged["tea is green"].score
+
+
+async def link(memory: Engine, source: str, target: str, strength: float) -> None:
+    ids = {node.text: node.id for node in (await memory.list()).items}
+    connection = await asyncpg.connect(memory.core.database.dsn, server_settings={"search_path": "recollect,public"})
+    await connection.execute(
+        "INSERT INTO edges (space_id, id, source, target, relation, strength)"
+        " VALUES ($1, gen_random_uuid(), $2, $3, 'supports', $4)",
+        *(memory.space.id, ids[source], ids[target], strength),
+    )
+    await connection.close()
+
+
+async def test_A31_A32_activation_lifts_what_is_linked_to_a_hit(memory: Engine) -> None:
+    side = "Mrs Okafor waters the plants of the whole house"
+    await teach(memory, *FACTS, side)
+    question = "spare key with Mrs Okafor"
+    before = {hit.node.text: hit for hit in await memory.recall(question, graph=True)}
+    await link(memory, FACTS[4], side, 1.0)
+    found = await memory.recall(question, graph=True)
+    after = {hit.node.text: hit for hit in found}
+    near, linked = after[FACTS[4]], after[side]
+    assert near.source == linked.source == "both"
+    assert near.score == pytest.approx(0.6 * near.similarity + 0.4 * near.parts.activation)
+    assert linked.score == pytest.approx(0.6 * linked.similarity + 0.4 * linked.parts.activation)
+    assert linked.parts.activation >= near.similarity * 0.6 - 1e-4
+    assert all(hit.score >= 0.3 for hit in found)
+    assert before[FACTS[4]].parts.activation == 0.0
+
+
+async def test_A32_an_empty_graph_is_similarity_alone(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    found = await memory.recall("spare key with Mrs Okafor", graph=True)
+    assert all(hit.score == hit.similarity and hit.source == "vector" for hit in found)
+
+
+async def test_D28a_calibrate_measures_on_the_own_memories_and_is_used_after_consent(memory: Engine) -> None:
+    words = [f"word{n}" for n in range(300)]
+    chance = np.random.default_rng(3)
+    made = [" ".join(chance.choice(words, 30)) for _ in range(150)]
+    await teach(memory, *made, thread="diary")
+    measured = await measure(memory.core, memory.space.id)
+    assert measured.model == "hashing:64"
+    assert measured.proposed.low < measured.proposed.high
+    assert sum(measured.unrelated) == 75
+    before = (await memory.recall(made[3], limit=1))[0].parts
+    await memory.use_calibration(measured)
+    after = (await memory.recall(made[3], limit=1))[0].parts
+    assert after.cosine == pytest.approx(before.cosine, abs=1e-3)
+    assert after.similarity != pytest.approx(before.similarity, abs=1e-3)
+    with pytest.raises(InvalidInput, match="A calibration has a low and a higher high"):
+        await memory.set_space(memory.space.slug, {"calibrations": {"x": {"low": 1, "high": 0}}})
+
+
+async def test_the_word_weights_follow_the_mean_length(memory: Engine) -> None:
+    await teach(memory, "short one")
+    await teach(memory, *(f"a much longer text number {n} " + "with many more words " * 20 for n in range(10)))
+    async with memory.core.transaction(memory.space.id) as connection:
+        assert not await lexicon.drifted(connection, memory.space.id)
+    assert texts(await memory.recall("short"))[0] == "short one"
+
+
+async def test_the_lexical_search_uses_its_index_as_the_working_role(memory: Engine) -> None:
+    await teach(memory, *(f"entry {n} about thing{n}" for n in range(400)))
+    async with memory.core.database.alone() as connection:
+        await connection.execute("VACUUM ANALYZE lexicon")
+    async with memory.core.transaction(memory.space.id) as connection:
+        asked = await lexicon.question(connection, memory.space.id, "thing7")
+        assert asked
+        raw = await driver(connection)
+        await raw.execute("SET LOCAL enable_seqscan = off")
+        before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
+        found = await lexicon.candidates(connection, asked, kinds=["memory"], most=10)
+        after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
+    assert len(found) == 1
+    assert after > before
