@@ -315,12 +315,13 @@ def test_D34_verify_doctor_and_maintain(in_default: Cli, database_url: str) -> N
 
 
 def _verify_doctor_and_maintain(cli: Cli) -> None:
-    cli.add("tea")
+    cli.add("coffee", "--no-wait")
+    advised = cli("doctor")
+    assert (advised.code, "To do: 1 texts of the space default wait to be embedded" in advised.out) == (1, True)
+    assert cli.json("doctor")["healthy"] is False
+    cli("work")
     assert cli.json("verify")["whole"] is True
     assert cli("verify").out.startswith("Everything is whole: ")
-    advised = cli("doctor")
-    assert (advised.code, "To do: There is no backup yet" in advised.out) == (1, True)
-    assert cli.json("doctor")["healthy"] is False
     assert "backup" in cli.json("maintain")
     assert cli("maintain", "--no-backup", "--reindex").out.startswith("Vacuumed; ")
     assert cli.json("doctor")["healthy"] is True
@@ -452,10 +453,10 @@ def test_every_command_has_help_space_and_json(path: list[str], capsys: pytest.C
         (["recall", "x", "--limit", "1001"], 2, "The limit is from 1 to 1,000"),
         (["show", "xyz"], 2, "'xyz' is not an id"),
         (["show", "0000"], 3, "Nothing is remembered under 0000"),
-        (["show", str(uuid4())], 3, "Nothing is remembered"),
+        (["show", "00000000-0000-4000-8000-000000000001"], 3, "Nothing is remembered"),
         (["forget", "0000"], 3, "Nothing is remembered"),
         (["forget", "0000", "--space", "nowhere"], 3, "There is no space 'nowhere'"),
-        (["undo", str(uuid4())], 3, "There is no plan"),
+        (["undo", "00000000-0000-4000-8000-000000000002"], 3, "There is no plan"),
         (["undo", "abcdef"], 3, "There is no plan"),
         (["undo", ""], 2, "'' is not an id"),
         (["undo", "%%%%"], 2, "'%%%%' is not an id"),

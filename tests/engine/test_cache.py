@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 import pytest
-from sqlalchemy import text
 
 from recollect.engine.cache import Cache, embedded, is_repeatable, repeated
 from recollect.engine.engine import Engine
@@ -41,9 +40,6 @@ class Finder:
 
 @pytest.fixture
 async def finder(memory: Engine) -> Finder:
-    async with memory.core.transaction(memory.space.id) as connection:
-        if (await connection.execute(text("SELECT to_regclass('space_versions')"))).scalar_one() is None:
-            pytest.skip("the schema does not count the changes of a space yet")
     return Finder(memory)
 
 

@@ -65,7 +65,7 @@ async def test_a_server_without_pgvector(empty_database: str) -> None:
     name = await connection.fetchval("SELECT current_database()")
     await connection.execute(f"ALTER DATABASE {name} SET extension_control_path = '/nowhere'")
     await connection.close()
-    with pytest.raises(UnsuitableServer, match="This PostgreSQL has no pgvector: install pgvector 0.8 or newer"):
+    with pytest.raises(UnsuitableServer, match=r"This PostgreSQL has no pgvector: install pgvector 0\.8 or newer"):
         await open_database(empty_database, pool_size=1)
 
 
@@ -78,7 +78,7 @@ async def test_a_user_who_may_not_make_the_schema(empty_database: str, plain_use
     connection = await asyncpg.connect(empty_database)
     await connection.execute("CREATE EXTENSION vector")
     await connection.close()
-    with pytest.raises(UnsuitableServer, match="may not make the schema recollect: .* GRANT CREATE ON DATABASE"):
+    with pytest.raises(UnsuitableServer, match=r"may not make the schema recollect: .* GRANT CREATE ON DATABASE"):
         await open_database(address(empty_database, user=plain_user), pool_size=1)
 
 
@@ -134,10 +134,14 @@ async def test_D41_several_processes_may_prepare_one_database_at_once(empty_data
 
 async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memory: Engine) -> None:
     await memory.add("before", wait=False)
-    with pytest.raises(DatabaseProblem, match=r"The database did not answer .*: try again"):
+
+    async def cut_off() -> None:
         async with memory.core.transaction(memory.space.id) as connection:
             await connection.exec_driver_sql("RESET ROLE")
             await connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    with pytest.raises(DatabaseProblem, match=r"The database did not answer .*: try again"):
+        await cut_off()
     assert await memory.count() == 1
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from tests.store.test_embedded import end_servers_below, made_once, open_directory, postmaster_of, sql
 
 from recollect.errors import DatabaseProblem
 from recollect.store.embedded import Binaries, EmbeddedServer, default_home
 from recollect.store.embedded.account import SYSTEM_HOME, current_account
 from recollect.store.embedded.binaries import LIBRARIES, PACKAGE, find_binaries
+from tests.store.test_embedded import end_servers_below, made_once, open_directory, postmaster_of, sql
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
 NOBODY = 65534

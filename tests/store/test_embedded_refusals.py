@@ -10,6 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from recollect.errors import DatabaseProblem, DataDirectoryProblem, ServerDidNotStart, UnsuitableServer
+from recollect.store.embedded import EmbeddedServer, clean_environment, tool
+from recollect.store.embedded import cluster as cluster_module
+from recollect.store.embedded.account import current_account
+from recollect.store.embedded.binaries import find_binaries
 from tests.store.test_embedded import (
     both_versions,
     configure,
@@ -23,12 +29,6 @@ from tests.store.test_embedded import (
     python,
     sql,
 )
-
-from recollect.errors import DatabaseProblem, DataDirectoryProblem, ServerDidNotStart, UnsuitableServer
-from recollect.store.embedded import EmbeddedServer, clean_environment, tool
-from recollect.store.embedded import cluster as cluster_module
-from recollect.store.embedded.account import current_account
-from recollect.store.embedded.binaries import find_binaries
 
 
 @pytest.fixture

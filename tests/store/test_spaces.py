@@ -23,7 +23,8 @@ async def test_every_table_with_a_space_is_guarded(memory: Engine) -> None:
     async with memory.core.database.owner() as connection:
         rows = await connection.execute(
             text(
-                "SELECT relname, relrowsecurity FROM pg_class WHERE relnamespace = 'recollect'::regnamespace AND relkind = 'r'"
+                "SELECT relname, relrowsecurity FROM pg_class"
+                " WHERE relnamespace = 'recollect'::regnamespace AND relkind = 'r'"
             )
         )
         guarded = {row.relname: row.relrowsecurity for row in rows if row.relname != "alembic_version"}

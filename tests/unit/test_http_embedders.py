@@ -8,7 +8,6 @@ from email.utils import format_datetime
 
 import numpy as np
 import pytest
-from tests.embedding_server import EmbeddingServer, Reply
 
 from recollect.errors import ProviderMisbehaved, ProviderProblem, ProviderUnavailable
 from recollect.ports import Embedder
@@ -16,6 +15,7 @@ from recollect.providers.embedders import make_embedder
 from recollect.providers.hashing import hash_texts
 from recollect.providers.http import retry_after_seconds
 from recollect.settings import Settings
+from tests.embedding_server import EmbeddingServer, Reply
 
 KEY = "sk-very-secret-0123456789"
 TEXTS = ["Linh prefers tea", "The river rose", "Quarterly revenue fell by ten percent, said the report"]

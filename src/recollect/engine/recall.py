@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.engine import log
+from recollect.engine import cache, log
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model import Activity, Hit, LeftOut, Mode, Node, Parts, Query, Recall, Space, Status
@@ -41,20 +41,23 @@ SECONDS_A_DAY = 86_400
 
 async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
     """Answer a question, log it, and count the use of what was found."""
-    found = await (graph_search if query.graph else find)(core, space_id, query)
+    search = graph_search if query.graph else find
+    found = await cache.repeated(core, space_id, query, lambda: search(core, space_id, query))
     return replace(found, id=await log.note(core, space_id, found, query=query))
 
 
-async def find(core: Core, space_id: UUID, query: Query) -> Recall:
+async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
     """Answer a question, without logging it."""
     _check(query)
     started = time.perf_counter()
     async with core.transaction(space_id) as connection:
         space = await spaces.by_id(connection, space_id)
     embedder, notes = _embedder(core, space)
-    asked = (await embedder.embed([query.text]))[0]
+    asked = await cache.embedded(core, embedder, query.text)
     async with core.search(space_id) as connection:
-        found = await _Search(core, connection, space, query, embedder.model, asked).run()
+        search = _Search(core, connection, space, query, embedder.model, asked)
+        search.cools_down = cool_down and search.profile.cools_down
+        found = await search.run()
     latency = (time.perf_counter() - started) * 1000
     return replace(found, notes=notes + found.notes, latency_ms=round(latency, 2))
 
@@ -221,6 +224,7 @@ class _Search:
         self.place = (connection, space.id)
         self.kinds = [str(kind) for kind in query.wanted.kinds]
         self.profile = ranking.PROFILES[query.mode]
+        self.cools_down = self.profile.cools_down
         self.calibration = calibration_of(space, model)
         self.words: lexicon.Question | None = None
         self.ways: dict[str, object] = {}
@@ -384,7 +388,7 @@ class _Search:
 
     async def _lately(self) -> frozenset[UUID]:
         """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
-        if not self.profile.cools_down:
+        if not self.cools_down:
             return frozenset()
         return await recalls.last_ids(*self.place, self.query.text, self.query.mode)
 

@@ -15,10 +15,11 @@ from recollect.store.tables import activity
 
 # In the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
 COUNT_USES = text("""
-    INSERT INTO activity (space_id, node_id, uses, last_used_at)
-    SELECT :space, id, 1, :now FROM unnest(CAST(:ids AS uuid[])) AS id ORDER BY id
+    INSERT INTO activity (space_id, node_id, uses, recalled, last_used_at)
+    SELECT :space, id, 1, 1, :now FROM unnest(CAST(:ids AS uuid[])) AS id ORDER BY id
     ON CONFLICT (space_id, node_id) DO UPDATE
-       SET uses = activity.uses + 1, last_used_at = greatest(activity.last_used_at, excluded.last_used_at),
+       SET uses = activity.uses + 1, recalled = activity.recalled + 1,
+           last_used_at = greatest(activity.last_used_at, excluded.last_used_at),
            decay_score = 1.0
 """)
 

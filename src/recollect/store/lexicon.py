@@ -195,7 +195,7 @@ def _rarer(containing: Mapping[int, int]) -> list[int]:
 
 
 def _salt(space_id: UUID) -> int:
-    """Words are numbered by space, so that the index over all spaces finds those of one without looking at the others."""
+    """Words are numbered by space, so that the index over all spaces finds those of one without reading the others."""
     return zlib.crc32(space_id.bytes)
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, insert, literal, or_, select, text
+from sqlalchemy import ColumnElement, and_, func, insert, literal, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -22,10 +22,8 @@ from recollect.store.tables import recalls
 # Reads the log of the space from end to end: `&&` is not leakproof, so row-level security keeps it from the GIN index,
 # and even with the index a thousand entries cost 5 ms. A counter beside `activity.uses` would be as exact.
 TIMES_RECALLED = text("""
-    SELECT held.id, count(*) AS times
-      FROM recalls r CROSS JOIN LATERAL unnest(r.memory_ids) AS held(id)
-     WHERE r.space_id = :space AND r.memory_ids && CAST(:ids AS uuid[]) AND held.id = ANY(CAST(:ids AS uuid[]))
-     GROUP BY held.id
+    SELECT node_id AS id, recalled AS times FROM activity
+     WHERE space_id = :space AND node_id = ANY(CAST(:ids AS uuid[])) AND recalled > 0
 """)
 
 
@@ -87,7 +85,7 @@ async def last_ids(
     """What the last answers to the same question in the same mode held (D24)."""
     statement = (
         select(recalls.c.memory_ids)
-        .where(recalls.c.space_id == space_id, recalls.c.user_query == query, recalls.c.mode == mode)
+        .where(recalls.c.space_id == space_id, recalls.c.query_hash == func.md5(query), recalls.c.mode == mode)
         .order_by(recalls.c.created_at.desc(), recalls.c.id)
         .limit(most)
     )

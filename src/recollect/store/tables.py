@@ -179,6 +179,8 @@ activity = Table(
     space(),
     Column("node_id", Uuid, nullable=False),
     count("uses"),
+    # How many entries of the query log hold the node (D19); counted in the transaction that writes the entry.
+    count("recalled"),
     count("successes"),
     count("judged"),
     moment("last_used_at"),
@@ -318,7 +320,10 @@ recalls = Table(
     document("token_usage"),
     Column("latency_ms", Double),
     moment("created_at", nullable=False, default_now=True),
+    Column("query_hash", Text, Computed("md5(user_query)", persisted=True)),
     PrimaryKeyConstraint("space_id", "id"),
+    # The last answers to the same question (D24).
+    Index("recalls_query", "space_id", "query_hash", "mode", text("created_at DESC")),
     Index("recalls_created_at", "space_id", text("created_at DESC")),
     Index("recalls_memory_ids", "memory_ids", postgresql_using="gin"),
 )
@@ -513,6 +518,25 @@ runs = Table(
     PrimaryKeyConstraint("space_id", "id"),
     ForeignKeyConstraint(["space_id", "plan_id"], ["plans.space_id", "plans.id"]),
     Index("runs_started_at", "space_id", text("started_at DESC")),
+)
+
+# What a cached answer is checked against (D36): a number a space, raised once by every transaction that changes it. The
+# second table holds, until its commit, that a transaction has changed a space; a deferred trigger then counts it, so
+# the one hot row is the last lock that a transaction takes.
+space_versions = Table(
+    "space_versions",
+    metadata,
+    Column("space_id", Uuid, ForeignKey("spaces.id"), primary_key=True),
+    count("version"),
+    postgresql_with={"fillfactor": "50"},
+)
+
+space_changes = Table(
+    "space_changes",
+    metadata,
+    space(),
+    Column("transaction", BigInteger, nullable=False, server_default=text("(((pg_current_xact_id())::text)::bigint)")),
+    PrimaryKeyConstraint("space_id", "transaction"),
 )
 
 # Spaces, keys and schedules are read before a space is chosen; every other table shows only the rows of its space.

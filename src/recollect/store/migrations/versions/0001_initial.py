@@ -34,6 +34,8 @@ TABLES = (
     "runs",
     "topic_members",
     "changes",
+    "space_versions",
+    "space_changes",
 )
 
 PERMANENT = (
@@ -112,6 +114,45 @@ LEXICAL_SEARCH = (
     """,
     "REVOKE EXECUTE ON FUNCTION lexical_candidates(int4[], sparsevec, text[], int4) FROM PUBLIC",
 )
+# A space's version counts the transactions that changed what a recall could find. The first statement of a transaction
+# notes the space; the deferred trigger counts it at commit, so the one hot row is the last lock that is taken.
+VERSIONS = (
+    """
+    CREATE FUNCTION note_change() RETURNS trigger
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = recollect, pg_temp AS $$
+    DECLARE changed uuid := nullif(current_setting('recollect.space', true), '')::uuid;
+    BEGIN
+        IF changed IS NULL THEN  -- the owner, outside any space: whichever it was
+            INSERT INTO space_changes (space_id) SELECT id FROM spaces ON CONFLICT DO NOTHING;
+        ELSIF current_setting('recollect.changed', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
+            PERFORM set_config('recollect.changed', pg_current_xact_id()::text, true);
+            INSERT INTO space_changes (space_id) VALUES (changed) ON CONFLICT DO NOTHING;
+        END IF;
+        RETURN NULL;
+    END $$
+    """,
+    """
+    CREATE FUNCTION count_change() RETURNS trigger
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = recollect, pg_temp AS $$
+    BEGIN
+        INSERT INTO space_versions AS v (space_id, version) VALUES (NEW.space_id, 1)
+            ON CONFLICT (space_id) DO UPDATE SET version = v.version + 1;
+        DELETE FROM space_changes WHERE space_id = NEW.space_id AND transaction = NEW.transaction;
+        RETURN NULL;
+    END $$
+    """,
+    """
+    CREATE CONSTRAINT TRIGGER space_changes_are_counted AFTER INSERT ON space_changes
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_change()
+    """,
+    *(
+        f"CREATE TRIGGER {table}_change_the_space AFTER INSERT OR UPDATE OR DELETE ON {table}"
+        " FOR EACH STATEMENT EXECUTE FUNCTION note_change()"
+        for table in ("nodes", "embeddings", "lexicon", "edges")
+    ),
+    "CREATE TRIGGER spaces_change AFTER UPDATE ON spaces FOR EACH STATEMENT EXECUTE FUNCTION note_change()",
+)
+
 VECTOR_SCHEMA = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
 )
@@ -121,7 +162,8 @@ def upgrade() -> None:
     create_tables()
     vector_schema = op.get_bind().exec_driver_sql(VECTOR_SCHEMA).scalar_one()
     create_search, close_search = LEXICAL_SEARCH
-    for statement in (*PERMANENT, *RECALLABLE, *METADATA_SEARCH, create_search % vector_schema, close_search):
+    searching = (*METADATA_SEARCH, create_search % vector_schema, close_search)
+    for statement in (*PERMANENT, *RECALLABLE, *searching, *VERSIONS):
         op.get_bind().exec_driver_sql(statement)
     for table in TABLES:
         # A space that came after the last ANALYZE is in no histogram: the planner would expect one row of it, scan the
@@ -141,7 +183,8 @@ def downgrade() -> None:
     for table in reversed(TABLES):
         op.drop_table(table)
     lexical = "lexical_candidates(int4[], sparsevec, text[], int4)"
-    for function in (lexical, "nodes_with_metadata(jsonb)", "keep_recallable()", "refuse_change()"):
+    counting = ("note_change()", "count_change()")
+    for function in (lexical, "nodes_with_metadata(jsonb)", "keep_recallable()", "refuse_change()", *counting):
         op.execute(f"DROP FUNCTION {function}")
 
 
@@ -329,8 +372,15 @@ def create_tables() -> None:
         sa.Column("token_usage", JSONB(), server_default=sa.text("'{}'::jsonb"), nullable=False),
         sa.Column("latency_ms", sa.Double(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("query_hash", sa.Text(), sa.Computed("md5(user_query)", persisted=True), nullable=True),
         sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name=op.f("recalls_space_id_fkey")),
         sa.PrimaryKeyConstraint("space_id", "id", name=op.f("recalls_pkey")),
+    )
+    op.create_index(
+        "recalls_query",
+        "recalls",
+        ["space_id", "query_hash", "mode", sa.literal_column("created_at DESC")],
+        unique=False,
     )
     op.create_index("recalls_created_at", "recalls", ["space_id", sa.literal_column("created_at DESC")], unique=False)
     op.create_index("recalls_memory_ids", "recalls", ["memory_ids"], unique=False, postgresql_using="gin")
@@ -375,6 +425,7 @@ def create_tables() -> None:
         sa.Column("space_id", sa.Uuid(), nullable=False),
         sa.Column("node_id", sa.Uuid(), nullable=False),
         sa.Column("uses", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("recalled", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("successes", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("judged", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
@@ -645,3 +696,23 @@ def create_tables() -> None:
         sa.PrimaryKeyConstraint("space_id", "plan_id", "decision", "number", name=op.f("changes_pkey")),
     )
     op.create_index("changes_row", "changes", ["space_id", "row_id", "applied_at"], unique=False)
+    op.create_table(
+        "space_versions",
+        sa.Column("space_id", sa.Uuid(), nullable=False),
+        sa.Column("version", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name=op.f("space_versions_space_id_fkey")),
+        sa.PrimaryKeyConstraint("space_id", name=op.f("space_versions_pkey")),
+        postgresql_with={"fillfactor": "50"},
+    )
+    op.create_table(
+        "space_changes",
+        sa.Column("space_id", sa.Uuid(), nullable=False),
+        sa.Column(
+            "transaction",
+            sa.BigInteger(),
+            server_default=sa.text("(((pg_current_xact_id())::text)::bigint)"),
+            nullable=False,
+        ),
+        sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name=op.f("space_changes_space_id_fkey")),
+        sa.PrimaryKeyConstraint("space_id", "transaction", name=op.f("space_changes_pkey")),
+    )
