@@ -67,6 +67,7 @@ class Settings(BaseSettings):
     max_text_bytes: int = Field(1_000_000, ge=1, description="Longest text of one memory, in UTF-8 bytes.")
     max_metadata_bytes: int = Field(4096, ge=2, description="Largest metadata of one memory, as UTF-8 JSON.")
     chunk_tokens: int = Field(2000, ge=50, le=3000, description="The importer cuts documents longer than this.")
+    summaries: bool = Field(False, description="Whether summaries may be kept (each waits for approval).")
     hnsw_m: int = Field(16, ge=2, le=100, description="Links per vector in the HNSW index.")
     hnsw_ef_construction: int = Field(200, ge=4, le=1000, description="Care taken when the HNSW index is built.")
     hnsw_ef_search: int = Field(200, ge=1, le=1000, description="Care taken when the HNSW index is searched.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from recollect.engine import backup
+from recollect.engine import backup, summaries
 from recollect.engine.build import backup_directory
 from recollect.engine.core import Core
 from recollect.model import JobCounts
@@ -141,6 +141,7 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
         backup.rotate(directory, keep=core.settings.backup_keep)
         report["backup"] = str(made.file)
     report["jobs_cleared"] = await _clear_jobs(core, now - timedelta(days=core.settings.job_keep_days))
+    report["summaries_expired"] = sum([await summaries.expire(core, space) for space in await _space_ids(core)])
     await care.vacuum(core.database)
     async with core.database.owner() as connection:
         models = await care.stored_models(connection)
@@ -174,13 +175,16 @@ async def _space_report(core: Core, space_id: UUID, slug: str, model: str | None
 
 
 async def _clear_jobs(core: Core, before: datetime) -> int:
-    async with core.database.owner() as connection:
-        known = await spaces.list_all(connection)
     cleared = 0
-    for space in known:
-        async with core.transaction(space.id) as connection:
-            cleared += await jobs.clear_completed(connection, space.id, before=before)
+    for space in await _space_ids(core):
+        async with core.transaction(space) as connection:
+            cleared += await jobs.clear_completed(connection, space, before=before)
     return cleared
+
+
+async def _space_ids(core: Core) -> list[UUID]:
+    async with core.database.owner() as connection:
+        return [space.id for space in await spaces.list_all(connection)]
 
 
 def _place(core: Core) -> str:

@@ -22,6 +22,7 @@ from recollect.engine import (
     recall,
     recalls,
     remember,
+    summaries,
 )
 from recollect.engine.core import Core
 from recollect.engine.sources import Format, Options
@@ -399,6 +400,20 @@ class Engine:
     async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
         return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
+
+    # -- summaries (off unless RECOLLECT_SUMMARIES is set)
+
+    async def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
+        """Propose a short text that may stand in for a long memory; it waits for approval, out of recall."""
+        return await summaries.propose(self.core, self.space.id, await self._id(reference), text, expires_at=expires_at)
+
+    async def approve_summary(self, reference: Reference) -> Node:
+        """Let a proposed summary be recalled, where summaries are asked for."""
+        return await summaries.approve(self.core, self.space.id, await self._id(reference))
+
+    async def summaries(self, reference: Reference) -> Sequence[Node]:
+        """The summaries of a memory, approved or not."""
+        return await summaries.of_memory(self.core, self.space.id, await self._id(reference))
 
     # -- calibrating
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from recollect.engine import cache, log
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Activity, Hit, LeftOut, Mode, Node, Parts, Query, Recall, Space, Status
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space, Status
 from recollect.ports import Embedder
 from recollect.rules import ranking, selection
 from recollect.rules.calibration import Calibration, shipped, soft
@@ -223,6 +223,8 @@ class _Search:
         self.model, self.asked = model, asked
         self.place = (connection, space.id)
         self.kinds = [str(kind) for kind in query.wanted.kinds]
+        # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
+        self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
         self.profile = ranking.PROFILES[query.mode]
         self.cools_down = self.profile.cools_down
         self.calibration = calibration_of(space, model)
@@ -275,7 +277,7 @@ class _Search:
             self.asked,
             self.words,
             model=self.model,
-            with_summaries=self.query.include_summaries,
+            with_summaries=self.with_summaries,
         )
         more = [] if self.query.wanted.is_selective else await self._beside(found)
         self.ways |= {"by_vector": len(by_vector), "by_words": len(by_words), "by_neighbours": len(more)}
@@ -300,13 +302,17 @@ class _Search:
     async def _legs(self) -> tuple[list[UUID], list[UUID]]:
         """The nearest by vector and the best by words, within what may be returned."""
         wanted = self.query.wanted
-        filtering = wanted.is_selective or self.query.include_summaries
+        filtering = wanted.is_selective or self.with_summaries
         few = await candidates.filtered(*self.place, wanted) if filtering else None
         if few is not None:
             self.ways["search"] = f"exact: the filter leaves {len(few):,}"
             by_words = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else []
             return await candidates.nearest_of(*self.place, self.asked, few, model=self.model), by_words
-        return await self._nearest(), await self._by_words()
+        near = await self._nearest()
+        if self.with_summaries:
+            summaries = await candidates.summaries(*self.place)
+            near += await candidates.nearest_of(*self.place, self.asked, summaries, model=self.model)
+        return near, await self._by_words()
 
     async def _nearest(self) -> list[UUID]:
         count = await self._count()
@@ -382,9 +388,22 @@ class _Search:
         )
         if self.query.budget_tokens is not None:
             read = await nodes.get_many(*self.place, [ids[i] for i in chosen.kept])
-            tokens = {i: count_tokens(read[ids[i]].text or "") for i in chosen.kept}
+            tokens = {i: count_tokens(await self._as_told(read[ids[i]])) for i in chosen.kept}
             selection.within_budget(chosen, tokens.__getitem__, self.query.budget_tokens)
         return chosen
+
+    async def _as_told(self, node: Node) -> str:
+        """The text a hit is told with: an approved summary stands in for what would fill the budget alone (D31)."""
+        stand_in = await self._stand_in(node)
+        return (stand_in or node).text or ""
+
+    async def _stand_in(self, node: Node) -> Node | None:
+        budget = self.query.budget_tokens
+        if not self.with_summaries or budget is None or count_tokens(node.text or "") <= budget:
+            return None
+        wanted = NodeFilter(metadata={"parent_id": str(node.id)})
+        page = await nodes.list_page(*self.place, wanted, limit=20, cursor=None)
+        return next((one for one in page.items if one.is_summary), None)
 
     async def _lately(self) -> frozenset[UUID]:
         """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
@@ -394,9 +413,10 @@ class _Search:
 
     async def _recall(self, ranked: Ranked, chosen: selection.Selection) -> Recall:
         read = await nodes.get_many(*self.place, [ranked.candidates[i].id for i in chosen.kept])
+        told = {i: await self._stand_in(read[ranked.candidates[i].id]) for i in chosen.kept}
         hits = tuple(
             Hit(
-                node=read[ranked.candidates[i].id],
+                node=told[i] or read[ranked.candidates[i].id],
                 score=round(float(ranked.score[i]), 6),
                 parts=_parts(ranked, i),
                 source=_source(ranked, i),

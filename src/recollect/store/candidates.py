@@ -60,6 +60,13 @@ async def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilt
     return found if len(found) <= EXACT_BELOW else None
 
 
+async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
+    """The approved summaries, which are not among the recallable."""
+    wanted = (nodes.c.is_summary, nodes.c.status == "active", ~nodes.c.exclude)
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *wanted).limit(EXACT_BELOW)
+    return list((await connection.execute(statement)).scalars())
+
+
 async def nearest_of(
     connection: AsyncConnection, space_id: UUID, query: NDArray[np.float32], ids: Sequence[UUID], *, model: str
 ) -> list[UUID]:
