@@ -1,6 +1,5 @@
 """Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
 
-import base64
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,15 +9,15 @@ from uuid import UUID, uuid4
 
 import numpy as np
 from pgvector import HalfVector
-from sqlalchemy import ColumnElement, and_, func, literal, or_, select, text, type_coerce
+from sqlalchemy import ColumnElement, func, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Page
-from recollect.rules.contract import as_utc
 from recollect.rules.text import checksum
 from recollect.store import rows
+from recollect.store.cursors import after, cursor_of
 from recollect.store.database import driver
 from recollect.store.tables import nodes
 
@@ -281,11 +280,11 @@ async def list_page(
         .limit(limit + 1)
     )
     if cursor is not None:
-        statement = statement.where(_after(cursor))
+        statement = statement.where(after(nodes, cursor))
     found = [rows.node(row) for row in await connection.execute(statement)]
     more = len(found) > limit
     items = tuple(found[:limit])
-    return Page(items=items, next_cursor=_cursor(items[-1]) if more else None)
+    return Page(items=items, next_cursor=cursor_of(items[-1]) if more else None)
 
 
 async def stream(
@@ -327,18 +326,3 @@ def conditions(wanted: NodeFilter) -> list[ColumnElement[bool]]:
     if wanted.metadata:
         found.append(nodes.c.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
     return found
-
-
-def _cursor(node: Node) -> str:
-    return base64.urlsafe_b64encode(f"{node.created_at.isoformat()}|{node.id}".encode()).decode()
-
-
-def _after(cursor: str) -> ColumnElement[bool]:
-    try:
-        moment, id_ = base64.urlsafe_b64decode(cursor.encode()).decode().split("|")
-        at, last = as_utc(datetime.fromisoformat(moment)), UUID(id_)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(
-            "This cursor is not one that a listing gave: start again without it.", field="cursor"
-        ) from error
-    return and_(nodes.c.created_at <= literal(at), or_(nodes.c.created_at < literal(at), nodes.c.id > last))

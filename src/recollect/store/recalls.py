@@ -3,19 +3,17 @@
 The column `hits` holds one document: the query as it was asked, the ranking, and what ranked it.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, insert, literal, or_, select, text
+from sqlalchemy import func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.errors import Conflict, NotFound
 from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
-from recollect.rules.contract import as_utc
+from recollect.store.cursors import after, cursor_of
 from recollect.store.nodes import meant_by
 from recollect.store.tables import recalls
 
@@ -73,10 +71,10 @@ async def list_page(
     if mode is not None:
         statement = statement.where(recalls.c.mode == mode)
     if cursor is not None:
-        statement = statement.where(_after(cursor))
+        statement = statement.where(after(recalls, cursor))
     found = [_log(row) for row in await connection.execute(statement)]
     items = tuple(found[:limit])
-    return RecallLogs(items=items, next_cursor=_cursor(items[-1]) if len(found) > limit else None)
+    return RecallLogs(items=items, next_cursor=cursor_of(items[-1]) if len(found) > limit else None)
 
 
 async def last_ids(
@@ -134,18 +132,3 @@ def _log(row: Any) -> RecallLog:
         latency_ms=row.latency_ms,
         created_at=row.created_at,
     )
-
-
-def _cursor(log: RecallLog) -> str:
-    return base64.urlsafe_b64encode(f"{log.created_at.isoformat()}|{log.id}".encode()).decode()
-
-
-def _after(cursor: str) -> ColumnElement[bool]:
-    try:
-        moment, id_ = base64.urlsafe_b64decode(cursor.encode()).decode().split("|")
-        at, last = as_utc(datetime.fromisoformat(moment)), UUID(id_)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(
-            "This cursor is not one that a listing gave: start again without it.", field="cursor"
-        ) from error
-    return and_(recalls.c.created_at <= literal(at), or_(recalls.c.created_at < literal(at), recalls.c.id > last))

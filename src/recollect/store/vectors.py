@@ -1,70 +1,11 @@
-"""Vectors: nearest neighbours, exact or through HNSW, and the indexes that are made at run time, one a model.
-
-A search that leaves few rows is answered exactly (recall 1.0, and faster than walking HNSW past what the filter
-rejects); the choice is made here, from counts.
-"""
+"""The vector indexes, made at run time, one a model: their state, building, rebuilding."""
 
 import hashlib
 from dataclasses import dataclass
-from uuid import UUID
 
 import asyncpg
-import numpy as np
-from numpy.typing import NDArray
-from pgvector import HalfVector
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.store.database import Database, driver
-
-EXACT_BELOW = 10_000
-
-COUNT = """
-SELECT count(*) FROM (
-    SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
-"""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Neighbour:
-    """A node and its cosine to the query."""
-
-    node_id: UUID
-    similarity: float
-
-
-async def nearest(
-    connection: AsyncConnection,
-    space_id: UUID,
-    query: NDArray[np.float32],
-    *,
-    model: str,
-    kinds: tuple[str, ...],
-    limit: int,
-) -> list[Neighbour]:
-    """The nodes nearest to a query by cosine, best first. Vectors of other models are never compared (D15)."""
-    raw = await driver(connection)
-    dim = len(query)
-    few = await raw.fetchval(COUNT, space_id, model, list(kinds), EXACT_BELOW + 1) <= EXACT_BELOW
-    found = await raw.fetch(
-        _exact(dim) if few else _approximate(dim), space_id, model, dim, list(kinds), HalfVector(query), limit
-    )
-    return [Neighbour(node_id=record["node_id"], similarity=1.0 - record["distance"]) for record in found]
-
-
-def _approximate(dim: int) -> str:
-    return f"""
-        SELECT node_id, vector::halfvec({dim}) <=> $5 AS distance FROM embeddings
-         WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = ANY($4) AND recallable
-         ORDER BY vector::halfvec({dim}) <=> $5 LIMIT $6"""
-
-
-def _exact(dim: int) -> str:
-    # MATERIALIZED keeps the planner from using HNSW for what a plain pass answers better.
-    return f"""
-        WITH few AS MATERIALIZED (
-            SELECT node_id, vector FROM embeddings
-             WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = ANY($4) AND recallable)
-        SELECT node_id, vector::halfvec({dim}) <=> $5 AS distance FROM few ORDER BY distance LIMIT $6"""
 
 
 def index_name(model: str, dim: int) -> str:
