@@ -31,7 +31,10 @@ class Finder:
     searches: list[Recall] = field(default_factory=list)
 
     async def __call__(self) -> Recall:
-        return await repeated(self.memory.core, self.memory.space.id, self.query, self._find)
+        core, space_id = self.memory.core, self.memory.space.id
+        async with core.transaction(space_id) as connection:
+            _, version = await spaces.with_version(connection, space_id)
+        return await repeated(core, space_id, version, self.query, self._find())
 
     async def _find(self) -> Recall:
         self.searches.append(await find(self.memory.core, self.memory.space.id, self.query))
@@ -144,7 +147,7 @@ async def test_D36_asking_and_judging_change_no_space_nor_does_another_space(fin
 
     async def version() -> int:
         async with memory.core.transaction(memory.space.id) as connection:
-            return await spaces.version(connection, memory.space.id)
+            return (await spaces.with_version(connection, memory.space.id))[1]
 
     node = await memory.add("Linh drinks green tea at home")
     before = await version()

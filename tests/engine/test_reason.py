@@ -12,7 +12,8 @@ from recollect.model import Answer, Mode
 from recollect.rules.citations import NOT_ANSWERED
 from recollect.rules.text import count_tokens
 from tests.conftest import fresh_space
-from tests.model_server import ModelServer, Reply
+from tests.local_server import Reply
+from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 

@@ -12,10 +12,11 @@ import pytest
 from recollect.errors import ProviderMisbehaved, ProviderProblem, ProviderUnavailable
 from recollect.ports import Embedder
 from recollect.providers.embedders import make_embedder
+from recollect.providers.endpoint import retry_after_seconds
 from recollect.providers.hashing import hash_texts
-from recollect.providers.http import retry_after_seconds
 from recollect.settings import Settings
-from tests.embedding_server import EmbeddingServer, Reply
+from tests.embedding_server import EmbeddingServer
+from tests.local_server import Reply
 
 KEY = "sk-very-secret-0123456789"
 TEXTS = ["Linh prefers tea", "The river rose", "Quarterly revenue fell by ten percent, said the report"]

@@ -10,7 +10,8 @@ from recollect.errors import InvalidInput, ProviderMisbehaved, ProviderProblem, 
 from recollect.ports import LanguageModel
 from recollect.providers.models import make_model
 from recollect.settings import Settings
-from tests.model_server import PATHS, ModelServer, Reply
+from tests.local_server import Reply
+from tests.model_server import PATHS, ModelServer
 
 KEY = "sk-very-secret-0123456789"
 

@@ -8,15 +8,14 @@ The vector of a question depends on nothing but the model.
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from recollect.model import Mode, Query, Recall
 from recollect.ports import Embedder, Vectors
 from recollect.rules.asked import as_key
-from recollect.store import spaces
 
 if TYPE_CHECKING:
     from recollect.engine.core import Core
@@ -59,20 +58,23 @@ def is_repeatable(query: Query) -> bool:
     return query.mode is Mode.NEUTRAL and not query.engagement
 
 
-async def repeated(core: "Core", space_id: UUID, query: Query, find: Callable[[], Awaitable[Recall]]) -> Recall:
-    """What `find` finds, or found a moment ago in the same state of the space."""
+async def repeated(
+    core: "Core", space_id: UUID, version: int, query: Query, search: Coroutine[Any, Any, Recall]
+) -> Recall:
+    """What `search` finds, or found a moment ago in the same state of the space.
+
+    `version` was read before the search: what changes meanwhile is found, and kept under a version that has passed.
+    """
     if not core.settings.cache_size or not is_repeatable(query):
-        return await find()
+        return await search
     started = time.perf_counter()
-    async with core.transaction(space_id) as connection:
-        # Before the search: what changes in between is found now, and kept under a version that has passed.
-        version = await spaces.version(connection, space_id)
     key = (space_id, version, core.settings.embedder, as_key(query))
     known = core.recalls.get(key)
     if known is None:
-        found = await find()
+        found = await search
         core.recalls.put(key, found)
         return found
+    search.close()
     latency = round((time.perf_counter() - started) * 1000, 2)
     return replace(known, latency_ms=latency, ways={**known.ways, "search": "as found a moment ago"})
 

@@ -41,20 +41,27 @@ SECONDS_A_DAY = 86_400
 
 async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
     """Answer a question, log it, and count the use of what was found."""
-    search = graph_search if query.graph else find
-    found = await cache.repeated(core, space_id, query, lambda: search(core, space_id, query))
+    _check(query)
+    async with core.transaction(space_id) as connection:
+        space, version = await spaces.with_version(connection, space_id)
+    search = graph_search(core, space_id, query) if query.graph else _find(core, space, query)
+    found = await cache.repeated(core, space_id, version, query, search)
     return replace(found, id=await log.note(core, space_id, found, query=query))
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
     """Answer a question, without logging it."""
     _check(query)
-    started = time.perf_counter()
     async with core.transaction(space_id) as connection:
         space = await spaces.by_id(connection, space_id)
+    return await _find(core, space, query, cool_down=cool_down)
+
+
+async def _find(core: Core, space: Space, query: Query, *, cool_down: bool = True) -> Recall:
+    started = time.perf_counter()
     embedder, notes = _embedder(core, space)
     asked = await cache.embedded(core, embedder, query.text)
-    async with core.search(space_id) as connection:
+    async with core.search(space.id) as connection:
         search = _Search(core, connection, space, query, embedder.model, asked)
         search.cools_down = cool_down and search.profile.cools_down
         found = await search.run()

@@ -1,37 +1,64 @@
-"""One address of a language model's server: sending JSON, reading the answer with distrust, naming each failure.
+"""One address of a provider's server: sending JSON, reading the answer with distrust, naming each failure.
 
-As with the embedders (http.py): ProviderUnavailable when the same request may succeed later (429, 5xx, time-out, nobody
-there), ProviderMisbehaved when a person must change something first. Nothing is retried; the API key is in no message.
+For embedders (http.py) and language models (models.py) alike; `setting` says which settings the messages name.
+
+Two ways to fail, because the worker treats them differently. ProviderUnavailable: the same request may succeed later
+(429, 5xx, time-out, nobody there). ProviderMisbehaved: it will not until a person changes something (key, address,
+model), or the answer is not what was asked for. Nothing is retried here. The API key appears in no message.
 """
 
 import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
 
 import anyio
 import httpx
 from pydantic import SecretStr
 
 from recollect.errors import InvalidInput, ProviderMisbehaved, ProviderUnavailable
-from recollect.providers.http import LOOPBACK, SHOWN_CHARACTERS, is_transient, retry_after_seconds
 
-MAX_ANSWER_BYTES = 10_000_000
+# RECOLLECT_EMBEDDING_* or RECOLLECT_MODEL_*.
+Setting = Literal["EMBEDDING", "MODEL"]
+
+MAX_ANSWER_BYTES = 64_000_000
+MAX_RETRY_AFTER_SECONDS = 86_400.0
+SHOWN_CHARACTERS = 200
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+_WHERE_THE_MODEL_IS_CHOSEN: dict[Setting, str] = {
+    "EMBEDDING": "the model in RECOLLECT_EMBEDDER",
+    "MODEL": "RECOLLECT_MODEL",
+}
+_WHAT_IS_MISSING: dict[Setting, str] = {"EMBEDDING": "embeddings", "MODEL": "an answer in it"}
 
 
 class Endpoint:
     """POSTs JSON to one address. `who` names the server in messages, `model` what is asked of it."""
 
     def __init__(
-        self, *, who: str, model: str, url: str, path: str, timeout_seconds: float, key: str, headers: Mapping[str, str]
+        self,
+        *,
+        setting: Setting,
+        who: str,
+        model: str,
+        url: str,
+        path: str,
+        timeout_seconds: float,
+        key: str,
+        headers: Mapping[str, str],
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
-        address = checked_address(url)
+        address = checked_address(url, setting)
+        self._setting: Setting = setting
         self._url = address.copy_with(path=address.path.rstrip("/") + path)
         # netloc is host and port: a password in the address stays out of messages too.
         self._who = f"{who} at {self._url.scheme}://{self._url.netloc.decode()} (model {model})"
         self._timeout_seconds = timeout_seconds
         self._key = key
+        self._max_answer_bytes = max_answer_bytes
         self._client = httpx.AsyncClient(
             headers=dict(headers),
             timeout=None,  # the whole request has one limit, in post; httpx's are for each wait within it
@@ -46,14 +73,14 @@ class Endpoint:
         except TimeoutError as error:
             raise ProviderUnavailable(
                 f"{self._who} did not answer within {self._timeout_seconds:g} s. If it is only slow, raise "
-                f"RECOLLECT_MODEL_TIMEOUT_SECONDS."
+                f"RECOLLECT_{self._setting}_TIMEOUT_SECONDS."
             ) from error
         except httpx.DecodingError as error:
-            raise ProviderMisbehaved(f"{self._who} sent an answer that cannot be decompressed.") from error
+            raise self.misbehaved("sent an answer that cannot be decompressed.") from error
         except httpx.TransportError as error:
             reason = str(error) if isinstance(error, httpx.ConnectError) else type(error).__name__
             raise ProviderUnavailable(
-                f"{self._who} cannot be reached ({reason}). Is it running, and is RECOLLECT_MODEL_URL right?"
+                f"{self._who} cannot be reached ({reason}). Is it running, and is RECOLLECT_{self._setting}_URL right?"
             ) from error
 
     async def _read(self, body: Mapping[str, Any]) -> httpx.Response:
@@ -61,8 +88,8 @@ class Endpoint:
             content = bytearray()
             async for block in response.aiter_bytes():
                 content += block
-                if len(content) > MAX_ANSWER_BYTES:
-                    raise ProviderMisbehaved(f"{self._who} sent more than {MAX_ANSWER_BYTES:,} bytes.")
+                if len(content) > self._max_answer_bytes:
+                    raise self.misbehaved(f"sent more than {self._max_answer_bytes:,} bytes.")
         kept = {name: value for name, value in response.headers.items() if name in ("content-type", "retry-after")}
         return httpx.Response(response.status_code, headers=kept, content=bytes(content))
 
@@ -73,20 +100,23 @@ class Endpoint:
         try:
             found = json.loads(response.content)
         except (ValueError, RecursionError) as error:
-            raise ProviderMisbehaved(f"{self._who} sent an answer that is not JSON.") from error
+            raise self.misbehaved("sent an answer that is not JSON.") from error
         if not isinstance(found, dict):
-            raise self.misbehaved()
+            raise self.misshapen()
         return found
 
-    def misbehaved(self) -> ProviderMisbehaved:
-        return ProviderMisbehaved(f"{self._who} sent JSON without an answer in it. Does it speak this protocol?")
+    def misshapen(self) -> ProviderMisbehaved:
+        return self.misbehaved(f"sent JSON without {_WHAT_IS_MISSING[self._setting]}. Does it speak this protocol?")
+
+    def misbehaved(self, how: str) -> ProviderMisbehaved:
+        return ProviderMisbehaved(f"{self._who} {how}")
 
     async def close(self) -> None:
         await self._client.aclose()
 
     def _problem(self, response: httpx.Response) -> ProviderUnavailable | ProviderMisbehaved:
         status = response.status_code
-        message = f"{self._who} answered {status}: {why(status)}.{self._said(response)}"
+        message = f"{self._who} answered {status}: {why(status, self._setting)}.{self._said(response)}"
         if is_transient(status):
             wait = retry_after_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
             return ProviderUnavailable(message, retry_after_seconds=wait)
@@ -100,39 +130,64 @@ class Endpoint:
         return f" It said: {' '.join(text.split())[:SHOWN_CHARACTERS]}" if text.strip() else ""
 
 
-def checked_address(url: str) -> httpx.URL:
+def checked_address(url: str, setting: Setting) -> httpx.URL:
+    name, field = f"RECOLLECT_{setting}_URL", f"{setting.lower()}_url"
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
         # Without its reason: that quotes the address, which may hold a password.
-        raise InvalidInput("RECOLLECT_MODEL_URL is not an address.", field="model_url") from None
+        raise InvalidInput(f"{name} is not an address.", field=field) from None
     if address.scheme not in ("http", "https") or not address.host:
-        raise InvalidInput(
-            "RECOLLECT_MODEL_URL must begin with http:// or https:// and name a host.", field="model_url"
-        )
+        raise InvalidInput(f"{name} must begin with http:// or https:// and name a host.", field=field)
     return address
 
 
-def checked_key(key: SecretStr | None) -> str:
+def checked_key(key: SecretStr | None, setting: Setting) -> str:
     """The key, fit for a header: httpx repeats an unfit one in its error, for all logs to see."""
     text = key.get_secret_value().strip() if key else ""
     if not re.fullmatch(r"[!-~]*", text):
         raise InvalidInput(
-            "RECOLLECT_MODEL_API_KEY contains white space or characters that no key has: copy it again.",
-            field="model_api_key",
+            f"RECOLLECT_{setting}_API_KEY contains white space or characters that no key has: copy it again.",
+            field=f"{setting.lower()}_api_key",
         )
     return text
 
 
-def why(status: int) -> str:
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def is_transient(status: int) -> bool:
+    return status in (408, 425, 429) or status >= 500
+
+
+def why(status: int, setting: Setting) -> str:
     if status == 429:
         return "too many requests, or the quota is used up"
     if is_transient(status):
         return "it is in trouble for now"
     if status in (401, 403):
-        return "check RECOLLECT_MODEL_API_KEY"
+        return f"check RECOLLECT_{setting}_API_KEY"
     if status == 404:
-        return "check that the model exists there, and RECOLLECT_MODEL_URL"
+        return f"check that the model exists there, and RECOLLECT_{setting}_URL"
     if status < 400:
-        return "it is elsewhere, check RECOLLECT_MODEL_URL"
-    return "it does not accept the request; check RECOLLECT_MODEL"
+        return f"it is elsewhere, check RECOLLECT_{setting}_URL"
+    return f"it does not accept the request; check {_WHERE_THE_MODEL_IS_CHOSEN[setting]}"
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float | None:
+    """The wait a server asks for, from seconds or an HTTP date; None if it asks for none that can be read."""
+    if header is None:
+        return None
+    wait = _seconds(header.strip(), now)
+    return None if wait is None else min(max(wait, 0.0), MAX_RETRY_AFTER_SECONDS)
+
+
+def _seconds(header: str, now: datetime) -> float | None:
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", header):
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now.timestamp()

@@ -14,10 +14,12 @@ import httpx
 
 from recollect.errors import InvalidInput
 from recollect.ports import Completion, LanguageModel
-from recollect.providers.endpoint import Endpoint, checked_key
+from recollect.providers.endpoint import Endpoint, bearer, checked_key
 from recollect.settings import Settings
 
 ANTHROPIC_VERSION = "2023-06-01"
+# Text, and not much of it: an answer needs less room than a batch of vectors.
+MAX_COMPLETION_BYTES = 10_000_000
 # Ollama's own default cuts a prompt off without a word; the context (3,000 tokens), the rest and the answer fit here.
 OLLAMA_CONTEXT_TOKENS = 8192
 # What a reasoning model thinks aloud before it answers.
@@ -34,7 +36,7 @@ class ChatModel(ABC):
     needs_key: ClassVar[bool] = True
 
     def __init__(self, name: str, settings: Settings) -> None:
-        key = checked_key(settings.model_api_key)
+        key = checked_key(settings.model_api_key, "MODEL")
         if self.needs_key and not key and not settings.model_url:
             raise InvalidInput(
                 f"{self.provider} needs a key: set RECOLLECT_MODEL_API_KEY, or RECOLLECT_MODEL_URL to your server.",
@@ -43,6 +45,7 @@ class ChatModel(ABC):
         self._name = name
         self._refused: set[str] = set()
         self._endpoint = Endpoint(
+            setting="MODEL",
             who=self.server,
             model=name,
             url=settings.model_url or self.default_url,
@@ -50,6 +53,7 @@ class ChatModel(ABC):
             timeout_seconds=settings.model_timeout_seconds,
             key=key,
             headers=self.headers(key),
+            max_answer_bytes=MAX_COMPLETION_BYTES,
         )
 
     @property
@@ -57,7 +61,7 @@ class ChatModel(ABC):
         return f"{self.provider}:{self._name}"
 
     def headers(self, key: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     @abstractmethod
     def body(self, system: str, prompt: str, max_tokens: int) -> dict[str, Any]:
@@ -77,7 +81,7 @@ class ChatModel(ABC):
         try:
             found = self.completion(answer)
         except (KeyError, IndexError, TypeError) as error:
-            raise self._endpoint.misbehaved() from error
+            raise self._endpoint.misshapen() from error
         return found
 
     async def close(self) -> None:

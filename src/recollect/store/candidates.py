@@ -127,10 +127,8 @@ async def _nearest(
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
         few = f"WITH few AS MATERIALIZED (SELECT node_id, vector {rows})"
         found = await raw.fetch(f"{few} SELECT node_id FROM few ORDER BY {distance} LIMIT $6", *given)
-    else:  # and without sorting it has to walk HNSW, whatever it believes of the number of rows
-        await raw.execute("SET LOCAL enable_sort = off")
+    else:  # search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed
         found = await raw.fetch(f"SELECT node_id {rows} ORDER BY {distance} LIMIT $6", *given)
-        await raw.execute("SET LOCAL enable_sort = on")
     return [record["node_id"] for record in found]
 
 

@@ -5,16 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
 from recollect.store import rows
-from recollect.store.tables import spaces
+from recollect.store.tables import space_versions, spaces
 
-VERSION = text("SELECT version FROM space_versions WHERE space_id = :space")
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -57,7 +56,9 @@ async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> 
     await connection.execute(update(spaces).where(spaces.c.id == space_id).values(embedding_model=model))
 
 
-async def version(connection: AsyncConnection, space_id: UUID) -> int:
-    """How often what a recall could find has changed in this space; counted by triggers, whoever changes it."""
-    found = await connection.execute(VERSION, {"space": space_id})
-    return found.scalar_one_or_none() or 0
+async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Space, int]:
+    """A space and its version, in one look."""
+    joined = spaces.outerjoin(space_versions, space_versions.c.space_id == spaces.c.id)
+    statement = select(spaces, space_versions.c.version).select_from(joined).where(spaces.c.id == space_id)
+    row = (await connection.execute(statement)).one()
+    return rows.space(row), row.version or 0
