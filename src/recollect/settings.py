@@ -16,7 +16,9 @@ PREFIX = "RECOLLECT_"
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", populate_by_name=True, frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="ignore", populate_by_name=True, frozen=True, env_ignore_empty=True
+    )
 
     home: Path | None = Field(
         None, description="Directory of the database inside; empty = the platform's user data directory."
@@ -106,7 +108,7 @@ class Settings(BaseSettings):
     def origin(self, name: str) -> str:
         """Where a value came from: a variable's name, the caller, or the default."""
         for variable in self.environment_names(name):
-            if variable in os.environ:
+            if os.environ.get(variable):
                 return variable
         return "given" if name in self.model_fields_set else "default"
 

@@ -33,7 +33,7 @@ class Finder:
     async def __call__(self) -> Recall:
         core, space_id = self.memory.core, self.memory.space.id
         async with core.transaction(space_id) as connection:
-            _, version = await spaces.with_version(connection, space_id)
+            _, version, _ = await spaces.with_version(connection, space_id)
         return await repeated(core, space_id, version, self.query, self._find())
 
     async def _find(self) -> Recall:

@@ -1,13 +1,19 @@
 """Care of the data: backup and restore, verify, doctor, maintenance, the scheduler."""
 
+import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import anyio
 import asyncpg
 import pytest
 
 from recollect.background import scheduler
+from recollect.background.worker import work_forever
 from recollect.engine.backup import rotate
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, DatabaseProblem, InvalidInput
@@ -48,7 +54,7 @@ async def test_D34_a_backup_restores_everything_exactly(own: Engine, tmp_path: P
     assert made.bytes == made.file.stat().st_size > 1000
     assert made.file.stat().st_mode & 0o077 == 0
     await own.add("after the backup")
-    with pytest.raises(Conflict, match=r"holds 32 memories, which a restore would replace"):
+    with pytest.raises(Conflict, match=r"would replace what the database holds \(32 memories\)"):
         await own.restore_backup(made.file)
     assert await own.restore_backup(made.file, overwrite=True) == 31
     assert await state(own) == before
@@ -187,3 +193,39 @@ async def test_D41_an_upgrade_takes_a_backup_first(own: Engine, new_home: Path) 
         connection = await asyncpg.connect(server.url)
         await connection.execute("UPDATE recollect.alembic_version SET version_num = '0001'")
         await connection.close()
+
+
+async def test_P06_the_worker_revives_the_database_inside_after_kill_dash_nine(own: Engine) -> None:
+    await own.add("told before the crash")
+    assert own.core.server
+    pid = int((own.core.server.data_directory / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGKILL)
+    working = asyncio.create_task(work_forever(own.core))
+    try:
+        with anyio.fail_after(60):
+            while not await answers(own):  # noqa: ASYNC110 - a database sends no event when it is back
+                await asyncio.sleep(0.2)
+        assert await own.count() == 1
+        node = await own.add("told after it", wait=True)
+        assert node.id in {hit.node.id for hit in await own.recall("told after it")}
+    finally:
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
+
+
+async def answers(engine: Engine) -> bool:
+    try:
+        await engine.count()
+    except DatabaseProblem:
+        return False
+    return True
+
+
+async def test_a_backup_does_not_make_directories_and_is_remembered(own: Engine, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        await own.backup(tmp_path / "typo" / "all.dump")
+    assert not (tmp_path / "typo").exists()
+    assert (await own.doctor()).last_backup_at is None
+    await own.backup(tmp_path / "all.dump")
+    assert (await own.doctor()).last_backup_at

@@ -163,6 +163,15 @@ async def test_D10_a_worker_that_is_stopped_gives_its_jobs_back_untried(memory: 
     assert await memory.work() == 3
 
 
+async def test_D10_what_was_said_last_does_not_wait_behind_a_backlog(memory: Engine) -> None:
+    await texts_of(memory, 600)
+    urgent = await memory.add("an urgent new fact")
+    assert (await memory.jobs()).pending == 600
+    found = await memory.recall("urgent new fact")
+    assert found[0].node.id == urgent.id
+    assert "Some texts wait to be embedded" in found.notes[-1]
+
+
 async def test_D15_D35_a_new_model_comes_in_beside_the_old_and_search_never_has_a_gap(memory: Engine) -> None:
     await texts_of(memory, 20)
     await memory.work()

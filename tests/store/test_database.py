@@ -168,3 +168,9 @@ def test_a_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = str(Settings.load().describe())
     assert "hunter2" not in shown
     assert "'origin': 'DATABASE_URL'" in shown
+
+
+def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_HOME", "")
+    assert Settings.load().home is None
+    assert Settings.load().origin("home") == "default"

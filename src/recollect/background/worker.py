@@ -4,11 +4,14 @@ import anyio
 import structlog
 
 from recollect.engine import embed
+from recollect.engine.build import revive
 from recollect.engine.core import Core
 from recollect.errors import RecollectError
 from recollect.store import spaces
 
 log = structlog.get_logger("recollect.worker")
+# Then the next space has its turn: a long import in one must not hold up a single note in another.
+BATCHES_A_ROUND = 4
 
 
 async def work_once(core: Core) -> int:
@@ -17,7 +20,7 @@ async def work_once(core: Core) -> int:
         known = await spaces.list_all(connection)
     done = 0
     for space in known:
-        done += await embed.work(core, space.id)
+        done += await embed.work(core, space.id, batches=BATCHES_A_ROUND)
     if done == 0:
         await embed.ensure_index(core, core.embedder())
     return done
@@ -31,5 +34,6 @@ async def work_forever(core: Core) -> None:
         except (RecollectError, OSError) as problem:
             log.warning("the worker will try again", why=str(problem))
             done = 0
+            await revive(core)
         if not done:
             await anyio.sleep(core.settings.worker_poll_seconds)

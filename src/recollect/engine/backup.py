@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from recollect.engine.core import Core
 from recollect.errors import Conflict
-from recollect.store import care
+from recollect.store import care, spaces
 from recollect.store import dump as dumps
 from recollect.store.database import upgrade
 
@@ -23,13 +23,18 @@ class Backup:
     made_at: datetime
 
 
-async def dump(dsn: str, file: Path, *, overwrite: bool) -> int:
-    return await anyio.to_thread.run_sync(lambda: dumps.dump(dsn, file, overwrite=overwrite))
+async def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False) -> int:
+    return await anyio.to_thread.run_sync(
+        lambda: dumps.dump(dsn, file, overwrite=overwrite, make_directory=make_directory)
+    )
 
 
-async def backup(core: Core, file: Path, *, overwrite: bool = False) -> Backup:
+async def backup(core: Core, file: Path, *, overwrite: bool = False, make_directory: bool = False) -> Backup:
     """Write everything (all spaces, the journal, vectors, keys) to one file."""
-    size = await dump(core.database.dsn, file, overwrite=overwrite)
+    size = await dump(core.database.dsn, file, overwrite=overwrite, make_directory=make_directory)
+    async with core.database.owner() as connection:
+        home = await spaces.get(connection, "default")
+        await care.note_run(connection, home.id, "backup", {"file": str(file), "bytes": size})
     return Backup(file=file, bytes=size, made_at=core.now())
 
 
@@ -43,7 +48,7 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
         present = await care.count_nodes(connection)
     if present and not overwrite:
         raise Conflict(
-            f"The database holds {present:,} memories, which a restore would replace: "
+            f"A restore would replace what the database holds ({present:,} memories): "
             f"back it up first, then repeat with --overwrite."
         )
     await anyio.to_thread.run_sync(dumps.restore, core.database.dsn, file)

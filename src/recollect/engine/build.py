@@ -7,6 +7,7 @@ import anyio.to_thread
 
 from recollect.engine import backup
 from recollect.engine.core import Core, log
+from recollect.errors import RecollectError
 from recollect.settings import Settings
 from recollect.store.database import open_database, revision_of
 from recollect.store.embedded import EmbeddedServer
@@ -21,7 +22,7 @@ async def build(settings: Settings) -> Core:
         if revision not in (None, HEAD):
             file = backup_directory(settings, server) / f"before-upgrade-from-{revision}.dump"
             log.info("backing up before the upgrade", file=str(file))
-            await backup.dump(dsn, file, overwrite=True)
+            await backup.dump(dsn, file, overwrite=True, make_directory=True)
         database = await open_database(dsn, pool_size=settings.pool_size)
         undo.push_async_callback(database.close)
         for note in database.notes:
@@ -30,6 +31,16 @@ async def build(settings: Settings) -> Core:
         core.embedder()  # a setting that names no embedder is said at once, not at the first text
         undo.pop_all()
     return core
+
+
+async def revive(core: Core) -> None:
+    """Start the database inside again if it died; one that lives is left alone."""
+    if core.server is None:
+        return
+    try:
+        await anyio.to_thread.run_sync(core.server.start)
+    except RecollectError as problem:
+        log.warning("the database inside does not start", why=problem.message)
 
 
 async def take_down(core: Core) -> None:

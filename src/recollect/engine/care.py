@@ -3,8 +3,7 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -111,6 +110,7 @@ async def doctor(core: Core) -> Checkup:
         number = await care.count_nodes(connection)
         models = await care.stored_models(connection)
         maintained = await care.last_run(connection, "maintain")
+        backed_up = await care.last_run(connection, "backup")
         known = await spaces.list_all(connection)
     reports = tuple([await _space_report(core, space.id, space.slug, space.embedding_model) for space in known])
     indexes = tuple([await vectors.index_state(core.database, model, dim) for model, dim, _ in models])
@@ -124,7 +124,7 @@ async def doctor(core: Core) -> Checkup:
         disk_free_bytes=shutil.disk_usage(core.server.home).free if core.server else None,
         spaces=reports,
         indexes=indexes,
-        last_backup_at=last_backup(backup_directory(core.settings, core.server)),
+        last_backup_at=backed_up,
         last_maintained_at=maintained,
         advice=(),
     )
@@ -137,7 +137,7 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
     report: dict[str, Any] = {}
     if with_backup:
         directory = backup_directory(core.settings, core.server)
-        made = await backup.backup(core, directory / f"daily-{now:%Y-%m-%d}.dump", overwrite=True)
+        made = await backup.backup(core, directory / f"daily-{now:%Y-%m-%d}.dump", overwrite=True, make_directory=True)
         backup.rotate(directory, keep=core.settings.backup_keep)
         report["backup"] = str(made.file)
     report["jobs_cleared"] = await _clear_jobs(core, now - timedelta(days=core.settings.job_keep_days))
@@ -157,11 +157,6 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
             await care.note_run(connection, home.id, "reindex", {"models": report.get("reindexed", [])})
         await care.note_run(connection, home.id, "maintain", report)
     return report
-
-
-def last_backup(directory: Path) -> datetime | None:
-    files = list(directory.glob("*.dump")) if directory.is_dir() else []
-    return max((datetime.fromtimestamp(file.stat().st_mtime, UTC) for file in files), default=None)
 
 
 async def _space_report(core: Core, space_id: UUID, slug: str, model: str | None) -> SpaceReport:

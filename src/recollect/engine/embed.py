@@ -6,6 +6,7 @@ the database. A new model's vectors are added beside the old ones; search switch
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,19 +24,23 @@ FIRST_RETRY_SECONDS = 5.0
 REEMBED_AT_ONCE = 5000
 PATIENCE_SECONDS = 120.0
 GIVE_BACK_SECONDS = 2.0
+NAMED_AT_MOST = 1000
 
 Finished = tuple[Sequence[jobs.Job], Vectors]
 
 
-async def work(core: Core, space_id: UUID) -> int:
-    """Do what is waiting in one space; returns how many nodes were embedded."""
+async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None, batches: int | None = None) -> int:
+    """Do what is waiting in one space; returns how many nodes were embedded.
+
+    `only` does it for some nodes, `batches` stops after so many (when more are to have their turn).
+    """
     async with core.transaction(space_id) as connection:
         space = await spaces.by_id(connection, space_id)
         older_than = timedelta(seconds=core.settings.job_stuck_seconds)
         await jobs.reclaim_stuck(connection, space_id, older_than=older_than, now=core.now())
     done = 0
     for embedder in _embedders(core, space):
-        done += await _drain(core, space, embedder)
+        done += await _drain(core, space, embedder, only, batches)
     await _follow_model(core, space)
     if done:
         await _keep_weights(core, space_id)
@@ -47,7 +52,7 @@ async def until_searchable(core: Core, space_id: UUID, ids: Sequence[UUID]) -> d
     model = core.embedder().model
     still, last_progress = len(ids), time.monotonic()
     while time.monotonic() - last_progress < PATIENCE_SECONDS:
-        done = await work(core, space_id)
+        done = await work(core, space_id, only=ids if len(ids) <= NAMED_AT_MOST else None)
         async with core.transaction(space_id) as connection:
             left = await jobs.waiting(connection, space_id, ids, model=model, now=core.now())
         if left.open == 0:
@@ -56,6 +61,18 @@ async def until_searchable(core: Core, space_id: UUID, ids: Sequence[UUID]) -> d
             still, last_progress = left.open, time.monotonic()
         await anyio.sleep(0.02)
     return dict.fromkeys(ids, "its embedding is still waiting for a worker")
+
+
+async def finish(core: Core, space_id: UUID) -> dict[UUID, str]:
+    """Work (beside other workers) until nothing in a space waits; returns what was put off or failed, and why."""
+    while True:
+        done = await work(core, space_id)
+        async with core.transaction(space_id) as connection:
+            open_, postponed = await jobs.unfinished(connection, space_id, model=core.embedder().model, now=core.now())
+        if not open_:
+            return postponed
+        if not done:
+            await until_searchable(core, space_id, open_)
 
 
 async def retry_failed(core: Core, space_id: UUID) -> int:
@@ -97,10 +114,11 @@ def _embedders(core: Core, space: Space) -> list[Embedder]:
     return found
 
 
-async def _drain(core: Core, space: Space, embedder: Embedder) -> int:
+async def _drain(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None, batches: int | None) -> int:
     """Claim, embed and save until nothing is waiting for this embedder."""
-    done = 0
-    batch = await _claim(core, space, embedder)
+    done, left = 0, math.inf if batches is None else batches
+    batch = await _claim(core, space, embedder, only)
+    following: list[jobs.Job] = []
     finished: Finished | None = None
     while batch or finished:
         embedding = asyncio.create_task(_embed(core, space, embedder, batch))
@@ -108,12 +126,15 @@ async def _drain(core: Core, space: Space, embedder: Embedder) -> int:
             if finished:
                 await _save(core, space, embedder, *finished)
                 done += len(finished[0])
-            following = await _claim(core, space, embedder) if batch else []
-            batch, finished = following, await embedding
+                finished = None
+            left -= 1
+            following = await _claim(core, space, embedder, only) if batch and left > 0 else []
+            finished = await embedding
         except BaseException:
             embedding.cancel()
-            await _give_back(core, space, batch)
+            await _give_back(core, space, [*batch, *following, *(finished[0] if finished else ())])
             raise
+        batch, following = following, []
     return done
 
 
@@ -124,10 +145,10 @@ async def _give_back(core: Core, space: Space, claimed: Sequence[jobs.Job]) -> N
             await jobs.release(connection, space.id, claimed)
 
 
-async def _claim(core: Core, space: Space, embedder: Embedder) -> list[jobs.Job]:
+async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
     most = core.settings.embedding_batch
     async with core.transaction(space.id) as connection:
-        return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now())
+        return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now(), only=only)
 
 
 async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Vectors) -> None:

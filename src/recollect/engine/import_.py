@@ -7,8 +7,8 @@ A rehearsal (`dry_run`) goes the same way and writes nothing.
 
 import io
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -101,11 +101,23 @@ async def import_(
         options=options,
         stdin=stream,
     )
-    desk = _Rehearsal(core, space_id, contract) if dry_run else _Desk(core, space_id, contract, wait=wait)
-    with closing(reader.read(sources)) as read:  # whatever happens, no file stays open
+    desk = (_Rehearsal if dry_run else _Desk)(core, space_id, contract)
+    with _closing(reader.read(sources)) as read:  # whatever happens, no file stays open
         passed = _passed(read, partial(_fit, core, contract, options), desk.tally)
         await _take_all(desk, passed, progress)
+    if wait and not dry_run:  # also what an import that was interrupted had stored
+        desk.tally.postponed.update((await embed.finish(core, space_id)).values())
     return desk.tally.report(dry_run=dry_run)
+
+
+@contextmanager
+def _closing(read: Generator[Found | Line]) -> Iterator[Generator[Found | Line]]:
+    """Closes the files; where an interrupt came while a thread still reads, its end closes them."""
+    try:
+        yield read
+    finally:
+        with suppress(ValueError):  # generator already executing
+            read.close()
 
 
 # -- from the reader to the desk
@@ -243,8 +255,8 @@ class _Tally:
 class _Desk:
     """Takes batches in: stores what is new, links what is there already to its new parent."""
 
-    def __init__(self, core: Core, space_id: UUID, contract: Contract, *, wait: bool = False) -> None:
-        self.core, self.space_id, self.contract, self.wait = core, space_id, contract, wait
+    def __init__(self, core: Core, space_id: UUID, contract: Contract) -> None:
+        self.core, self.space_id, self.contract = core, space_id, contract
         self.tally = _Tally()
 
     async def take(self, batch: Sequence[Found]) -> None:
@@ -261,8 +273,6 @@ class _Desk:
         self.tally.added += len(added.ids)
         self.tally.already_there += len(there)
         await self._link(there)
-        if self.wait and added.ids:
-            await self._make_searchable(added.ids)
 
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
         async with self.core.transaction(self.space_id) as connection:
@@ -271,11 +281,6 @@ class _Desk:
     async def _twins(self, batch: Sequence[Found]) -> Sequence[nodes.Twin | None]:
         async with self.core.transaction(self.space_id) as connection:
             return await nodes.existing(connection, self.space_id, [found.memory for found in batch])
-
-    async def _make_searchable(self, ids: Sequence[UUID]) -> None:
-        await embed.work(self.core, self.space_id)  # however long it takes; then see what others still work on
-        postponed = await embed.until_searchable(self.core, self.space_id, ids)
-        self.tally.postponed.update(postponed.values())
 
     async def _link(self, there: Sequence[tuple[Found, UUID]]) -> None:
         """Give each chunk that is there already the parent that brought it again."""

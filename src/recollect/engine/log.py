@@ -48,7 +48,7 @@ async def note(
         latency_ms=recall.latency_ms if latency_ms is None else latency_ms,
         created_at=core.now(),
     )
-    async with core.transaction(space_id) as connection:
+    async with core.database.noting(space_id) as connection:
         await recalls.add(connection, space_id, entry)
         await activity.count_uses(connection, space_id, ids, entry.created_at)
     return entry.id

@@ -35,6 +35,7 @@ LONGEST_QUERY = 100_000
 LEFT_OUT_SHOWN = 50
 COMPARED = 60
 SEEDS = 5
+WAITING = "Some texts wait to be embedded and cannot be found yet (`recollect work`)."
 COUNT_SECONDS = 30.0
 SECONDS_A_DAY = 86_400
 
@@ -43,10 +44,11 @@ async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
     """Answer a question, log it, and count the use of what was found."""
     _check(query)
     async with core.transaction(space_id) as connection:
-        space, version = await spaces.with_version(connection, space_id)
+        space, version, waiting = await spaces.with_version(connection, space_id)
     search = graph_search(core, space_id, query) if query.graph else _find(core, space, query)
     found = await cache.repeated(core, space_id, version, query, search)
-    return replace(found, id=await log.note(core, space_id, found, query=query))
+    notes = (*found.notes, WAITING) if waiting else found.notes
+    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query))
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:

@@ -28,6 +28,10 @@ MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
 
+# LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
+VECTOR_OF = """LATERAL (
+    SELECT node_id, vector, dim FROM embeddings WHERE space_id = $1 AND node_id = g.id AND model = $2 OFFSET 0) e"""
+
 COUNT = """
 SELECT count(*) FROM (
     SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
@@ -75,8 +79,7 @@ async def nearest_of(
     dim = len(query)
     found = await raw.fetch(
         f"""WITH few AS MATERIALIZED (
-                SELECT node_id, vector FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = $3
-                   AND node_id = ANY($4))
+                SELECT e.node_id, e.vector FROM unnest($4::uuid[]) AS g(id), {VECTOR_OF} WHERE e.dim = $3)
             SELECT node_id FROM few ORDER BY vector::halfvec({dim}) <=> $5 LIMIT $6""",
         *(space_id, model, dim, list(ids), HalfVector(query), POOL),
     )
@@ -160,7 +163,10 @@ async def details(
 ) -> list[Candidate]:
     """What ranking needs to know of some nodes, both legs' scores for each of them."""
     raw = await driver(connection)
-    statement = _details(len(query), "unnest($5::uuid[]) AS g(id) JOIN nodes n ON n.id = g.id")
+    statement = _details(
+        len(query),
+        "unnest($5::uuid[]) AS g(id), LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n",
+    )
     if with_summaries:
         statement = statement.replace("n.recallable", "n.status = 'active' AND NOT n.exclude")
     found = await raw.fetch(statement, space_id, model, HalfVector(query), _weights(asked), list(ids))
@@ -182,7 +188,8 @@ async def neighbours(
     if not places:
         return []
     raw = await driver(connection)
-    source = "unnest($5::text[], $6::int8[]) AS g(thread, position) JOIN nodes n USING (thread, position)"
+    source = """unnest($5::text[], $6::int8[]) AS g(thread, position), LATERAL (
+        SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
     found = await raw.fetch(
         _details(len(query), source),
         *(space_id, model, HalfVector(query), _weights(asked)),
@@ -197,7 +204,7 @@ async def vectors_of(
 ) -> dict[UUID, NDArray[np.float32]]:
     raw = await driver(connection)
     found = await raw.fetch(
-        "SELECT node_id, vector FROM embeddings WHERE space_id = $1 AND model = $2 AND node_id = ANY($3)",
+        f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}",
         *(space_id, model, list(ids)),
     )
     return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in found}

@@ -36,14 +36,17 @@ GRANTS = (
 )
 
 ENTER = text("SELECT set_config('role', :role, true), set_config('recollect.space', :space, true)")
+NOTING = text("SET LOCAL synchronous_commit = off")
 ENTER_SEARCH = text(
     "SELECT set_config('role', :role, true), set_config('recollect.space', :space, true),"
     " set_config('transaction_read_only', 'on', true), set_config('statement_timeout', :timeout, true),"
     " set_config('hnsw.ef_search', :ef, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
     # A cached generic plan would pick the wrong index when the filter changes.
     " set_config('plan_cache_mode', 'force_custom_plan', true),"
-    # Where nothing else is left it sorts all the same; but it never sorts a whole space instead of walking HNSW.
-    " set_config('enable_sort', 'off', true)"
+    # Nothing in a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know
+    # how large a space is, would at times rather sort or hash all of it.
+    " set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true),"
+    " set_config('enable_mergejoin', 'off', true)"
 )
 
 
@@ -61,6 +64,16 @@ class Database:
         """Reads and writes in one space, all or nothing."""
         async with said_plainly(), self.engine.begin() as connection:
             await connection.execute(ENTER, {"role": self.role or "none", "space": str(space_id)})
+            yield connection
+
+    @asynccontextmanager
+    async def noting(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
+        """For logs and counts: all or nothing too, but the caller does not wait for the disk.
+
+        A crash of the database may lose the last half second of them, never anything that was remembered or changed.
+        """
+        async with self.transaction(space_id) as connection:
+            await connection.execute(NOTING)
             yield connection
 
     @asynccontextmanager

@@ -22,14 +22,15 @@ MAGIC = b"PGDMP"
 PLAIN = ("--no-owner", "--no-privileges")
 
 
-def dump(dsn: str, file: Path, *, overwrite: bool) -> int:
-    """Write a backup; returns its size in bytes."""
+def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False) -> int:
+    """Write a backup; returns its size in bytes. The directory is made only for backups that we place ourselves."""
     if file.exists() and not overwrite:
         raise Conflict(f"{file} exists already: give another name, or --overwrite.")
     address, environment = _without_password(dsn)
     partial = file.with_name(file.name + ".partial")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        if make_directory:
+            file.parent.mkdir(parents=True, exist_ok=True)
         partial.touch(mode=0o600)
         _run(
             ["pg_dump", "--format=custom", *PLAIN, f"--schema={SCHEMA}", f"--file={partial}", f"--dbname={address}"],

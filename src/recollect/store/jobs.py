@@ -21,7 +21,8 @@ UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, cl
  WHERE j.ctid = ANY (ARRAY(
            SELECT ctid FROM embedding_jobs
             WHERE space_id = :space AND model = :model AND status = 'pending' AND due_at <= :now
-            ORDER BY created_at LIMIT :most FOR UPDATE SKIP LOCKED))
+              AND (CAST(:only AS uuid[]) IS NULL OR node_id = ANY(CAST(:only AS uuid[])))
+            ORDER BY created_at DESC LIMIT :most FOR UPDATE SKIP LOCKED))
    AND j.space_id = :space AND n.space_id = :space AND n.id = j.node_id
 RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, n.created_at
 """)
@@ -106,8 +107,18 @@ class Job:
     created_at: datetime
 
 
-async def claim(connection: AsyncConnection, space_id: UUID, *, model: str, most: int, now: datetime) -> list[Job]:
-    found = await connection.execute(CLAIM, {"space": space_id, "model": model, "most": most, "now": now})
+async def claim(
+    connection: AsyncConnection,
+    space_id: UUID,
+    *,
+    model: str,
+    most: int,
+    now: datetime,
+    only: Sequence[UUID] | None = None,
+) -> list[Job]:
+    """Take jobs, the newest first: what was said just now is asked for soonest."""
+    values = {"space": space_id, "model": model, "most": most, "now": now, "only": None if only is None else list(only)}
+    found = await connection.execute(CLAIM, values)
     return [Job(**row._mapping) for row in found]
 
 
@@ -181,6 +192,20 @@ async def waiting(
     found = list(await connection.execute(UNFINISHED, values))
     postponed = {row.node_id: row.error_message or "" for row in found if row.postponed}
     return Waiting(open=len(found) - len(postponed), postponed=postponed)
+
+
+async def unfinished(
+    connection: AsyncConnection, space_id: UUID, *, model: str, now: datetime
+) -> tuple[list[UUID], dict[UUID, str]]:
+    """The nodes of a space that are being worked on or wait; and those that failed or were put off, with the reason."""
+    statement = text("""
+        SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
+         WHERE space_id = :space AND model = :model AND status <> 'completed'""")
+    found = list(await connection.execute(statement, {"space": space_id, "model": model, "now": now}))
+    return (
+        [row.node_id for row in found if not row.postponed],
+        {row.node_id: row.error_message or "" for row in found if row.postponed},
+    )
 
 
 async def counts(connection: AsyncConnection, space_id: UUID, *, model: str | None = None) -> JobCounts:

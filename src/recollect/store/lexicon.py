@@ -21,7 +21,7 @@ from recollect.rules import lexical
 from recollect.store.database import driver
 
 # Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
-MATCH_AT_MOST = 20_000
+MATCH_AT_MOST = 3000
 DRIFT = 0.2
 
 INDEX = """
@@ -52,7 +52,9 @@ SELECT t.documents, t.total_length, t.weighted_mean, s.term, s.documents AS cont
 """
 
 BEST_OF = """
-WITH few AS MATERIALIZED (SELECT node_id, bm25 <#> $3 AS score FROM lexicon WHERE space_id = $1 AND node_id = ANY($2))
+WITH few AS MATERIALIZED (
+    SELECT l.node_id, l.bm25 <#> $3 AS score FROM unnest($2::uuid[]) AS g(id),
+           LATERAL (SELECT * FROM lexicon WHERE space_id = $1 AND node_id = g.id OFFSET 0) l)
 SELECT node_id FROM few WHERE score < 0 ORDER BY score LIMIT $4
 """
 

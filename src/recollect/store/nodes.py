@@ -79,6 +79,13 @@ SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
 
 VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2)"
 
+# LATERAL with OFFSET 0, not `= ANY`: each is then looked up by its key, however small the space is believed to be.
+GET_MANY = text(
+    f"SELECT {', '.join(f'n.{column.name}' for column in rows.NODE_COLUMNS)}"
+    " FROM unnest(CAST(:ids AS uuid[])) AS g(id),"
+    " LATERAL (SELECT * FROM nodes WHERE space_id = :space AND id = g.id OFFSET 0) n"
+)
+
 LOCK_THREADS = text("SELECT pg_advisory_xact_lock(hashtextextended(t, 20)) FROM unnest(CAST(:threads AS text[])) AS t")
 LAST_POSITIONS = text(
     "SELECT thread, max(position) AS last FROM nodes"
@@ -245,8 +252,8 @@ async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Node:
 
 
 async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Node]:
-    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == space_id, nodes.c.id.in_(ids))
-    return {row.id: rows.node(row) for row in await connection.execute(statement)}
+    found = await connection.execute(GET_MANY, {"space": space_id, "ids": list(ids)})
+    return {row.id: rows.node(row) for row in found}
 
 
 async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:

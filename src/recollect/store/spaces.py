@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
 from recollect.store import rows
-from recollect.store.tables import space_versions, spaces
+from recollect.store.tables import embedding_jobs, space_versions, spaces
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -56,9 +56,13 @@ async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> 
     await connection.execute(update(spaces).where(spaces.c.id == space_id).values(embedding_model=model))
 
 
-async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Space, int]:
-    """A space and its version, in one look."""
+async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Space, int, bool]:
+    """A space, its version, and whether some of its texts still wait to be embedded; in one look."""
     joined = spaces.outerjoin(space_versions, space_versions.c.space_id == spaces.c.id)
-    statement = select(spaces, space_versions.c.version).select_from(joined).where(spaces.c.id == space_id)
+    open_jobs = select(embedding_jobs.c.id).where(
+        embedding_jobs.c.space_id == space_id, embedding_jobs.c.status.in_(("pending", "processing"))
+    )
+    columns = (space_versions.c.version, open_jobs.exists().label("waiting"))
+    statement = select(spaces, *columns).select_from(joined).where(spaces.c.id == space_id)
     row = (await connection.execute(statement)).one()
-    return rows.space(row), row.version or 0
+    return rows.space(row), row.version or 0, row.waiting

@@ -325,7 +325,6 @@ recalls = Table(
     # The last answers to the same question (D24).
     Index("recalls_query", "space_id", "query_hash", "mode", text("created_at DESC")),
     Index("recalls_created_at", "space_id", text("created_at DESC")),
-    Index("recalls_memory_ids", "memory_ids", postgresql_using="gin"),
 )
 
 outcomes = Table(

@@ -3,6 +3,7 @@
 It shares nothing with the memory that is really used: its database lives in a temporary directory that goes with it.
 """
 
+import os
 import shutil
 import tempfile
 import time
@@ -149,14 +150,15 @@ def _show_texts(texts: list[str]) -> None:
 
 
 def _say_goodbye(seconds: float, place: str) -> None:
+    program = os.environ.get("RECOLLECT_PROGRAM", "recollect")  # ./run, where that was what was typed
     output.heading(f"That took {seconds:.0f} seconds; the demonstration's database is removed again")
     output.facts(
         [
             ("your memories live in", place),
-            ("remember", "recollect add Linh prefers tea, never coffee"),
-            ("recall", "recollect recall what does Linh drink"),
-            ("import your notes", "recollect import notes/"),
-            ("serve agents", "recollect serve"),
-            ("everything else", "recollect --help"),
+            ("remember", f"{program} add Linh prefers tea, never coffee"),
+            ("recall", f"{program} recall what does Linh drink"),
+            ("import your notes", f"{program} import notes/"),
+            ("serve agents", f"{program} serve"),
+            ("everything else", f"{program} {'help-all' if program.endswith('run') else '--help'}"),
         ]
     )

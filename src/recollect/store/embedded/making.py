@@ -36,7 +36,8 @@ class Maker:
             self._create_database(unfinished)
             unfinished.rename(self.home.data)
         finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            # Once more: an initdb whose starter was killed may have gone on writing while its directory was removed.
+            self._remove_unfinished()
 
     def _remove_unfinished(self) -> None:
         for leftover in self.home.postgres.glob(f"{UNFINISHED}*"):

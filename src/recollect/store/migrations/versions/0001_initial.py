@@ -383,7 +383,6 @@ def create_tables() -> None:
         unique=False,
     )
     op.create_index("recalls_created_at", "recalls", ["space_id", sa.literal_column("created_at DESC")], unique=False)
-    op.create_index("recalls_memory_ids", "recalls", ["memory_ids"], unique=False, postgresql_using="gin")
     op.create_table(
         "schedules",
         sa.Column("space_id", sa.Uuid(), nullable=False),
