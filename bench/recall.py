@@ -253,7 +253,7 @@ def vocabulary(size: int) -> list[str]:
     return ["".join(chance.choice(syllables, chance.integers(2, 4))) for _ in range(size)]
 
 
-FRAMES = "{} told {} that the {} of the {} was {} in {} when {} came from {} with a {} {}".split()
+FRAME = "{} told {} that the {} of the {} was {} in {} when {} came from {} with a {} {}"
 WORDS = vocabulary(8000)
 # As in language: few words are common, most are rare.
 SHARES = 1 / np.arange(10, 10 + len(WORDS))
@@ -261,8 +261,7 @@ SHARES /= SHARES.sum()
 
 
 def sentence(chance: np.random.Generator) -> str:
-    words = iter(chance.choice(len(WORDS), FRAMES.count("{}"), p=SHARES))
-    return " ".join(WORDS[next(words)] if part == "{}" else part for part in FRAMES)
+    return FRAME.format(*(WORDS[number] for number in chance.choice(len(WORDS), FRAME.count("{}"), p=SHARES)))
 
 
 async def filled(engine: Engine, count: int) -> Engine:

@@ -27,7 +27,7 @@ from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
 
 SIZE = 100_000
-EMBED_SHARE = 25  # one in so many texts is embedded: the model is slow, the ratio is the same
+EMBED_SHARE = 100  # one in so many texts is embedded: the model is slow, the ratio is the same
 ROUNDS = 3
 WORDS = ["".join(random.Random(number).choices("etaoinshrdlucmfwypvbgk", k=2 + number % 8)) for number in range(5000)]
 
