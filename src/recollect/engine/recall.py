@@ -34,6 +34,7 @@ MOST = 1000
 LONGEST_QUERY = 100_000
 LEFT_OUT_SHOWN = 50
 COMPARED = 60
+LOOKED_AT = 120
 SEEDS = 5
 WAITING = "Some texts wait to be embedded and cannot be found yet (`recollect work`)."
 COUNT_SECONDS = 30.0
@@ -278,8 +279,7 @@ class _Search:
         return (self.core.now() - used.last_used_at).total_seconds() / SECONDS_A_DAY
 
     async def _candidates(self) -> list[Candidate]:
-        by_vector, by_words = await self._legs()
-        ids = list(dict.fromkeys([*by_vector, *by_words]))
+        ids = await self._promising()
         found = await candidates.details(
             *self.place,
             ids,
@@ -289,7 +289,7 @@ class _Search:
             with_summaries=self.with_summaries,
         )
         more = [] if self.query.wanted.is_selective else await self._beside(found)
-        self.ways |= {"by_vector": len(by_vector), "by_words": len(by_words), "by_neighbours": len(more)}
+        self.ways["by_neighbours"] = len(more)
         return found + more
 
     async def _beside(self, found: Sequence[Candidate]) -> list[Candidate]:
@@ -308,22 +308,38 @@ class _Search:
             known={one.id for one in found},
         )
 
-    async def _legs(self) -> tuple[list[UUID], list[UUID]]:
+    async def _promising(self) -> list[UUID]:
         """The nearest by vector and the best by words, within what may be returned."""
         wanted = self.query.wanted
         filtering = wanted.is_selective or self.with_summaries
         few = await candidates.filtered(*self.place, wanted) if filtering else None
         if few is not None:
             self.ways["search"] = f"exact: the filter leaves {len(few):,}"
-            by_words = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else []
-            return await candidates.nearest_of(*self.place, self.asked, few, model=self.model), by_words
-        near = await self._nearest()
+            matching = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else []
+            nearest = await candidates.nearest_of(*self.place, self.asked, few, model=self.model)
+            return list(dict.fromkeys([*nearest, *matching]))
+        near, by_words = await self._nearest(), await self._by_words()
+        self.ways |= {"by_vector": len(near), "by_words": len(by_words)}
+        best = self._best(near, by_words)
         if self.with_summaries:
             summaries = await candidates.summaries(*self.place)
-            near += await candidates.nearest_of(*self.place, self.asked, summaries, model=self.model)
-        return near, await self._by_words()
+            best += await candidates.nearest_of(*self.place, self.asked, summaries, model=self.model)
+        return list(dict.fromkeys(best))
 
-    async def _nearest(self) -> list[UUID]:
+    def _best(self, near: Mapping[UUID, float], by_words: Mapping[UUID, float]) -> list[UUID]:
+        """Those that could come out first. What one leg did not return is at most as good there as its last."""
+        ids = list(dict.fromkeys([*near, *by_words]))
+        most = max(LOOKED_AT, 2 * (self.query.limit or LIMIT))
+        if len(ids) <= most:
+            return ids
+        farthest, poorest = min(near.values(), default=0.0), min(by_words.values(), default=0.0)
+        cosine = np.array([near.get(id_, farthest) for id_ in ids])
+        words = np.array([by_words.get(id_, poorest) for id_ in ids])
+        lexical = ranking.lexical_match(words, self.words.most_possible if self.words else 0.0)
+        at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
+        return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
+
+    async def _nearest(self) -> dict[UUID, float]:
         count = await self._count()
         exactly = count <= candidates.EXACT_BELOW
         rows = f"{count:,} vectors" if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
@@ -333,14 +349,14 @@ class _Search:
             *self.place, self.asked, model=self.model, kinds=self.kinds, exactly=exactly, within=within
         )
 
-    async def _by_words(self) -> list[UUID]:
+    async def _by_words(self) -> dict[UUID, float]:
         if self.words is None:
-            return []
+            return {}
         found = await lexicon.candidates(self.connection, self.words, kinds=self.kinds, most=candidates.POOL)
         if not self.query.wanted.is_selective:
             return found
-        permitted = await candidates.allowed(*self.place, found, self.query.wanted)
-        return [one for one in found if one in permitted]
+        permitted = await candidates.allowed(*self.place, list(found), self.query.wanted)
+        return {id_: score for id_, score in found.items() if id_ in permitted}
 
     async def _count(self) -> int:
         """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""

@@ -95,8 +95,8 @@ async def nearest(
     kinds: Sequence[str],
     exactly: bool,
     within: NodeFilter | None = None,
-) -> list[UUID]:
-    """The nearest nodes of these kinds: exactly, or through the HNSW index of the model.
+) -> dict[UUID, float]:
+    """The nearest nodes of these kinds and their cosines: exactly, or through the HNSW index of the model.
 
     A filter that leaves many is applied to ever longer lists, until enough of them pass.
     """
@@ -105,10 +105,10 @@ async def nearest(
         found = await _nearest(connection, space_id, query, model=model, kinds=kinds, exactly=exactly, most=most)
         if within is None:
             return found
-        permitted = await allowed(connection, space_id, found, within)
-        passed = [one for one in found if one in permitted]
+        permitted = await allowed(connection, space_id, list(found), within)
+        passed = {id_: cosine for id_, cosine in found.items() if id_ in permitted}
         if len(passed) >= POOL or len(found) < most or most >= MOST_LOOKED_AT:
-            return passed[:POOL]
+            return dict(list(passed.items())[:POOL])
         most *= 4
 
 
@@ -121,7 +121,7 @@ async def _nearest(
     kinds: Sequence[str],
     exactly: bool,
     most: int,
-) -> list[UUID]:
+) -> dict[UUID, float]:
     raw = await driver(connection)
     dim = len(query)
     rows = """FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = ANY($4) AND recallable"""
@@ -129,10 +129,10 @@ async def _nearest(
     given = (space_id, model, dim, list(kinds), HalfVector(query), most)
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
         few = f"WITH few AS MATERIALIZED (SELECT node_id, vector {rows})"
-        found = await raw.fetch(f"{few} SELECT node_id FROM few ORDER BY {distance} LIMIT $6", *given)
+        found = await raw.fetch(f"{few} SELECT node_id, {distance} AS d FROM few ORDER BY d LIMIT $6", *given)
     else:  # search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed
-        found = await raw.fetch(f"SELECT node_id {rows} ORDER BY {distance} LIMIT $6", *given)
-    return [record["node_id"] for record in found]
+        found = await raw.fetch(f"SELECT node_id, {distance} AS d {rows} ORDER BY {distance} LIMIT $6", *given)
+    return {record["node_id"]: 1.0 - record["d"] for record in found}
 
 
 async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:

@@ -139,13 +139,15 @@ async def question(connection: AsyncConnection, space_id: UUID, asked: str) -> Q
     )
 
 
-async def candidates(connection: AsyncConnection, asked: Question, *, kinds: Sequence[str], most: int) -> list[UUID]:
-    """The nodes of these kinds that match best."""
+async def candidates(
+    connection: AsyncConnection, asked: Question, *, kinds: Sequence[str], most: int
+) -> dict[UUID, float]:
+    """The nodes of these kinds that match best, and their BM25 scores."""
     raw = await driver(connection)
     found = await raw.fetch(
-        "SELECT node_id FROM lexical_candidates($1, $2, $3, $4)", asked.match, asked.weights, list(kinds), most
+        "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)", asked.match, asked.weights, list(kinds), most
     )
-    return [record["node_id"] for record in found]
+    return {record["node_id"]: record["score"] for record in found}
 
 
 async def best_of(
