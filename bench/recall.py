@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -247,10 +248,9 @@ async def timed(work: Awaitable[object]) -> float:
 
 
 def vocabulary(size: int) -> list[str]:
-    """Pronounceable words of two or three syllables, each time the same."""
-    chance = np.random.default_rng(42)
-    syllables = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
-    return ["".join(chance.choice(syllables, chance.integers(2, 4))) for _ in range(size)]
+    """English words, the more common first: those of the model's own vocabulary."""
+    words = (files("recollect.providers") / "data" / "vocab.txt").read_text(encoding="utf8").splitlines()
+    return [word for word in words if word.isascii() and word.isalpha() and len(word) >= 4][:size]
 
 
 FRAME = "{} told {} that the {} of the {} was {} in {} when {} came from {} with a {} {}"

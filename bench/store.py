@@ -18,6 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from bench.figures import Figure, alternate, ratio, seconds
+from bench.recall import vocabulary
 from recollect.engine.engine import Engine
 from recollect.model import NewMemory
 from recollect.rules.text import checksum
@@ -29,7 +30,7 @@ from recollect.store.embedded import EmbeddedServer
 SIZE = 100_000
 EMBED_SHARE = 100  # one in so many texts is embedded: the model is slow, the ratio is the same
 ROUNDS = 3
-WORDS = ["".join(random.Random(number).choices("etaoinshrdlucmfwypvbgk", k=2 + number % 8)) for number in range(5000)]
+WORDS = vocabulary(5000)
 
 
 def texts(count: int, seed: int) -> Iterator[str]:

@@ -315,9 +315,8 @@ class _Search:
         few = await candidates.filtered(*self.place, wanted) if filtering else None
         if few is not None:
             self.ways["search"] = f"exact: the filter leaves {len(few):,}"
-            matching = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else []
-            nearest = await candidates.nearest_of(*self.place, self.asked, few, model=self.model)
-            return list(dict.fromkeys([*nearest, *matching]))
+            matching = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else {}
+            return self._best(await candidates.nearest_of(*self.place, self.asked, few, model=self.model), matching)
         near, by_words = await self._nearest(), await self._by_words()
         self.ways |= {"by_vector": len(near), "by_words": len(by_words)}
         best = self._best(near, by_words)

@@ -73,17 +73,17 @@ async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
 
 async def nearest_of(
     connection: AsyncConnection, space_id: UUID, query: NDArray[np.float32], ids: Sequence[UUID], *, model: str
-) -> list[UUID]:
-    """The nearest of some nodes, exactly."""
+) -> dict[UUID, float]:
+    """The nearest of some nodes and their cosines, exactly."""
     raw = await driver(connection)
     dim = len(query)
     found = await raw.fetch(
         f"""WITH few AS MATERIALIZED (
                 SELECT e.node_id, e.vector FROM unnest($4::uuid[]) AS g(id), {VECTOR_OF} WHERE e.dim = $3)
-            SELECT node_id FROM few ORDER BY vector::halfvec({dim}) <=> $5 LIMIT $6""",
+            SELECT node_id, vector::halfvec({dim}) <=> $5 AS d FROM few ORDER BY d LIMIT $6""",
         *(space_id, model, dim, list(ids), HalfVector(query), POOL),
     )
-    return [record["node_id"] for record in found]
+    return {record["node_id"]: 1.0 - record["d"] for record in found}
 
 
 async def nearest(

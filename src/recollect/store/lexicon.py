@@ -55,7 +55,7 @@ BEST_OF = """
 WITH few AS MATERIALIZED (
     SELECT l.node_id, l.bm25 <#> $3 AS score FROM unnest($2::uuid[]) AS g(id),
            LATERAL (SELECT * FROM lexicon WHERE space_id = $1 AND node_id = g.id OFFSET 0) l)
-SELECT node_id FROM few WHERE score < 0 ORDER BY score LIMIT $4
+SELECT node_id, -score AS score FROM few WHERE score < 0 ORDER BY few.score LIMIT $4
 """
 
 REWEIGH_SOME = """
@@ -152,11 +152,11 @@ async def candidates(
 
 async def best_of(
     connection: AsyncConnection, space_id: UUID, asked: Question, ids: Sequence[UUID], *, most: int
-) -> list[UUID]:
-    """Those of some nodes that match best."""
+) -> dict[UUID, float]:
+    """Those of some nodes that match best, and their BM25 scores."""
     raw = await driver(connection)
     found = await raw.fetch(BEST_OF, space_id, list(ids), asked.weights, most)
-    return [record["node_id"] for record in found]
+    return {record["node_id"]: record["score"] for record in found}
 
 
 async def drifted(connection: AsyncConnection, space_id: UUID) -> bool:
