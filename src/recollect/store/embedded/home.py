@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,11 +70,21 @@ class Home:
             raise DataDirectoryProblem(
                 f"{nearest} is a file, so the database cannot be kept in {self.path}. {ELSEWHERE}"
             )
-        if account.dropped and not account.can_enter(nearest):
+        if account.dropped and not self._can_enter(account, nearest):
             raise DataDirectoryProblem(
                 f"The database runs as the user {account.name}, who may not enter {nearest}. Choose a directory "
                 f"which that user can reach with RECOLLECT_HOME; as root the default is {SYSTEM_HOME}."
             )
+
+    def _can_enter(self, account: Account, directory: Path) -> bool:
+        """Asked again for a second where an empty home is closed: another process may be giving it away just now."""
+        for _ in range(20):
+            if account.can_enter(directory):
+                return True
+            if directory != self.path or any(directory.iterdir()):
+                return False
+            time.sleep(0.05)
+        return False
 
     def _refuse_foreign(self) -> None:
         found = {path.name for path in self.path.iterdir()} - FOUND_IN_EMPTY_VOLUMES
