@@ -5,7 +5,7 @@ row changes (only the columns that change, before and after). The same object is
 round to undo. Remembering and counting only add, and need no plan.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -140,7 +140,3 @@ def single(*, policy: str, verb: str, reason: str, change: Change, now: datetime
     """A plan of one decision: a hand edit, an archiving, a restoring."""
     decision = Decision(verb=verb, subject=change.id, reason=reason, changes=(change,))
     return Plan(policy=policy, title=reason, created_at=now, decisions=(decision,), created_by=created_by)
-
-
-def rows_touched(decisions: Sequence[Decision]) -> set[tuple[str, UUID]]:
-    return {(change.table, change.id) for decision in decisions for change in decision.changes}

@@ -26,10 +26,3 @@ async def around(connection: AsyncConnection, space_id: UUID, nodes: Collection[
         Link(source=row["source"], target=row["target"], relation=row["relation"], strength=row["strength"])
         for row in found
     ]
-
-
-async def exist(connection: AsyncConnection, space_id: UUID) -> bool:
-    raw = await driver(connection)
-    return bool(
-        await raw.fetchval("SELECT EXISTS (SELECT FROM edges WHERE space_id = $1 AND status = 'active')", space_id)
-    )
