@@ -14,10 +14,12 @@ from recollect.rules.xml import allowed
 
 ELLIPSIS = "…"
 MOST_READ = 1_000  # of a longer text nothing further on could be seen anyway
+FULL_ENOUGH = 0.6  # then a line ends with a whole word
 MOST_MARKS = 3  # on one letter: Vietnamese needs two
 MOST_JOINED = 12  # characters in one emoji: a family of four has seven
 NARROW = frozenset("iIjlftr.,;:|!'`()[]{} ")
 WIDE = frozenset("mwMW@%&")
+HYPHENS = frozenset("-_/")
 JOINER = "\u200d"
 # Embeddings, overrides and isolates: they would turn round what stands after the label.
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
@@ -34,6 +36,9 @@ def tidy(text: str) -> str:
 
 def letters(text: str) -> Iterator[str]:
     """The letters as a reader sees them: marks, joined emoji and flags stay together; piled marks are cut."""
+    if text.isascii():
+        yield from text
+        return
     letter = ""
     for character in text:
         if letter and _belongs(character, letter):
@@ -73,14 +78,20 @@ def _cut(of: list[str], columns: int) -> str:
     fitting = _fitting(of, columns)
     if fitting == len(of):
         return "".join(of)
-    return "".join(of[: _fitting(of, columns - 1)]).rstrip(" .,;:-") + ELLIPSIS
+    kept = of[: _fitting(of, columns - 1)]
+    words = "".join(kept[: _last_space(kept)])
+    return (words if len(words) >= len(kept) * FULL_ENOUGH else "".join(kept)).rstrip(" .,;:-") + ELLIPSIS
+
+
+def _last_space(of: list[str]) -> int:
+    return max((place for place, letter in enumerate(of) if letter == " "), default=0)
 
 
 def _last_break(of: list[str], columns: int) -> int:
-    """Where the first line ends: at the last space that leaves it at least half full, else where it is full."""
+    """Where the first line ends: at its last space or hyphen if it is not nearly empty then, else where it is full."""
     full = max(1, _fitting(of, columns))
-    spaces = (place for place in range(full, full // 2, -1) if of[place] == " ")
-    return next(spaces, full)
+    breaks = (place for place in range(full, full // 4, -1) if of[place] == " " or of[place - 1] in HYPHENS)
+    return next(breaks, full)
 
 
 def _fitting(of: list[str], columns: int) -> int:

@@ -1,0 +1,239 @@
+"""Where the dots of a picture go: near what they are linked to, apart from each other, the same on every run.
+
+Each component gets a cell of the frame, as large as its share of the dots. Inside it, a chain runs to and fro like the
+lines of a page, dots without links stand in rows, and everything else is arranged so that distances in the picture
+follow the number of hops between dots (stress majorisation: every step brings the picture nearer to those distances).
+Then boxes that still overlap, label included, are pushed apart.
+
+No chance is involved: the start is computed from the graph itself.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Pairs = Sequence[tuple[int, int]]
+Cell = tuple[float, float, float, float]  # left, top, width, height
+
+ASPECT = 1.4
+SMALLEST_FRAME = 90_000.0  # square units of the picture
+LARGEST_FRAME = 800_000.0
+ROOM = 2.1  # the frame has this many times the area of all boxes
+MARGIN = 0.25  # of a box: a label near the rim can stand on the other side, or reach over it
+MOST_STRETCHED = 4.0  # one way, against the other
+LONG_CHAIN = 7
+STEPS = 60
+PUSHES = 120
+GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
+
+
+def arranged(pairs: Pairs, sizes: Floats, aspect: float = ASPECT) -> Floats:
+    """The centre of each box, given the linked pairs by number, the size of each box, and width / height of it all."""
+    count = len(sizes)
+    if count == 0:
+        return np.zeros((0, 2))
+    frame = _frame(sizes, aspect)
+    places = np.zeros((count, 2))
+    parts = _parts(count, pairs)
+    for part, cell in zip(parts, _cells([len(part) for part in parts], frame), strict=True):
+        places[part] = _in_cell(part, pairs, sizes, cell)
+    return _pushed_apart(places, sizes, frame)
+
+
+def _frame(sizes: Floats, aspect: float) -> tuple[float, float]:
+    """Width and height that leave every box its room, between the smallest and the largest frame."""
+    area = min(max(ROOM * float(np.prod(sizes, axis=1).sum()), SMALLEST_FRAME), LARGEST_FRAME)
+    return float(np.sqrt(area * aspect)), float(np.sqrt(area / aspect))
+
+
+# Parts: the components, largest first; all dots without a link count as one part, the last.
+
+
+def _parts(count: int, pairs: Pairs) -> list[list[int]]:
+    linked: list[set[int]] = [set() for _ in range(count)]
+    for one, other in pairs:
+        linked[one].add(other)
+        linked[other].add(one)
+    seen: set[int] = set()
+    components = [_component(dot, linked, seen) for dot in range(count) if linked[dot] - {dot} and dot not in seen]
+    alone = [dot for dot in range(count) if dot not in seen]
+    return sorted(components, key=lambda part: (-len(part), part)) + ([alone] if alone else [])
+
+
+def _component(dot: int, linked: Sequence[set[int]], seen: set[int]) -> list[int]:
+    seen.add(dot)
+    found = [dot]
+    for here in found:  # grows while it is walked
+        fresh = sorted(linked[here] - seen)
+        seen.update(fresh)
+        found.extend(fresh)
+    return sorted(found)
+
+
+def _cells(counts: Sequence[int], frame: tuple[float, float]) -> list[Cell]:
+    """One cell a part: the frame is cut again and again across its longer side, by the numbers of dots."""
+    return _split([float(count) for count in counts], (0.0, 0.0, *frame))
+
+
+def _split(weights: list[float], cell: Cell) -> list[Cell]:
+    if len(weights) <= 1:
+        return [cell] * len(weights)
+    cut = _halfway(weights)
+    share = sum(weights[:cut]) / sum(weights)
+    left, top, width, height = cell
+    if width >= height * ASPECT / 2:
+        first, second = (left, top, width * share, height), (left + width * share, top, width * (1 - share), height)
+    else:
+        first, second = (left, top, width, height * share), (left, top + height * share, width, height * (1 - share))
+    return _split(weights[:cut], first) + _split(weights[cut:], second)
+
+
+def _halfway(weights: list[float]) -> int:
+    sums = np.cumsum(weights)
+    return int(np.argmin(np.abs(sums[:-1] - sums[-1] / 2))) + 1
+
+
+# Inside a cell.
+
+
+def _in_cell(part: list[int], pairs: Pairs, sizes: Floats, cell: Cell) -> Floats:
+    number = {dot: place for place, dot in enumerate(part)}
+    links = sorted({tuple(sorted((number[a], number[b]))) for a, b in pairs if a in number and a != b})
+    inner = _without_margin(cell, sizes[part])
+    if not links:
+        return _in_rows(len(part), inner, to_and_fro=False)
+    linked = np.zeros((len(part), len(part)), dtype=bool)
+    linked[tuple(np.array(links).T)] = True
+    linked |= linked.T
+    chain = _chain(linked)
+    if len(chain) > LONG_CHAIN:
+        return _in_rows(len(part), inner, to_and_fro=True)[np.argsort(chain)]
+    return _fitted(_by_distance(linked), inner)
+
+
+def _without_margin(cell: Cell, sizes: Floats) -> Cell:
+    left, top, width, height = cell
+    across, down = np.minimum(sizes.max(axis=0) * MARGIN, (width * 0.2, height * 0.2))
+    return left + across, top + down, width - 2 * across, height - 2 * down
+
+
+def _in_rows(count: int, cell: Cell, *, to_and_fro: bool) -> Floats:
+    """Places in rows; to and fro, every second row runs backwards, so that neighbours stay neighbours."""
+    left, top, width, height = cell
+    columns = max(1, min(count, round(np.sqrt(count * max(width, 1.0) / max(height, 1.0) / 1.2))))
+    rows = -(-count // columns)
+    row, column = np.divmod(np.arange(count), columns)
+    if to_and_fro:
+        column = np.where(row % 2, columns - 1 - column, column)
+    x = left + (width * column / (columns - 1) if columns > 1 else np.full(count, width / 2))
+    y = top + (height * row / (rows - 1) if rows > 1 else np.full(count, height / 2))
+    return np.stack([x, y], axis=1)
+
+
+def _chain(linked: NDArray[np.bool_]) -> list[int]:
+    """The dots from one end to the other, if this part is a chain; else nothing."""
+    degrees = linked.sum(axis=1)
+    if degrees.max() > 2 or (degrees == 1).sum() != 2:
+        return []
+    order = [int(np.argmax(degrees == 1))]
+    while len(order) < len(linked):
+        order.extend(int(dot) for dot in np.flatnonzero(linked[order[-1]]) if dot not in order[-2:])
+    return order
+
+
+def _by_distance(linked: NDArray[np.bool_]) -> Floats:
+    """Places whose distances follow the distances in the graph, near ones counting most."""
+    wanted = _wanted_distances(linked)
+    weights = np.where(np.eye(len(wanted), dtype=bool), 0.0, 1 / np.maximum(wanted, 1e-9) ** 2)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    solved = np.linalg.inv(laplacian + 1 / len(wanted))
+    pulls = -weights * wanted
+    places = _start(wanted)
+    for _ in range(STEPS):
+        pull = pulls / _apart(places)
+        np.fill_diagonal(pull, 0.0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        places = solved @ (pull @ places)
+    return places
+
+
+def _apart(places: Floats) -> Floats:
+    """The distance between each two places, never quite 0."""
+    x, y = places.T
+    apart: Floats = np.hypot(x[:, None] - x, y[:, None] - y)
+    return apart + 1e-6
+
+
+def _wanted_distances(linked: NDArray[np.bool_]) -> Floats:
+    """Shortest ways between all dots. A link between dots with few neighbours in common is longer: hubs get room."""
+    near = (linked | np.eye(len(linked), dtype=bool)).astype(float)
+    shared = near @ near
+    own = np.diag(shared)
+    differing = own[:, None] + own[None] - 2 * shared
+    ways = np.where(linked, 1 + 0.5 * np.sqrt(np.maximum(differing, 0.0)), np.inf)
+    np.fill_diagonal(ways, 0.0)
+    for middle in range(len(ways)):
+        ways = np.minimum(ways, ways[:, middle, None] + ways[middle])
+    return ways
+
+
+def _start(wanted: Floats) -> Floats:
+    """Classical scaling, stirred a little along a spiral so that dots that are alike do not start on one point."""
+    squared = wanted**2
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+    _, vectors = np.linalg.eigh(-centred)
+    chief = vectors[:, -2:] if len(wanted) > 1 else np.zeros((1, 2))
+    turn = GOLDEN_ANGLE * np.arange(len(wanted))
+    spiral = np.sqrt(np.arange(len(wanted)) + 0.5)[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    scale = float(wanted.mean())
+    start: Floats = scale * (chief * np.sqrt(len(wanted)) + 0.3 * spiral / np.sqrt(len(wanted)))
+    return start
+
+
+def _fitted(places: Floats, cell: Cell) -> Floats:
+    """Turned so that the longest extent lies along the longer side, and stretched to the cell, within reason."""
+    left, top, width, height = cell
+    centred = places - places.mean(axis=0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ _facing(axes, centred).T
+    turned = turned if width >= height else turned[:, ::-1]
+    middle, extent = (turned.max(axis=0) + turned.min(axis=0)) / 2, np.maximum(np.ptp(turned, axis=0), 1e-6)
+    scale = np.array([width, height]) / extent
+    scale = np.minimum(scale, MOST_STRETCHED * scale.min())
+    fitted: Floats = (turned - middle) * scale + np.array([left + width / 2, top + height / 2])
+    return fitted
+
+
+def _facing(axes: Floats, centred: Floats) -> Floats:
+    """The axes with their signs settled: the farthest dot lies to the right, and above."""
+    along = centred @ axes.T
+    farthest = along[np.abs(along).argmax(axis=0), np.arange(2)]
+    return axes * np.where(farthest < 0, -1.0, 1.0)[:, None]
+
+
+def _pushed_apart(places: Floats, sizes: Floats, frame: tuple[float, float]) -> Floats:
+    """Overlapping boxes moved apart, each pair the shorter way, without leaving the frame."""
+    least_x, least_y = ((side[:, None] + side) / 2 for side in sizes.T)
+    margin = np.minimum(sizes * MARGIN, np.array(frame) / 2)
+    for _ in range(PUSHES):
+        x, y = places.T
+        meets = (np.abs(x[:, None] - x) < least_x - 0.5) & (np.abs(y[:, None] - y) < least_y - 0.5)
+        one, other = np.nonzero(np.triu(meets, k=1))
+        if len(one) == 0:
+            break
+        push = _push(places[one] - places[other], np.stack([least_x[one, other], least_y[one, other]], axis=1))
+        np.add.at(places, one, push)
+        np.add.at(places, other, -push)
+        places = np.clip(places, margin, np.array(frame) - margin)
+    return places
+
+
+def _push(apart: Floats, least: Floats) -> Floats:
+    """How far the first of each pair moves: a part of the overlap, along the side where that is shorter."""
+    overlap = least - np.abs(apart)
+    shorter = np.argmin(overlap, axis=1)[:, None] == np.arange(2)
+    direction = np.where(apart < 0, -1.0, 1.0)
+    push: Floats = np.where(shorter, 0.35 * overlap * direction, 0.0)
+    return push
