@@ -40,8 +40,9 @@ RELATION_COLUMNS = 24
 MARGIN = 18.0
 HEADING = 30.0
 NOTE = 22.0
-WHOLE_ASPECT, HALF_ASPECT = 1.4, 0.72  # width / height
+WHOLE_ASPECT, HALF_ASPECT = 1.25, 0.72  # width / height
 LEAST_WIDTH = 260.0
+RING, BADGE = 5.0, 6.5
 SIGNS = {"added": "+", "removed": "−", "changed": "~", "focus": "", "": ""}
 ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)  # where on its line a label may stand
 
@@ -98,6 +99,8 @@ class Spot:
     number: int
     centre: Floats
     radius: float
+    rim: float
+    covered: list[Box]
     name: tuple[str, ...]
     side: int
     is_named: bool
@@ -280,10 +283,11 @@ def _sides(picture: Picture, places: Places) -> dict[str, int | None]:
     measure = _measure(len(places))
     dots = [dot for dot in _most_connected(picture) if dot.id in places]
     room = Room(lines=sampled([curve for _, curve in _curves(picture, places, measure)]))
-    room.take(_square(np.array(places[dot.id]), _radius(dot, measure) + 2) for dot in dots)
+    for dot in dots:
+        room.take(_covered(dot, np.array(places[dot.id]), measure))
     sides: dict[str, int | None] = {}
     for dot in dots:
-        boxes = [box for _, _, box in _beside(np.array(places[dot.id]), _radius(dot, measure), _name(dot, measure))]
+        boxes = [box for _, _, box in _beside(np.array(places[dot.id]), _rim(dot, measure), _name(dot, measure))]
         sides[dot.id] = side = room.best(boxes)
         if side is not None:
             room.take([boxes[side]])
@@ -316,6 +320,8 @@ def _spots(picture: Picture, places: Places, measure: Measure, sides: Mapping[st
             number=number,
             centre=np.array(places[dot.id]),
             radius=_radius(dot, measure),
+            rim=_rim(dot, measure),
+            covered=_covered(dot, np.array(places[dot.id]), measure),
             name=_name(dot, measure),
             side=sides.get(dot.id) or 0,
             is_named=sides.get(dot.id) is not None,
@@ -325,12 +331,23 @@ def _spots(picture: Picture, places: Places, measure: Measure, sides: Mapping[st
 
 
 def _radius(dot: Dot, measure: Measure) -> float:
-    return measure.radius * (1.35 if dot.mark == "focus" else 1.0)
+    return measure.radius * (1.25 if dot.mark == "focus" else 1.0)
+
+
+def _rim(dot: Dot, measure: Measure) -> float:
+    """How far a dot reaches, its ring included: there lines end and names begin."""
+    return _radius(dot, measure) + (RING if dot.mark == "focus" else 0.0)
+
+
+def _covered(dot: Dot, centre: Floats, measure: Measure) -> list[Box]:
+    """What a dot covers: itself, and its badge if it has one."""
+    own = _square(centre, _rim(dot, measure) + 2)
+    return [own, _square(_badge_centre(centre, _radius(dot, measure)), BADGE)] if SIGNS[dot.mark] else [own]
 
 
 def _curves(picture: Picture, places: Places, measure: Measure) -> list[tuple[Line, Curve]]:
     """Each line on its curve; those between the same two dots, whichever way they point, side by side."""
-    radii = {dot.id: _radius(dot, measure) for dot in picture.dots if dot.id in places}
+    radii = {dot.id: _rim(dot, measure) for dot in picture.dots if dot.id in places}
     groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in sorted(picture.lines, key=lambda line: (line.id, line.source, line.target)):
         if line.source in radii and line.target in radii:
@@ -371,13 +388,15 @@ def _around_others(line: Line, centres: Mapping[str, Floats], radii: Mapping[str
 
 def _labelled(curves: list[tuple[Line, Curve]], spots: Iterable[Spot]) -> list[Stroke]:
     """The lines with their relations where there is room: all if they are few, else those with a mark."""
-    lines = [line for line, _ in curves]
-    told = lines if len(lines) <= MOST_LINE_LABELS else [line for line in lines if line.mark]
-    told = told if len(told) <= MOST_LINE_LABELS else []
+    are_few = len(curves) <= MOST_LINE_LABELS
+    marks_are_few = sum(bool(line.mark) for line, _ in curves) <= MOST_LINE_LABELS
     room = Room(lines=np.zeros((0, 2)))
     for spot in spots:
-        room.take([_square(spot.centre, spot.radius + 2), *([_name_box(spot)] if spot.is_named else [])])
-    return [_with_label(number, line, curve, room, is_told=line in told) for number, (line, curve) in enumerate(curves)]
+        room.take([*spot.covered, *([_name_box(spot)] if spot.is_named else [])])
+    return [
+        _with_label(number, line, curve, room, is_told=are_few or (marks_are_few and bool(line.mark)))
+        for number, (line, curve) in enumerate(curves)
+    ]
 
 
 def _with_label(number: int, line: Line, curve: Curve, room: Room, *, is_told: bool) -> Stroke:
@@ -436,12 +455,11 @@ def _beside(centre: Floats, radius: float, name: Sequence[str]) -> list[tuple[st
 
 
 def _name_box(spot: Spot) -> Box:
-    return _beside(spot.centre, spot.radius, spot.name)[spot.side][2]
+    return _beside(spot.centre, spot.rim, spot.name)[spot.side][2]
 
 
 def _spot_box(spot: Spot) -> Box:
-    own = _square(spot.centre, spot.radius + 5)
-    return _around([own, _name_box(spot)]) if spot.is_named else own
+    return _around([*spot.covered, *([_name_box(spot)] if spot.is_named else [])])
 
 
 def _stroke_box(stroke: Stroke) -> Box:
@@ -534,10 +552,10 @@ def _of_line(stroke: Stroke, spots: Mapping[str, Spot], drawn: str) -> str:
 def _spot(spot: Spot, degree: int) -> str:
     x, y = map(float, spot.centre)
     dot = spot.dot
-    ring = f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="{spot.radius + 4:.1f}"/>' if dot.mark == "focus" else ""
+    ring = f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="{spot.rim - 1:.1f}"/>' if dot.mark == "focus" else ""
     return (
         f'<g class="dot {_kind(dot)} {dot.mark}" data-n="{spot.number}"><title>{_about_dot(dot, degree)}</title>'
-        f"{ring}{_shape(_kind(dot), x, y, spot.radius)}{_badge(spot)}{_name_text(spot)}</g>\n"
+        f"{ring}{_shape(_kind(dot), x, y, spot.radius)}{_badge(dot, spot.centre, spot.radius)}{_name_text(spot)}</g>\n"
     )
 
 
@@ -559,19 +577,24 @@ def _outline(corners: Floats) -> str:
     return f"M{'L'.join(f'{x:.1f} {y:.1f}' for x, y in corners)}Z"
 
 
-def _badge(spot: Spot) -> str:
-    sign = SIGNS[spot.dot.mark]
+def _badge(dot: Dot, centre: Floats, radius: float) -> str:
+    sign = SIGNS[dot.mark]
     if not sign:
         return ""
-    x, y = spot.centre + spot.radius * np.array([0.85, -0.85])
+    x, y = _badge_centre(centre, radius)
     return (
-        f'<circle class="plate" cx="{x:.1f}" cy="{y:.1f}" r="6.5"/>'
+        f'<circle class="plate" cx="{x:.1f}" cy="{y:.1f}" r="{BADGE}"/>'
         f'<text class="badge" x="{x:.1f}" y="{y + 4.2:.1f}" text-anchor="middle">{sign}</text>'
     )
 
 
+def _badge_centre(centre: Floats, radius: float) -> Floats:
+    at: Floats = centre + radius * np.array([0.85, -0.85])
+    return at
+
+
 def _name_text(spot: Spot) -> str:
-    anchor, (x, top), _ = _beside(spot.centre, spot.radius, spot.name)[spot.side]
+    anchor, (x, top), _ = _beside(spot.centre, spot.rim, spot.name)[spot.side]
     lines = "".join(
         f'<tspan x="{x:.1f}" y="{top + NAME_HEIGHT * place + 10.8:.1f}">{content(line)}</tspan>'
         for place, line in enumerate(spot.name)
@@ -644,6 +667,5 @@ def _sample_line(strength: str, mark: str) -> str:
 
 def _sample_dot(kind: str, mark: Mark) -> str:
     dot = Dot(id="", label="", kind=kind, mark=mark)
-    spot = Spot(dot=dot, number=0, centre=np.array([14.0, 15.0]), radius=8, name=(), side=0, is_named=False)
     ring = '<circle class="ring" cx="14" cy="15" r="12"/>' if mark == "focus" else ""
-    return f'<g class="dot {kind} {mark}">{ring}{_shape(kind, 14, 15, 8)}{_badge(spot)}</g>'
+    return f'<g class="dot {kind} {mark}">{ring}{_shape(kind, 14, 15, 8)}{_badge(dot, np.array([14.0, 15.0]), 8)}</g>'

@@ -1,9 +1,9 @@
 """Where the dots of a picture go: near what they are linked to, apart from each other, the same on every run.
 
 Each component gets a cell of the frame, as large as its share of the dots. Inside it, a chain runs to and fro like the
-lines of a page, dots without links stand in rows, and everything else is arranged so that distances in the picture
-follow the number of hops between dots (stress majorisation: every step brings the picture nearer to those distances).
-Then boxes that still overlap, label included, are pushed apart.
+lines of a page, the leaves of a large star stand on rays, dots without links in rows, and all else is arranged so that
+distances in the picture follow the distances in the graph (stress majorisation: every step brings the one nearer to
+the other); boxes that still overlap, label included, are then pushed apart.
 
 No chance is involved: the start is computed from the graph itself.
 """
@@ -17,13 +17,15 @@ Floats = NDArray[np.float64]
 Pairs = Sequence[tuple[int, int]]
 Cell = tuple[float, float, float, float]  # left, top, width, height
 
-ASPECT = 1.4
+ASPECT = 1.25
 SMALLEST_FRAME = 90_000.0  # square units of the picture
 LARGEST_FRAME = 800_000.0
-ROOM = 2.1  # the frame has this many times the area of all boxes
+ROOM = 1.8  # the frame has this many times the area of all boxes
 MARGIN = 0.25  # of a box: a label near the rim can stand on the other side, or reach over it
 MOST_STRETCHED = 4.0  # one way, against the other
 LONG_CHAIN = 7
+LARGE_STAR = 16
+RAYS = (1.0, 0.58, 0.8)
 STEPS = 60
 PUSHES = 120
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
@@ -39,7 +41,7 @@ def arranged(pairs: Pairs, sizes: Floats, aspect: float = ASPECT) -> Floats:
     parts = _parts(count, pairs)
     for part, cell in zip(parts, _cells([len(part) for part in parts], frame), strict=True):
         places[part] = _in_cell(part, pairs, sizes, cell)
-    return _pushed_apart(places, sizes, frame)
+    return places
 
 
 def _frame(sizes: Floats, aspect: float) -> tuple[float, float]:
@@ -110,7 +112,10 @@ def _in_cell(part: list[int], pairs: Pairs, sizes: Floats, cell: Cell) -> Floats
     chain = _chain(linked)
     if len(chain) > LONG_CHAIN:
         return _in_rows(len(part), inner, to_and_fro=True)[np.argsort(chain)]
-    return _fitted(_by_distance(linked), inner)
+    hub = _hub(linked)
+    if hub is not None and len(part) > LARGE_STAR:
+        return _in_rays(len(part), hub, inner)
+    return _pushed_apart(_fitted(_by_distance(linked), inner), sizes[part], inner)
 
 
 def _without_margin(cell: Cell, sizes: Floats) -> Cell:
@@ -141,6 +146,24 @@ def _chain(linked: NDArray[np.bool_]) -> list[int]:
     while len(order) < len(linked):
         order.extend(int(dot) for dot in np.flatnonzero(linked[order[-1]]) if dot not in order[-2:])
     return order
+
+
+def _hub(linked: NDArray[np.bool_]) -> int | None:
+    """The dot that all others hang on, if this part is a star."""
+    degrees = linked.sum(axis=1)
+    hub = int(np.argmax(degrees))
+    return hub if degrees[hub] == len(linked) - 1 and degrees.sum() == 2 * degrees[hub] else None
+
+
+def _in_rays(count: int, hub: int, cell: Cell) -> Floats:
+    """The hub in the middle, every other dot on a ray of its own; neighbouring rays differ in length."""
+    left, top, width, height = cell
+    rays = np.arange(count - 1)
+    turn = 2 * np.pi * (rays + 0.5) / (count - 1)
+    length = np.array(RAYS)[rays % len(RAYS)]
+    leaves = np.stack([width / 2 * length * np.cos(turn), height / 2 * length * np.sin(turn)], axis=1)
+    places: Floats = np.insert(leaves, hub, 0.0, axis=0) + np.array([left + width / 2, top + height / 2])
+    return places
 
 
 def _by_distance(linked: NDArray[np.bool_]) -> Floats:
@@ -213,10 +236,10 @@ def _facing(axes: Floats, centred: Floats) -> Floats:
     return axes * np.where(farthest < 0, -1.0, 1.0)[:, None]
 
 
-def _pushed_apart(places: Floats, sizes: Floats, frame: tuple[float, float]) -> Floats:
-    """Overlapping boxes moved apart, each pair the shorter way, without leaving the frame."""
+def _pushed_apart(places: Floats, sizes: Floats, cell: Cell) -> Floats:
+    """Overlapping boxes moved apart, each pair the shorter way; their centres stay in the cell."""
     least_x, least_y = ((side[:, None] + side) / 2 for side in sizes.T)
-    margin = np.minimum(sizes * MARGIN, np.array(frame) / 2)
+    first, last = np.array(cell[:2]), np.array(cell[:2]) + np.array(cell[2:])
     for _ in range(PUSHES):
         x, y = places.T
         meets = (np.abs(x[:, None] - x) < least_x - 0.5) & (np.abs(y[:, None] - y) < least_y - 0.5)
@@ -226,7 +249,7 @@ def _pushed_apart(places: Floats, sizes: Floats, frame: tuple[float, float]) -> 
         push = _push(places[one] - places[other], np.stack([least_x[one, other], least_y[one, other]], axis=1))
         np.add.at(places, one, push)
         np.add.at(places, other, -push)
-        places = np.clip(places, margin, np.array(frame) - margin)
+        places = np.clip(places, first, last)
     return places
 
 
