@@ -288,9 +288,12 @@ def _sides(picture: Picture, places: Places) -> dict[str, int | None]:
     sides: dict[str, int | None] = {}
     for dot in dots:
         boxes = [box for _, _, box in _beside(np.array(places[dot.id]), _rim(dot, measure), _name(dot, measure))]
-        sides[dot.id] = side = room.best(boxes)
+        side = room.best(boxes)
+        if side is None and dot.mark:
+            side = room.least_bad(boxes)  # what a picture is about is never without its name
         if side is not None:
             room.take([boxes[side]])
+        sides[dot.id] = side
     return sides
 
 

@@ -27,6 +27,7 @@ LONG_CHAIN = 7
 LARGE_STAR = 16
 RAYS = (1.0, 0.58, 0.8)
 STEPS = 60
+STIRRED = 0.5
 PUSHES = 120
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
@@ -185,7 +186,7 @@ def _by_distance(linked: NDArray[np.bool_]) -> Floats:
 def _apart(places: Floats) -> Floats:
     """The distance between each two places, never quite 0."""
     x, y = places.T
-    apart: Floats = np.hypot(x[:, None] - x, y[:, None] - y)
+    apart: Floats = np.sqrt((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)
     return apart + 1e-6
 
 
@@ -203,16 +204,23 @@ def _wanted_distances(linked: NDArray[np.bool_]) -> Floats:
 
 
 def _start(wanted: Floats) -> Floats:
-    """Classical scaling, stirred a little along a spiral so that dots that are alike do not start on one point."""
-    squared = wanted**2
-    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
-    _, vectors = np.linalg.eigh(-centred)
-    chief = vectors[:, -2:] if len(wanted) > 1 else np.zeros((1, 2))
-    turn = GOLDEN_ANGLE * np.arange(len(wanted))
-    spiral = np.sqrt(np.arange(len(wanted)) + 0.5)[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    scale = float(wanted.mean())
-    start: Floats = scale * (chief * np.sqrt(len(wanted)) + 0.3 * spiral / np.sqrt(len(wanted)))
+    """Along two axes between dots that lie far apart, stirred a little so that dots that are alike do not coincide."""
+    one = int(wanted[0].argmax())
+    other = int(wanted[one].argmax())
+    third = int(np.minimum(wanted[one], wanted[other]).argmax())
+    fourth = int(wanted[third].argmax())
+    axes = np.stack([_along(wanted, one, other), _along(wanted, third, fourth)], axis=1)
+    numbers = np.arange(len(wanted))
+    spiral = np.stack([np.cos(GOLDEN_ANGLE * numbers), np.sin(GOLDEN_ANGLE * numbers)], axis=1)
+    start: Floats = axes + STIRRED * wanted.mean() * np.sqrt((numbers[:, None] + 0.5) / len(numbers)) * spiral
     return start
+
+
+def _along(wanted: Floats, one: int, other: int) -> Floats:
+    """How far each dot lies along the way from one to the other, by its distances to both (the law of cosines)."""
+    between = max(float(wanted[one, other]), 1e-9)
+    along: Floats = (wanted[one] ** 2 - wanted[other] ** 2 + between**2) / (2 * between)
+    return along
 
 
 def _fitted(places: Floats, cell: Cell) -> Floats:

@@ -26,6 +26,11 @@ class Room:
         free = (number for number, spot in enumerate(spots) if not _meets(spot, taken).any())
         return min(free, key=lambda number: self._crossed(spots[number]), default=None)
 
+    def least_bad(self, spots: Sequence[Box]) -> int:
+        """The number of the spot that covers the fewest things: for what must be shown, room or no room."""
+        taken = np.array(self.taken).reshape(-1, 4)
+        return min(range(len(spots)), key=lambda number: (_meets(spots[number], taken).sum(), number))
+
     def _crossed(self, spot: Box) -> int:
         x, y = self.lines.T
         left, top, right, bottom = spot
