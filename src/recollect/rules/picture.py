@@ -138,7 +138,8 @@ def layout(picture: Picture) -> dict[str, tuple[float, float]]:
 
 def svg(picture: Picture, places: Places | None = None) -> str:
     """The picture as the text of an SVG file. Dots without a place are left out, and counted."""
-    places = layout(picture) if places is None else places
+    given = layout(picture) if places is None else places
+    places = {dot.id: given[dot.id] for dot in _most_connected(picture) if dot.id in given}
     sheet = _sheet(picture, places, _sides(picture, places))
     return _framed([sheet], sheet.box, picture.title)
 
