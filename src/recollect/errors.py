@@ -5,6 +5,7 @@ RecollectError
 │   └── DuplicateText       the same text is remembered already (names the existing id)
 ├── NotFound                no such memory, plan, space, job, key
 ├── Conflict                the world has moved: stale plan, undo blocked by a later change
+│   └── Busy                    somebody else is at it: try again
 ├── NotAuthenticated        no key, a wrong key, an expired key
 ├── NotAllowed              a valid key that lacks the scope or the space
 ├── DatabaseProblem         the database cannot be used
@@ -52,6 +53,10 @@ class NotFound(RecollectError):
 
 class Conflict(RecollectError):
     code = "conflict"
+
+
+class Busy(Conflict):
+    code = "busy"
 
 
 class NotAuthenticated(RecollectError):

@@ -31,7 +31,7 @@ class Settings(BaseSettings):
     space: str = Field("default", description="The space (tenant) that is used when none is named.")
     pg_version: Literal[16, 18] = Field(18, description="Version of the PostgreSQL inside, for a new data directory.")
     pg_start_seconds: int = Field(120, ge=1, description="How long the database inside may take to start (recovery).")
-    pool_size: int = Field(8, ge=1, le=200, description="Database connections one process holds at most.")
+    pool_size: int = Field(8, ge=2, le=200, description="Database connections one process holds at most.")
     statement_timeout_seconds: float = Field(30.0, gt=0, description="A search that takes longer is given up.")
 
     embedder: str = Field(
@@ -74,6 +74,16 @@ class Settings(BaseSettings):
     hnsw_ef_construction: int = Field(200, ge=4, le=1000, description="Care taken when the HNSW index is built.")
     hnsw_ef_search: int = Field(200, ge=1, le=1000, description="Care taken when the HNSW index is searched.")
     hnsw_min_rows: int = Field(10_000, ge=0, description="Below this, exact search is faster: no HNSW index is built.")
+
+    production: bool = Field(
+        False, description="Whether merges and archivings wait for approval; without it only the brake stops them."
+    )
+    graph_enabled: bool = Field(True, description="Whether scheduled tidying of the graph runs at all.")
+    gate_min_edges: int = Field(50, ge=0, description="A graph with fewer edges is not tidied by schedule.")
+    gate_min_days: float = Field(14.0, ge=0, description="A graph younger than this is not tidied by schedule.")
+    brake_share: float = Field(0.15, gt=0, le=1, description="A plan that touches a larger share of the graph waits.")
+    brake_at_least: int = Field(50, ge=0, description="The brake looks at graphs with at least so many nodes or edges.")
+    declined_days: float = Field(30.0, ge=0, description="How long a declined merge is not offered again.")
 
     host: str = Field("127.0.0.1", description="Address the server listens on; anything but loopback needs a key.")
     port: int = Field(7700, ge=0, le=65535, description="Port the server listens on; 0 = any free one.")

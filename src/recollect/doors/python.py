@@ -19,6 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from recollect.background.worker import work_forever
 from recollect.doors import logs
 from recollect.engine.engine import Engine
+from recollect.engine.face import Face
 from recollect.settings import Settings
 
 
@@ -96,28 +97,49 @@ class Recollect:
         return sorted({*super().__dir__(), *dir(self._engine)})
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        found = getattr(self._engine, name)
-        if inspect.isasyncgenfunction(found):
-            return functools.partial(self._iterate, found)
-        if not inspect.iscoroutinefunction(found):
-            return found
+        return _through(self._portal, self._engine, name)
 
-        @functools.wraps(found)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._portal.call(functools.partial(found, *args, **kwargs))
 
-        return call
+class _Part:
+    """A face of the engine (`memory.plans`, `memory.graph`), called through the same portal."""
 
-    def _iterate(self, generator: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        source = generator(*args, **kwargs)
-        try:
-            while True:
-                try:
-                    item = self._portal.call(source.__anext__)
-                except StopAsyncIteration:
-                    return
-                yield item
-        finally:
-            self._portal.call(source.aclose)
+    def __init__(self, portal: BlockingPortal, face: Face) -> None:
+        self._portal, self._face = portal, face
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._face)})
+
+    def __getattr__(self, name: str) -> Any:
+        return _through(self._portal, self._face, name)
+
+
+def _through(portal: BlockingPortal, owner: object, name: str) -> Any:
+    """An attribute of the engine as a script sees it: no `await` anywhere."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    found = getattr(owner, name)
+    if isinstance(found, Face):
+        return _Part(portal, found)
+    if inspect.isasyncgenfunction(found):
+        return functools.partial(_iterate, portal, found)
+    if not inspect.iscoroutinefunction(found):
+        return found
+
+    @functools.wraps(found)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return portal.call(functools.partial(found, *args, **kwargs))
+
+    return call
+
+
+def _iterate(portal: BlockingPortal, generator: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    source = generator(*args, **kwargs)
+    try:
+        while True:
+            try:
+                item = portal.call(source.__anext__)
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        portal.call(source.aclose)

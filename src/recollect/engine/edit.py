@@ -5,12 +5,12 @@ from typing import Any
 from uuid import UUID
 
 from recollect.engine.core import Core
-from recollect.errors import Conflict, InvalidInput
+from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Kind, Metadata, Node, Status
-from recollect.plan import HistoryEntry, Outcome, patch, single
+from recollect.plan import HistoryEntry, patch, single
 from recollect.rules.contract import checked_importance, checked_metadata
 from recollect.rules.text import is_storable
-from recollect.store import changes, nodes, spaces
+from recollect.store import changes, edges, nodes, spaces
 
 
 async def edit(
@@ -64,14 +64,13 @@ async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
         raise Conflict("The text of a memory is permanent: archive it and add the new text.")
 
 
-async def undo(core: Core, space_id: UUID, plan_id: UUID) -> Outcome:
+async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[HistoryEntry]:
+    """What happened to a node, or to an edge."""
     async with core.transaction(space_id) as connection:
-        return await changes.undo(connection, space_id, plan_id, core.now())
-
-
-async def history(core: Core, space_id: UUID, id_: UUID) -> list[HistoryEntry]:
-    async with core.transaction(space_id) as connection:
-        await nodes.get(connection, space_id, id_)
+        try:
+            id_ = await nodes.resolve(connection, space_id, str(reference))
+        except NotFound:
+            id_ = await edges.resolve(connection, space_id, str(reference))
         return await changes.history(connection, space_id, id_)
 
 

@@ -25,7 +25,10 @@ from recollect.engine import (
     summaries,
 )
 from recollect.engine.core import Core
+from recollect.engine.face import Reference
+from recollect.engine.graph import Graph
 from recollect.engine.sources import Format, Options
+from recollect.engine.tidying import Plans
 from recollect.errors import InvalidInput
 from recollect.model import (
     Activity,
@@ -53,9 +56,8 @@ from recollect.model import (
 from recollect.plan import HistoryEntry, Outcome, Plan
 from recollect.rules.contract import checked_space_settings
 from recollect.settings import Settings
-from recollect.store import changes, jobs, nodes, spaces
+from recollect.store import jobs, nodes, spaces
 
-Reference = UUID | str
 LONGEST_PAGE = 1000
 
 
@@ -105,6 +107,18 @@ class Engine:
         other = Engine(self.settings)
         other._core, other._space = self.core, space
         return other
+
+    # -- the parts with verbs of their own
+
+    @property
+    def plans(self) -> Plans:
+        """Tidying: propose, show, approve, decline, apply, undo."""
+        return Plans(self)
+
+    @property
+    def graph(self) -> Graph:
+        """Links between nodes."""
+        return Graph(self)
 
     # -- remembering
 
@@ -247,7 +261,7 @@ class Engine:
 
     async def helped(self, reference: Reference, helped: bool = True, *, recall: Reference | None = None) -> Activity:
         """Say whether a memory helped; `recall` names the entry of the query log that handed it out."""
-        id_, log = await self._id(reference), None if recall is None else str(recall)
+        id_, log = await self.node_id(reference), None if recall is None else str(recall)
         return await feedback.judge(self.core, self.space.id, id_, helped=helped, recall=log)
 
     # -- changing, with a history
@@ -265,7 +279,7 @@ class Engine:
         return await edit.edit(
             self.core,
             self.space.id,
-            await self._id(reference),
+            await self.node_id(reference),
             metadata=metadata,
             merge=merge,
             importance=importance,
@@ -274,37 +288,33 @@ class Engine:
 
     async def forget(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Archive: out of recall, kept, and `restore` brings it back."""
-        id_ = await self._id(reference)
+        id_ = await self.node_id(reference)
         return await edit.set_status(self.core, self.space.id, id_, Status.ARCHIVED, reason=reason)
 
     async def restore(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Bring an archived node back into recall."""
-        id_ = await self._id(reference)
+        id_ = await self.node_id(reference)
         return await edit.set_status(self.core, self.space.id, id_, Status.ACTIVE, reason=reason)
 
     async def exclude(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Keep a node out of recall without archiving it."""
-        return await edit.set_excluded(self.core, self.space.id, await self._id(reference), True, reason=reason)
+        return await edit.set_excluded(self.core, self.space.id, await self.node_id(reference), True, reason=reason)
 
     async def include(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Let an excluded node into recall again."""
-        return await edit.set_excluded(self.core, self.space.id, await self._id(reference), False, reason=reason)
+        return await edit.set_excluded(self.core, self.space.id, await self.node_id(reference), False, reason=reason)
 
     async def history(self, reference: Reference) -> Sequence[HistoryEntry]:
-        """What happened to a node: when, why, by which plan, before and after."""
-        return await edit.history(self.core, self.space.id, await self._id(reference))
+        """What happened to a node or an edge: when, why, by which plan, before and after."""
+        return await edit.history(self.core, self.space.id, reference)
 
     async def plan(self, reference: Reference) -> Plan:
         """A plan by its id, or by a unique beginning of it."""
-        async with self.core.transaction(self.space.id) as connection:
-            id_ = await changes.resolve_plan(connection, self.space.id, str(reference))
-            return await changes.get_plan(connection, self.space.id, id_)
+        return await self.plans.get(reference)
 
-    async def undo(self, plan: Reference) -> Outcome:
+    async def undo(self, plan: Reference, *, decisions: Sequence[int] | None = None) -> Outcome:
         """Take back a plan: every row as it was, later counts kept. Undoing twice is success."""
-        async with self.core.transaction(self.space.id) as connection:
-            id_ = await changes.resolve_plan(connection, self.space.id, str(plan))
-        return await edit.undo(self.core, self.space.id, id_)
+        return await self.plans.undo(plan, decisions=decisions)
 
     # -- embedding
 
@@ -405,15 +415,17 @@ class Engine:
 
     async def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
         """Propose a short text that may stand in for a long memory; it waits for approval, out of recall."""
-        return await summaries.propose(self.core, self.space.id, await self._id(reference), text, expires_at=expires_at)
+        return await summaries.propose(
+            self.core, self.space.id, await self.node_id(reference), text, expires_at=expires_at
+        )
 
     async def approve_summary(self, reference: Reference) -> Node:
         """Let a proposed summary be recalled, where summaries are asked for."""
-        return await summaries.approve(self.core, self.space.id, await self._id(reference))
+        return await summaries.approve(self.core, self.space.id, await self.node_id(reference))
 
     async def summaries(self, reference: Reference) -> Sequence[Node]:
         """The summaries of a memory, approved or not."""
-        return await summaries.of_memory(self.core, self.space.id, await self._id(reference))
+        return await summaries.of_memory(self.core, self.space.id, await self.node_id(reference))
 
     # -- calibrating
 
@@ -480,7 +492,8 @@ class Engine:
                 for node in batch:
                     yield node
 
-    async def _id(self, reference: Reference) -> UUID:
+    async def node_id(self, reference: Reference) -> UUID:
+        """The node that a reference means: a whole id, or a unique beginning of one."""
         if isinstance(reference, UUID):
             return reference
         async with self.core.transaction(self.space.id) as connection:

@@ -22,7 +22,7 @@ from recollect.engine.core import Core
 from recollect.engine.sources import Format, Found, Line, Options, Reader, check
 from recollect.errors import Conflict, DuplicateText, InvalidInput
 from recollect.model import ExportedMemory, Metadata, NewMemory, Node, Status
-from recollect.plan import Decision, Plan, patch
+from recollect.plan import Draft
 from recollect.rules.contract import Contract, checked, checked_metadata, checked_time
 from recollect.rules.documents import with_parent
 from recollect.rules.text import checksum
@@ -301,16 +301,16 @@ class _Desk:
             return
         now = self.core.now()
         outcomes: list[_Linked] = []
-        decisions: list[Decision] = []
+        draft = Draft()
         async with self.core.transaction(self.space_id) as connection:
             known = await nodes.get_many(connection, self.space_id, list(wanted))
             for id_, chunks in wanted.items():
                 outcomes.append(linked := _with_parents(known[id_].metadata, chunks, self.contract))
                 if linked.count:
-                    decisions.append(_decision(known[id_], linked.metadata, chunks, now.isoformat()))
-            if decisions:
-                title = f"{len(decisions)} memories are chunks of one more document"
-                plan = Plan(policy="import", title=title, created_at=now, decisions=tuple(decisions))
+                    _decide(draft, known[id_], linked.metadata, chunks, now.isoformat())
+            if draft.decisions:
+                title = f"{len(draft.decisions)} memories are chunks of one more document"
+                plan = draft.plan(policy="import", title=title, now=now)
                 await changes.apply(connection, self.space_id, plan, now)
         for linked in outcomes:
             self.tally.linked += linked.count
@@ -390,13 +390,12 @@ def _with_parents(metadata: Metadata, chunks: Sequence[Found], contract: Contrac
     return _Linked(metadata=metadata, count=count, lines=lines)
 
 
-def _decision(node: Node, metadata: Metadata, chunks: Sequence[Found], now: str) -> Decision:
+def _decide(draft: Draft, node: Node, metadata: Metadata, chunks: Sequence[Found], now: str) -> None:
     before: dict[str, Any] = {
         "metadata": node.metadata,
         "version": node.version,
         "updated_at": node.updated_at.isoformat(),
     }
     after = {"metadata": metadata, "version": node.version + 1, "updated_at": now}
-    change = patch(table="nodes", id=node.id, before=before, after=after)
-    assert change is not None, "the version differs"
-    return Decision(verb="link", subject=node.id, reason=f"also a chunk of {chunks[0].file}"[:1000], changes=(change,))
+    change = draft.patch("nodes", node.id, before, after)
+    draft.decide("link", node.id, f"also a chunk of {chunks[0].file}"[:1000], [change])

@@ -1,75 +1,555 @@
-"""The only writer of what exists already: applies Plans, keeps the journal, turns plans round to undo them.
+"""The only writer of what exists already: carries out the decisions of saved plans, and turns plans round to undo them.
 
-A plan is saved and applied in one transaction: its rows are locked, compared with what the plan saw (`before`), and
-written (`after`); the journal is written beside them. If anything differs, nothing is changed.
+A group of decisions is one transaction: the rows are locked and compared with what the plan saw (`before`, premises),
+then written (`after`). A decision whose world has moved drops out as stale, with all that needs it; the others of its
+group stand or fall together. Rows go from the saved plan into the tables inside the database: nothing is sent twice.
 """
 
-import json
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, text, update
+import asyncpg
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from recollect.errors import Conflict, NotFound
-from recollect.plan import Change, Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus
-from recollect.store.nodes import meant_by
-from recollect.store.tables import changes, decisions, nodes, plans
+from recollect.errors import Busy, Conflict
+from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with
+from recollect.store import plans as kept
+from recollect.store.database import driver
+from recollect.store.tables import changes, decisions, edges, nodes, plans
 
 # The tables a plan may change, and the column that names a row.
-KEYS = {"nodes": "id", "edges": "id", "activity": "node_id"}
+KEYS = {
+    "nodes": "id",
+    "edges": "id",
+    "activity": "node_id",
+    "topics": "id",
+    "aliases": "id",
+    "case_archive": "archive_id",
+}
+# What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
+COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
+STRENGTHS = {"strength"}
+MOMENTS = {"last_activated_at", "last_reinforced_at", "last_used_at"}
+USAGE = COUNTS | STRENGTHS | MOMENTS
+
+# The strength of an edge `t` at the moment $4: decayed since it was set; never said is 1.0, not decayed (A00a, A05).
+STRENGTH_NOW = (
+    "coalesce(t.strength * exp(-t.decay_rate * greatest(0, extract(epoch FROM"
+    " $4::timestamptz - coalesce(t.last_reinforced_at, t.created_at))::float8 / 86400)), 1.0)"
+)
+# Premises that are more than "this column has this value": how each is tested, and what it says when it fails.
+TESTS = {
+    "strength_below": (f"{STRENGTH_NOW} < (p.must->>'strength_below')::float8", "it is no longer weak"),
+    "idle_days": (
+        "$4::timestamptz - greatest(t.last_activated_at, t.last_reinforced_at, t.created_at)"
+        " >= make_interval(secs => 86400 * (p.must->>'idle_days')::float8)",
+        "it was used since",
+    ),
+    "created_by_not": ("t.created_by <> p.must->>'created_by_not'", "it was made by a person"),
+}
+# Rows that change their status go first when they retire, and last when they come back.
+TURNS = ("after->>'status' <> 'active'", "NOT after ? 'status'", "after->>'status' = 'active'")
+FAILS = {"protected": "it is protected now", "status": "it is no longer active"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """What became of the decisions of one group."""
+
+    applied: Sequence[int]
+    stale: Mapping[int, str]
 
 
 async def apply(connection: AsyncConnection, space_id: UUID, plan: Plan, now: datetime) -> Outcome:
-    """Save a plan and carry it out; Conflict (and nothing changed) when the world has moved."""
-    for (table, columns), rows in _batches(plan.changes).items():
-        moved = await _lock_and_compare(connection, space_id, table, columns, rows)
-        if moved:
-            raise Conflict(await _explain(connection, space_id, plan, moved))
-        await _write(connection, space_id, table, columns, rows)
-    await _record(connection, space_id, plan, now)
+    """Save a plan and carry it out, all in this transaction; Conflict (and nothing changed) if the world moved."""
+    await kept.save(connection, space_id, plan, status=PlanStatus.APPROVED)
+    for group in await kept.groups_to_do(connection, space_id, plan.id):
+        done = await apply_group(connection, space_id, plan.id, group, now)
+        for number, reason in done.stale.items():
+            raise Conflict(
+                f"{plan.decisions[number - 1].subject} has changed in the meantime: {reason}. Nothing changed."
+            )
+    await finish(connection, space_id, plan.id, now)
     return Outcome(plan_id=plan.id, status=PlanStatus.APPLIED, applied=len(plan.decisions))
 
 
-async def undo(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> Outcome:
-    """Take an applied plan back. Undoing what is undone already is success."""
-    plan = await get_plan(connection, space_id, plan_id, lock=True)
-    if plan.status is PlanStatus.UNDONE:
-        return Outcome(plan_id=plan.id, status=PlanStatus.UNDONE, applied=0, repeated=True)
-    if plan.status is not PlanStatus.APPLIED:
-        raise Conflict(f"The plan {plan_id} is {plan.status}: only an applied plan can be undone.")
-    inverse = plan.inverse(now)
-    outcome = await apply(connection, space_id, inverse, now)
-    await _set_status(connection, space_id, plan.id, PlanStatus.UNDONE, DecisionStatus.UNDONE, undone_at=now)
-    if plan.undoes is not None:  # taking back an undo makes the first plan stand again
-        await _set_status(connection, space_id, plan.undoes, PlanStatus.APPLIED, DecisionStatus.APPLIED, undone_at=None)
-    return outcome
+async def apply_group(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    group: kept.Group,
+    now: datetime,
+    *,
+    undoing: bool = False,
+) -> Done:
+    """Carry out the waiting decisions of one group, stage by stage."""
+    try:
+        return await _apply_group(connection, space_id, plan_id, group, now, undoing)
+    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+        raise Busy("Somebody else is changing the same rows: try again.") from error
+    except asyncpg.IntegrityConstraintViolationError as error:
+        raise Conflict(
+            f"The database refused a change: {error.message or error}. Nothing of its group changed."
+        ) from error
 
 
-async def get_plan(connection: AsyncConnection, space_id: UUID, plan_id: UUID, *, lock: bool = False) -> Plan:
-    statement = select(plans).where(plans.c.space_id == space_id, plans.c.id == plan_id)
-    row = (await connection.execute(statement.with_for_update() if lock else statement)).one_or_none()
-    if row is None:
-        raise NotFound(f"There is no plan {plan_id}: `recollect history <id>` names the plans of a memory.")
-    return Plan(
-        id=row.id,
-        policy=row.policy,
-        title=row.title,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        undoes=row.undoes,
-        status=PlanStatus(row.status),
-        decisions=await _decisions(connection, space_id, plan_id),
+async def _apply_group(
+    connection: AsyncConnection, space_id: UUID, plan_id: UUID, group: kept.Group, now: datetime, undoing: bool
+) -> Done:
+    work = _Work(await driver(connection), space_id, plan_id, now, undoing)
+    waiting = await work.waiting(group)
+    needs = {row["number"]: row["needs"] for row in waiting}
+    stale = await work.missing(needs)
+    stages = sorted({row["stage"] for row in waiting})
+    for stage in stages:
+        stale = _with_fallen(stale, needs)
+        standing = [row["number"] for row in waiting if row["stage"] == stage and row["number"] not in stale]
+        moved = await work.moved(standing)
+        stale = _with_fallen({**stale, **moved}, needs)
+        await work.write([number for number in standing if number not in stale])
+    applied = [number for number in needs if number not in stale]
+    mine = (connection, space_id, plan_id)
+    await kept.mark(*mine, dict.fromkeys(applied), DecisionStatus.APPLIED, applied_at=now)
+    await kept.mark(*mine, stale, DecisionStatus.STALE)
+    return Done(applied=applied, stale=stale)
+
+
+async def dangling(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int]) -> list[str]:
+    """The audit of every group: no living edge may hang on a node that was merged away."""
+    raw = await driver(connection)
+    rows = await raw.fetch(
+        """SELECT e.id FROM changes c JOIN nodes n ON n.space_id = $1 AND n.id = c.row_id AND n.status = 'merged'
+             JOIN edges e ON e.space_id = $1 AND e.status = 'active' AND (e.source = n.id OR e.target = n.id)
+            WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = 'nodes' LIMIT 3""",
+        space_id,
+        plan_id,
+        list(numbers),
     )
+    return [f"the edge {row['id']} would hang on a node that was merged away" for row in rows]
+
+
+async def freed_bytes(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> int:
+    """How much of the living graph a plan retired (A29)."""
+    raw = await driver(connection)
+    freed = await raw.fetchval(
+        """WITH mine AS MATERIALIZED (SELECT DISTINCT row_id FROM changes WHERE space_id = $1 AND plan_id = $2
+                AND table_name = 'edges' AND after->>'status' <> 'active')
+           SELECT sum(e.size) FROM mine CROSS JOIN LATERAL (SELECT pg_column_size(t.*) AS size FROM edges t
+                WHERE t.space_id = $1 AND t.id = mine.row_id AND t.status <> 'active' OFFSET 0) e""",
+        space_id,
+        plan_id,
+    )
+    return int(freed or 0)
+
+
+def _with_fallen(stale: Mapping[int, str], needs: Mapping[int, Sequence[int]]) -> dict[int, str]:
+    fallen = falling_with(stale, needs) if stale else set()
+    return {**dict.fromkeys(fallen, "what it needed did not come about"), **stale}
+
+
+class _Work:
+    """The decisions of one plan on their way into the tables."""
+
+    def __init__(self, raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, now: datetime, undoing: bool) -> None:
+        self.raw, self.mine, self.now, self.undoing = raw, (space_id, plan_id), now, undoing
+
+    async def waiting(self, group: kept.Group) -> list[asyncpg.Record]:
+        found: list[asyncpg.Record] = await self.raw.fetch(
+            """SELECT number, stage, needs FROM decisions WHERE space_id = $1 AND plan_id = $2
+                  AND number BETWEEN $4 AND $5 AND group_number = $3 AND status = 'proposed'
+                ORDER BY stage, number FOR UPDATE""",
+            *self.mine,
+            group.number,
+            group.first,
+            group.last,
+        )
+        return found
+
+    async def missing(self, needs: Mapping[int, Sequence[int]]) -> dict[int, str]:
+        """Decisions that need one of another group which was not applied."""
+        outside = {needed for some in needs.values() for needed in some} - needs.keys()
+        if not outside:
+            return {}
+        rows = await self.raw.fetch(
+            """SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)
+                  AND status <> 'applied'""",
+            *self.mine,
+            sorted(outside),
+        )
+        absent = {row["number"]: row["status"] for row in rows}
+        return {
+            number: f"it needs decision {needed}, which is {absent[needed]}"
+            for number, some in needs.items()
+            for needed in some
+            if needed in absent
+        }
+
+    async def moved(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
+        if not numbers:
+            return {}
+        moved: dict[int, str] = {}
+        for table, tests in (await self._premises(numbers)).items():
+            moved |= await self._failing(table, tests, numbers)
+        for table, columns in (await self._columns(numbers, "before")).items():
+            moved |= await self._different(table, columns, numbers)
+        for table in await self._columns(numbers, "after", "before IS NULL"):
+            moved |= await self._taken(table, numbers)
+        return moved
+
+    async def _premises(self, numbers: Sequence[int]) -> dict[str, list[str]]:
+        rows = await self.raw.fetch(
+            """SELECT p->>'table' AS name, array_agg(DISTINCT k) AS keys FROM decisions d,
+                      jsonb_array_elements(d.premises) p, jsonb_object_keys(p->'must') k
+                WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) GROUP BY 1""",
+            *self.mine,
+            numbers,
+        )
+        return {row["name"]: row["keys"] for row in rows}
+
+    async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
+        """Decisions with a premise that does not hold any more."""
+        key = KEYS[table]
+        holds = [
+            f"WHEN p.must ? '{name}' AND NOT coalesce({_test(name)}, false) THEN '{name}'" for name in sorted(tests)
+        ]
+        rows = await self.raw.fetch(
+            f"""WITH asked AS MATERIALIZED (
+                    SELECT d.number, (p->>'id')::uuid AS id, p->'must' AS must FROM decisions d,
+                           jsonb_array_elements(d.premises) p
+                     WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) AND p->>'table' = '{table}'),
+                 locked AS MATERIALIZED (
+                    SELECT p.number, CASE {" ".join(holds)} END AS failed FROM asked p
+                      JOIN {table} t ON t.space_id = $1 AND t.{key} = p.id
+                     CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, p.must)).*) b
+                     ORDER BY p.id FOR NO KEY UPDATE OF t)
+                SELECT number, failed FROM locked WHERE failed IS NOT NULL AND $4::timestamptz IS NOT NULL
+                 UNION ALL
+                SELECT number, 'gone' FROM asked p WHERE NOT EXISTS
+                    (SELECT FROM {table} t WHERE t.space_id = $1 AND t.{key} = p.id)""",
+            *self.mine,
+            numbers,
+            self.now,
+        )
+        return {row["number"]: _why(table, row["failed"]) for row in rows}
+
+    async def _columns(self, numbers: Sequence[int], side: str, only: str = "true") -> dict[str, list[str]]:
+        """The tables and columns that some decisions change."""
+        rows = await self.raw.fetch(
+            f"""SELECT table_name, array_agg(DISTINCT k) AS keys FROM changes, jsonb_object_keys({side}) k
+                 WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3) AND {only} GROUP BY 1 ORDER BY 1""",
+            *self.mine,
+            numbers,
+        )
+        return {row["table_name"]: row["keys"] for row in rows}
+
+    async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
+        """Decisions that saw a row otherwise than it is, or that is not there."""
+        key = KEYS[table]
+        compared = [column for column in columns if not (self.undoing and column in USAGE)]
+        cases = [
+            f"""WHEN c.before ? '{column}' AND t."{column}" IS DISTINCT FROM b."{column}" THEN '{column}'"""
+            for column in compared
+        ]
+        seen = f"CASE {' '.join(cases)} END" if cases else "NULL"
+        rows = await self.raw.fetch(
+            f"""WITH mine AS MATERIALIZED (
+                    SELECT decision, row_id, before FROM changes WHERE space_id = $1 AND plan_id = $2
+                       AND decision = ANY($3) AND table_name = '{table}' AND before IS NOT NULL),
+                 locked AS MATERIALIZED (
+                    SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
+                      JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
+                     CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.before)).*) b
+                     ORDER BY c.row_id FOR NO KEY UPDATE OF t)
+                SELECT decision, differs FROM locked WHERE differs IS NOT NULL
+                 UNION ALL
+                SELECT decision, 'gone' FROM mine WHERE row_id NOT IN (SELECT row_id FROM locked)""",
+            *self.mine,
+            numbers,
+        )
+        return {row["decision"]: _why(table, row["differs"]) for row in rows}
+
+    async def _taken(self, table: str, numbers: Sequence[int]) -> dict[int, str]:
+        """Decisions that make a row whose place is taken."""
+        also = (
+            """ OR EXISTS (SELECT FROM edges t WHERE t.space_id = $1 AND t.status = 'active'
+                AND t.source = (c.after->>'source')::uuid AND t.target = (c.after->>'target')::uuid
+                AND t.relation = c.after->>'relation')"""
+            if table == "edges"
+            else ""
+        )
+        rows = await self.raw.fetch(
+            f"""SELECT c.decision FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)
+                   AND c.table_name = '{table}' AND c.before IS NULL AND (EXISTS
+                   (SELECT FROM {table} t WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id){also})""",
+            *self.mine,
+            numbers,
+        )
+        return {row["decision"]: "what it makes is there already" for row in rows}
+
+    async def write(self, numbers: Sequence[int]) -> None:
+        """Take away, then retire, alter, revive and make rows, in this order: no two living edges are the same."""
+        if not numbers:
+            return
+        for table in await self._columns(numbers, "before", "after IS NULL"):
+            await self._remove(table, numbers)
+        for some in TURNS:
+            for table, columns in (await self._columns(numbers, "after", f"before IS NOT NULL AND {some}")).items():
+                await self._update(table, columns, numbers, some)
+        for row in await self._made(numbers):
+            await self._insert(row["table_name"], row["columns"], numbers)
+
+    async def _remove(self, table: str, numbers: Sequence[int]) -> None:
+        await self.raw.execute(
+            f"""DELETE FROM {table} t USING changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)
+                   AND c.table_name = '{table}' AND c.after IS NULL
+                   AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id""",
+            *self.mine,
+            numbers,
+        )
+
+    async def _update(self, table: str, columns: Sequence[str], numbers: Sequence[int], some: str) -> None:
+        assigned = ", ".join(f'"{column}" = {self._value(column)}' for column in columns)
+        # MATERIALIZED: the planner, which cannot know how many changes a plan has, else joins them the slow way round.
+        await self.raw.execute(
+            f"""WITH mine AS MATERIALIZED (
+                    SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
+                       AND decision = ANY($3) AND table_name = '{table}' AND before IS NOT NULL AND after IS NOT NULL
+                       AND {some})
+                UPDATE {table} t SET {assigned} FROM mine c
+                 CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.before)).*) b
+                 CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.after)).*) a
+                 WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id""",
+            *self.mine,
+            numbers,
+        )
+
+    def _value(self, column: str) -> str:
+        """What a column becomes: what the plan says; in an undo, what use added since is kept."""
+        now, old, new = f't."{column}"', f'b."{column}"', f'a."{column}"'
+        plain = f"CASE WHEN c.after ? '{column}' THEN {new} ELSE {now} END"
+        if not self.undoing or column not in USAGE:
+            return plain
+        if column in MOMENTS:
+            since = f"greatest({now}, {new})"
+        elif column in STRENGTHS:
+            since = f"least(1, greatest(0, coalesce({now}, 1) + coalesce({new}, 1) - coalesce({old}, 1)))"
+        else:
+            since = f"greatest(0, {now} + {new} - {old})"
+        return (
+            f"CASE WHEN NOT c.after ? '{column}' THEN {now}"
+            f" WHEN {now} IS NOT DISTINCT FROM {old} THEN {new} ELSE {since} END"
+        )
+
+    async def _made(self, numbers: Sequence[int]) -> list[asyncpg.Record]:
+        made: list[asyncpg.Record] = await self.raw.fetch(
+            """SELECT table_name, ARRAY(SELECT jsonb_object_keys(after) ORDER BY 1) AS columns FROM changes
+                WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3) AND before IS NULL
+                GROUP BY 1, 2 ORDER BY table_name <> 'nodes', 1, 2""",  # nodes first: what hangs on them needs them
+            *self.mine,
+            numbers,
+        )
+        return made
+
+    async def _insert(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> None:
+        named = [column for column in columns if column != KEYS[table]]
+        into, values = (", ".join(f'{prefix}"{column}"' for column in named) for prefix in ("", "a."))
+        await self.raw.execute(
+            f"""INSERT INTO {table} (space_id, {KEYS[table]}, {into})
+                SELECT $1, c.row_id, {values} FROM changes c
+                 CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.after)).*) a
+                 WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = '{table}'
+                   AND c.before IS NULL AND ARRAY(SELECT jsonb_object_keys(c.after) ORDER BY 1) = $4::text[]""",
+            *self.mine,
+            numbers,
+            columns,
+        )
+
+
+def _test(name: str) -> str:
+    return TESTS[name][0] if name in TESTS else f't."{name}" IS NOT DISTINCT FROM b."{name}"'
+
+
+def _why(table: str, what: str) -> str:
+    if what == "gone":
+        return "it is no longer there"
+    return TESTS[what][1] if what in TESTS else FAILS.get(what, f"its {what} is not what it was")
+
+
+async def finish(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> PlanStatus:
+    """Note what became of a plan as a whole."""
+    counted = await kept.recount(connection, space_id, plan_id)
+    status = overall(counted)
+    applied_at = {"applied_at": now} if counted.get("applied") else {}
+    await kept.set_status(connection, space_id, plan_id, status, **applied_at)
+    return status
+
+
+def overall(counted: Mapping[str, int]) -> PlanStatus:
+    """The state of a plan, from those of its decisions."""
+    applied, undone = counted.get("applied", 0), counted.get("undone", 0)
+    short = counted.get("stale", 0) + counted.get("failed", 0)
+    if counted.get("proposed", 0):
+        return PlanStatus.PARTLY_APPLIED if applied else PlanStatus.APPROVED
+    if applied:
+        return PlanStatus.PARTLY_APPLIED if short or undone else PlanStatus.APPLIED
+    if undone:
+        return PlanStatus.UNDONE
+    if short:
+        return PlanStatus.FAILED if counted.get("failed", 0) else PlanStatus.STALE
+    return PlanStatus.DECLINED if counted.get("declined", 0) else PlanStatus.APPLIED
+
+
+# -- undo
+
+
+async def undo(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    now: datetime,
+    *,
+    numbers: Sequence[int] | None = None,
+    created_by: str = "user",
+) -> Outcome:
+    """Take back a plan, or some of its decisions and what needs them, in this transaction. Repeating it is success."""
+    plan = await kept.head(connection, space_id, plan_id, lock=True)
+    wanted = await _to_undo(connection, space_id, plan, numbers)
+    if not wanted:
+        return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
+    inverse = await _turned_round(connection, space_id, plan, wanted, now, created_by)
+    (all_of_it,) = await kept.groups_to_do(connection, space_id, inverse)
+    done = await apply_group(connection, space_id, inverse, all_of_it, now, undoing=True)
+    if done.stale:
+        raise Conflict(await _explain(connection, space_id, plan, inverse, done.stale))
+    await finish(connection, space_id, inverse, now)
+    mine = (connection, space_id, plan_id)
+    await kept.mark(*mine, dict.fromkeys(wanted), DecisionStatus.UNDONE)
+    status = overall(await kept.recount(*mine))
+    await kept.set_status(*mine, status, undone_at=now)
+    if plan.undoes is not None:
+        await _stands_again(connection, space_id, plan, wanted)
+    return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=len(wanted))
+
+
+async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numbers: Sequence[int] | None) -> list[int]:
+    """The applied decisions that are meant, with those that need them."""
+    raw = await driver(connection)
+    rows = await raw.fetch(
+        "SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2", space_id, plan.id
+    )
+    states = {row["number"]: row["status"] for row in rows}
+    meant = set(states) if numbers is None else set(numbers)
+    if unknown := sorted(meant - states.keys()):
+        raise Conflict(f"The plan {plan.id} has no decision {unknown[0]}: `recollect plan show` numbers them.")
+    if not any(states[number] in ("applied", "undone") for number in meant) and (states or numbers):
+        raise Conflict(f"The plan {plan.id} is {plan.status}: only what was applied can be undone.")
+    meant = falling_with(meant, await kept.needs_of(connection, space_id, plan.id))
+    return sorted(number for number in meant if states[number] == "applied")
+
+
+# Groups become stages: what came last goes first, all of it in one group.
+TURNED_DECISIONS = """
+INSERT INTO decisions (space_id, plan_id, number, group_number, stage, verb, subject, reason, score, factors, status,
+                       undoes)
+SELECT space_id, $3, $5 - number, 0, max(turn) OVER () - turn, 'undo', subject, 'takes back: ' || reason, score,
+       factors, 'proposed', number
+  FROM (SELECT *, dense_rank() OVER (ORDER BY %s stage) AS turn FROM decisions
+         WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4)) d
+"""
+TURNED_CHANGES = """
+INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
+SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
+       CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', after->'status')
+            ELSE after END,
+       CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
+            ELSE before END
+  FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4)
+"""
+
+
+async def _turned_round(
+    connection: AsyncConnection, space_id: UUID, plan: Plan, wanted: Sequence[int], now: datetime, created_by: str
+) -> UUID:
+    """Save the plan that takes the wanted decisions back: the last first, each row as it was.
+
+    A node that a plan made is archived by its undo, for what was written is never deleted (P08).
+    """
+    raw = await driver(connection)
+    title = f"Undo of {plan.title}" if plan.undoes is None else f"{plan.title}, taken back"
+    inverse = Plan(
+        id=uuid4(),
+        policy="undo",
+        title=title,
+        created_at=now,
+        created_by=created_by,
+        undoes=plan.id,
+        decisions=(),
+    )
+    await kept.save(connection, space_id, inverse, status=PlanStatus.APPROVED)
+    numbers = (space_id, plan.id, inverse.id, list(wanted), max(wanted) + 1)
+    ordered = await kept.needs_of(connection, space_id, plan.id)
+    await raw.execute(TURNED_DECISIONS % ("group_number," if ordered else ""), *numbers)
+    await raw.execute(TURNED_CHANGES, *numbers)
+    return inverse.id
+
+
+async def _stands_again(connection: AsyncConnection, space_id: UUID, undoing: Plan, wanted: Sequence[int]) -> None:
+    """Taking back an undo makes the decisions it had taken back stand again."""
+    assert undoing.undoes is not None
+    raw = await driver(connection)
+    rows = await raw.fetch(
+        "SELECT undoes FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)",
+        space_id,
+        undoing.id,
+        list(wanted),
+    )
+    mine = (connection, space_id, undoing.undoes)
+    await kept.mark(*mine, {row["undoes"]: None for row in rows}, DecisionStatus.APPLIED)
+    await kept.set_status(*mine, overall(await kept.recount(*mine)), undone_at=None)
+
+
+async def _explain(
+    connection: AsyncConnection, space_id: UUID, plan: Plan, inverse: UUID, stale: Mapping[int, str]
+) -> str:
+    """Why an undo does not fit any more: the later plan that must be undone first, or what else has moved."""
+    raw = await driver(connection)
+    row = await raw.fetchrow(
+        """SELECT mine.row_id, p.id, p.title FROM changes mine
+             JOIN changes later ON later.space_id = $1 AND later.row_id = mine.row_id
+             JOIN decisions d ON d.space_id = $1 AND d.plan_id = later.plan_id AND d.number = later.decision
+             JOIN plans p ON p.space_id = $1 AND p.id = later.plan_id
+            WHERE mine.space_id = $1 AND mine.plan_id = $2 AND mine.decision = ANY($3) AND d.status = 'applied'
+              AND p.id <> $4 AND p.id <> $2 AND d.applied_at >= (SELECT coalesce(applied_at, created_at) FROM plans
+                                                    WHERE space_id = $1 AND id = $4)
+            ORDER BY d.applied_at DESC LIMIT 1""",
+        space_id,
+        inverse,
+        list(stale),
+        plan.id,
+    )
+    if row is not None:
+        return (
+            f"{row['row_id']} was changed since by the plan {row['id']} ({row['title']}): undo that one first. "
+            "Nothing changed."
+        )
+    number, reason = next(iter(stale.items()))
+    subject = await raw.fetchval(
+        "SELECT subject FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = $3", space_id, inverse, number
+    )
+    return f"{subject} has changed in the meantime: {reason}. Nothing changed."
+
+
+# -- the journal
 
 
 async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:
     """What happened to a node or edge, oldest first (P09)."""
     statement = (
-        select(changes, decisions.c.verb, decisions.c.reason, plans.c.policy)
+        select(changes, decisions.c.verb, decisions.c.reason, decisions.c.applied_at, plans.c.policy)
         .join(
             decisions,
             (decisions.c.space_id == changes.c.space_id)
@@ -77,8 +557,8 @@ async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> 
             & (decisions.c.number == changes.c.decision),
         )
         .join(plans, (plans.c.space_id == changes.c.space_id) & (plans.c.id == changes.c.plan_id))
-        .where(changes.c.space_id == space_id, changes.c.row_id == row_id, changes.c.applied_at.is_not(None))
-        .order_by(changes.c.applied_at, changes.c.plan_id, changes.c.number)
+        .where(changes.c.space_id == space_id, changes.c.row_id == row_id, decisions.c.applied_at.is_not(None))
+        .order_by(decisions.c.applied_at, plans.c.created_at, changes.c.plan_id, changes.c.decision, changes.c.number)
     )
     entries = [
         HistoryEntry(
@@ -95,166 +575,12 @@ async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> 
     return [*await _birth(connection, space_id, row_id), *entries]
 
 
-async def resolve_plan(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
-    """The plan that a reference means: a whole UUID, or a unique beginning of one."""
-    low, high = meant_by(reference)
-    statement = select(plans.c.id).where(plans.c.space_id == space_id, plans.c.id.between(low, high)).limit(2)
-    found = list((await connection.execute(statement)).scalars())
-    if not found:
-        raise NotFound(f"There is no plan {reference}: `recollect history <id>` names the plans of a memory.")
-    if len(found) > 1:
-        raise Conflict(f"{reference} is the beginning of several plans: give more of it.")
-    return UUID(str(found[0]))
-
-
-def _batches(wanted: Any) -> dict[tuple[str, tuple[str, ...]], list[Change]]:
-    """Changes that write the same columns of the same table go in one statement."""
-    batches: dict[tuple[str, tuple[str, ...]], list[Change]] = defaultdict(list)
-    for change in wanted:
-        batches[(change.table, tuple(sorted(change.after)))].append(change)
-    return batches
-
-
-async def _lock_and_compare(
-    connection: AsyncConnection, space_id: UUID, table: str, columns: Sequence[str], rows: Sequence[Change]
-) -> list[UUID]:
-    """Lock the rows, and return those that are not as the plan saw them."""
-    key = KEYS[table]
-    same = " AND ".join(f'(t."{column}" IS NOT DISTINCT FROM b."{column}")' for column in columns)
-    statement = text(f"""
-        SELECT t.{key} AS id, {same} AS same FROM {table} t
-          JOIN jsonb_populate_recordset(NULL::{table}, CAST(:rows AS jsonb)) b ON b.{key} = t.{key}
-         WHERE t.space_id = :space ORDER BY t.{key} FOR UPDATE OF t""")
-    before = json.dumps([{key: str(change.id), **change.before} for change in rows])
-    found = {row.id: row.same for row in await connection.execute(statement, {"space": space_id, "rows": before})}
-    return [change.id for change in rows if not found.get(change.id, False)]
-
-
-async def _write(
-    connection: AsyncConnection, space_id: UUID, table: str, columns: Sequence[str], rows: Sequence[Change]
-) -> None:
-    key = KEYS[table]
-    assignments = ", ".join(f'"{column}" = a."{column}"' for column in columns)
-    statement = text(f"""
-        UPDATE {table} t SET {assignments}
-          FROM jsonb_populate_recordset(NULL::{table}, CAST(:rows AS jsonb)) a
-         WHERE t.space_id = :space AND t.{key} = a.{key}""")
-    after = json.dumps([{key: str(change.id), **change.after} for change in rows])
-    await connection.execute(statement, {"space": space_id, "rows": after})
-
-
-async def _record(connection: AsyncConnection, space_id: UUID, plan: Plan, now: datetime) -> None:
-    """The journal: the plan, its decisions, and every row change, in the transaction that made them."""
-    await connection.execute(
-        insert(plans).values(
-            space_id=space_id,
-            id=plan.id,
-            policy=plan.policy,
-            title=plan.title,
-            status=PlanStatus.APPLIED,
-            created_by=plan.created_by,
-            undoes=plan.undoes,
-            created_at=plan.created_at,
-            applied_at=now,
-        )
-    )
-    made = [_decision_row(space_id, plan.id, number, one) for number, one in enumerate(plan.decisions, start=1)]
-    await connection.execute(insert(decisions), made)
-    journal = [
-        {
-            "space_id": space_id,
-            "plan_id": plan.id,
-            "decision": number,
-            "number": place,
-            "table_name": change.table,
-            "row_id": change.id,
-            "before": dict(change.before),
-            "after": dict(change.after),
-            "applied_at": now,
-        }
-        for number, one in enumerate(plan.decisions, start=1)
-        for place, change in enumerate(one.changes, start=1)
-    ]
-    await connection.execute(insert(changes), journal)
-
-
-def _decision_row(space_id: UUID, plan_id: UUID, number: int, decision: Decision) -> dict[str, Any]:
-    return {
-        "space_id": space_id,
-        "plan_id": plan_id,
-        "number": number,
-        "group_number": decision.group,
-        "verb": decision.verb,
-        "subject": decision.subject,
-        "reason": decision.reason,
-        "score": decision.score,
-        "factors": dict(decision.factors),
-        "premises": dict(decision.premises),
-        "status": DecisionStatus.APPLIED,
-    }
-
-
-async def _set_status(
-    connection: AsyncConnection,
-    space_id: UUID,
-    plan_id: UUID,
-    status: PlanStatus,
-    of_decisions: DecisionStatus,
-    *,
-    undone_at: datetime | None,
-) -> None:
-    mine = (plans.c.space_id == space_id) & (plans.c.id == plan_id)
-    await connection.execute(update(plans).where(mine).values(status=status, undone_at=undone_at))
-    theirs = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id)
-    await connection.execute(update(decisions).where(theirs).values(status=of_decisions))
-
-
-async def _decisions(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> tuple[Decision, ...]:
-    of_plan = select(changes).where(changes.c.space_id == space_id, changes.c.plan_id == plan_id)
-    made: dict[int, list[Change]] = defaultdict(list)
-    for row in await connection.execute(of_plan.order_by(changes.c.decision, changes.c.number)):
-        made[row.decision].append(Change(table=row.table_name, id=row.row_id, before=row.before, after=row.after))
-    found = select(decisions).where(decisions.c.space_id == space_id, decisions.c.plan_id == plan_id)
-    return tuple(
-        Decision(
-            verb=row.verb,
-            subject=row.subject,
-            reason=row.reason,
-            score=row.score,
-            factors=row.factors,
-            group=row.group_number,
-            premises=row.premises,
-            changes=tuple(made[row.number]),
-        )
-        for row in await connection.execute(found.order_by(decisions.c.number))
-    )
-
-
 async def _birth(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:
-    statement = select(nodes.c.created_at, nodes.c.kind).where(nodes.c.space_id == space_id, nodes.c.id == row_id)
-    row = (await connection.execute(statement)).one_or_none()
-    if row is None:
-        return []
-    return [
-        HistoryEntry(
-            at=row.created_at, verb="add", reason=f"{row.kind} added", policy="", plan_id=None, before={}, after={}
-        )
-    ]
-
-
-async def _explain(connection: AsyncConnection, space_id: UUID, plan: Plan, moved: Sequence[UUID]) -> str:
-    """Why a plan does not fit any more: for an undo, the later plan that must be undone first."""
-    statement = (
-        select(plans.c.id, plans.c.title)
-        .join(changes, (changes.c.space_id == plans.c.space_id) & (changes.c.plan_id == plans.c.id))
-        .where(changes.c.space_id == space_id, changes.c.row_id == moved[0], changes.c.applied_at.is_not(None))
-        .where(plans.c.status == PlanStatus.APPLIED)
-        .order_by(changes.c.applied_at.desc(), changes.c.plan_id)
-        .limit(1)
-    )
-    last = (await connection.execute(statement)).one_or_none()
-    if plan.undoes is not None and last is not None and last.id != plan.undoes:
-        return (
-            f"{moved[0]} was changed since by the plan {last.id} ({last.title}): undo that one first. Nothing changed."
-        )
-    return f"{moved[0]} has changed in the meantime: look at it again and repeat. Nothing changed."
+    node = select(nodes.c.created_at, nodes.c.kind).where(nodes.c.space_id == space_id, nodes.c.id == row_id)
+    edge = select(edges.c.created_at, edges.c.created_by).where(edges.c.space_id == space_id, edges.c.id == row_id)
+    for statement, reason in ((node, "{} added"), (edge, "edge added by {}")):
+        row = (await connection.execute(statement)).one_or_none()
+        if row is not None:
+            said = reason.format(row[1])
+            return [HistoryEntry(at=row[0], verb="add", reason=said, policy="", plan_id=None, before=None, after=None)]
+    return []

@@ -36,7 +36,8 @@ GRANTS = (
 )
 
 ENTER = text("SELECT set_config('role', :role, true), set_config('recollect.space', :space, true)")
-NOTING = text("SET LOCAL synchronous_commit = off")
+SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+NOTING = text("SELECT set_config('synchronous_commit', 'off', true), set_config('recollect.counting', 'on', true)")
 ENTER_SEARCH = text(
     "SELECT set_config('role', :role, true), set_config('recollect.space', :space, true),"
     " set_config('transaction_read_only', 'on', true), set_config('statement_timeout', :timeout, true),"
@@ -74,6 +75,14 @@ class Database:
         """
         async with self.transaction(space_id) as connection:
             await connection.execute(NOTING)
+            yield connection
+
+    @asynccontextmanager
+    async def snapshot(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
+        """A read-only look into one space that stays the same however long it takes: what a policy reads."""
+        async with said_plainly(), self.engine.begin() as connection:
+            await connection.execute(SNAPSHOT)
+            await connection.execute(ENTER, {"role": self.role or "none", "space": str(space_id)})
             yield connection
 
     @asynccontextmanager

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from recollect.model import ApiKey, Kind, Node, Scope, Space, Status
-from recollect.store.tables import nodes
+from recollect.model import ApiKey, Edge, Kind, Node, Scope, Space, Status, Topic
+from recollect.store.tables import edges, nodes
 
 NODE_COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_id", "recallable"))
+
+EDGE_COLUMNS = tuple(column.name for column in edges.c if column.name not in ("space_id", "changed_in"))
 
 
 def node(row: Any) -> Node:
@@ -13,6 +15,22 @@ def node(row: Any) -> Node:
     fields["kind"] = Kind(fields["kind"])
     fields["status"] = Status(fields["status"])
     return Node(**{column.name: fields[column.name] for column in NODE_COLUMNS})
+
+
+def edge(row: Any) -> Edge:
+    fields = row._mapping
+    return Edge(**{column: fields[column] for column in EDGE_COLUMNS})
+
+
+def topic(row: Any) -> Topic:
+    return Topic(
+        id=row.id,
+        key=row.key,
+        member_ids=tuple(row.member_ids),
+        internal_edges=row.internal_edges,
+        connectivity=row.connectivity,
+        gathered_at=row.gathered_at,
+    )
 
 
 def space(row: Any) -> Space:

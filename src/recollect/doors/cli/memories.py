@@ -319,10 +319,11 @@ def show_history(entries: Sequence[HistoryEntry]) -> None:
 
 def _difference(entry: HistoryEntry) -> str:
     """What changed, in words: `importance 0.5 -> 0.9`."""
-    changed = [name for name in entry.after if name not in ("version", "updated_at")]
-    parts = [
-        f"{name} {output.compact(entry.before.get(name))} -> {output.compact(entry.after[name])}" for name in changed
-    ]
+    if entry.before is None or entry.after is None:
+        return ""
+    before, after = entry.before, entry.after
+    changed = [name for name in after if name not in ("version", "updated_at")]
+    parts = [f"{name} {output.compact(before.get(name))} -> {output.compact(after[name])}" for name in changed]
     return f" ({', '.join(parts)})" if parts else ""
 
 

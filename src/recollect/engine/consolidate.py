@@ -1,0 +1,408 @@
+"""Tidying: a policy proposes a plan, a person or the policy's risk approves it, the store applies it, group by group.
+
+    propose    a policy reads one snapshot and returns a plan, which is saved; nothing else is written (P02)
+    decline    single decisions fall away, with what needs them; a declined pair is remembered (P11)
+    apply      one applying at a time in a space; each group is one transaction, audited inside it (P05)
+    undo       the plan turned round, applied by the same code, all or nothing (P07)
+
+A run that was killed left each group in its old or its new state: applying the plan again goes on where it stopped.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from recollect.engine.core import Core
+from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
+from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
+from recollect.policies import policy_named
+from recollect.policies.policy import Policy
+from recollect.store import changes, edges, plans
+from recollect.store.database import Connection
+from recollect.store.reader import StoreReader
+
+log = structlog.get_logger("recollect.consolidate")
+
+Progress = Callable[[int, int], None]
+TRIES = 3
+HAND = "hand"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tidied:
+    """What a run of a policy came to: the plan, and what became of it; no outcome means that it waits."""
+
+    plan: Plan
+    outcome: Outcome | None
+    notes: tuple[str, ...] = ()
+
+
+# -- proposing
+
+
+async def propose(
+    core: Core,
+    space_id: UUID,
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    created_by: str = "user",
+) -> Plan:
+    """Let a policy propose a plan, and keep it. The plan returned is the very one that can be shown and applied."""
+    policy = policy_named(name)
+    chosen = options_of(policy, options or {})
+    async with core.database.snapshot(space_id) as connection:
+        proposed = await policy.propose(StoreReader(connection, space_id), chosen, core.now())
+    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen)))
+    async with core.transaction(space_id) as connection:
+        await plans.save(connection, space_id, plan)
+    return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
+
+
+def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:
+    """A policy's options, checked: unknown names and values that do not fit are said plainly."""
+    known = {field.name: field for field in fields(policy.options)}
+    if unknown := sorted(set(wanted) - set(known)):
+        raise InvalidInput(
+            f"{policy.short} has no option {unknown[0]!r}: it has {', '.join(sorted(known))}.", field=unknown[0]
+        )
+    try:
+        return policy.options(**wanted)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"This option does not fit: {error}.", field="options") from error
+
+
+def _braked(core: Core, plan: Plan) -> Plan:
+    """P10: a plan that touches a large share of the graph waits for a person, whatever its policy's risk."""
+    scope, touched = plan.summary.get("scope", {}), plan.summary.get("touched", {})
+    share, least = core.settings.brake_share, core.settings.brake_at_least
+    for what, total in scope.items():
+        part = touched.get(what, 0)
+        if total >= least and part > share * total:
+            reason = f"it touches {part:,} of {total:,} {what} ({part / total:.0%}, more than {share:.0%})"
+            return replace(plan, risk=Risk.HIGH, summary={**plan.summary, "waits": reason})
+    return plan
+
+
+# -- running: propose, and apply what may be applied without asking
+
+
+async def run(
+    core: Core,
+    space_id: UUID,
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    created_by: str = "user",
+    progress: Progress | None = None,
+) -> Tidied:
+    """Propose, and apply at once where the risk allows it (P03); else the plan waits."""
+    plan = await propose(core, space_id, name, options, created_by=created_by)
+    if not plan.decisions or not applies_by_itself(core, plan):
+        return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
+    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=created_by, progress=progress))
+
+
+def applies_by_itself(core: Core, plan: Plan) -> bool:
+    """Low risk does; high risk only outside production, and never when the brake is on."""
+    return plan.risk is Risk.LOW or (not core.settings.production and "waits" not in plan.summary)
+
+
+def _why_it_waits(plan: Plan) -> tuple[str, ...]:
+    if not plan.decisions:
+        return ("There is nothing to do.",)
+    return (f"The plan waits for approval: {plan.summary.get('waits', 'its risk is high')}.",)
+
+
+async def gate(core: Core, space_id: UUID) -> str | None:
+    """Why scheduled tidying of the graph would not run yet (A27); None when it may."""
+    settings = core.settings
+    if not settings.graph_enabled:
+        return "the graph is switched off (RECOLLECT_GRAPH_ENABLED)"
+    async with core.transaction(space_id) as connection:
+        number, first = await edges.graph_age(connection, space_id)
+    if number < settings.gate_min_edges:
+        return f"the graph has {number:,} edges, fewer than {settings.gate_min_edges}"
+    days = (core.now() - first).total_seconds() / 86_400 if first else 0.0
+    if days < settings.gate_min_days:
+        return f"the graph is {days:.1f} days old, younger than {settings.gate_min_days:g}"
+    return None
+
+
+# -- approving and declining
+
+
+async def approve(core: Core, space_id: UUID, plan_id: UUID, *, by: str = "user") -> Plan:
+    """Say yes to a plan; `apply` carries it out."""
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id, lock=True)
+        _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, what="approved")
+        moments = {"approved_at": core.now(), "approved_by": by}
+        await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
+        return await plans.head(connection, space_id, plan_id)
+
+
+async def decline(
+    core: Core, space_id: UUID, plan_id: UUID, numbers: Sequence[int] | None = None, *, never: bool = False
+) -> Plan:
+    """Decline a plan, or some of its decisions and what needs them; declined pairs are not offered again for a while.
+
+    `never` makes the pairs of the named decisions distinct for good.
+    """
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id, lock=True)
+        _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, what="declined")
+        await _decline(core, connection, space_id, plan_id, numbers, never=never)
+        counted = await plans.recount(connection, space_id, plan_id)
+        if not counted.get("proposed"):
+            await plans.set_status(connection, space_id, plan_id, changes.overall(counted))
+        return await plans.head(connection, space_id, plan_id)
+
+
+async def _decline(
+    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, numbers: Sequence[int] | None, *, never: bool
+) -> None:
+    waiting = DecisionStatus.PROPOSED if numbers is None else None
+    meant = await plans.decisions_of(connection, space_id, plan_id, numbers=numbers, status=waiting)
+    await plans.decline(connection, space_id, plan_id, [one.number for one in meant] if numbers is None else numbers)
+    await plans.keep_apart(
+        connection,
+        space_id,
+        [_pair(one) for one in meant if "pair" in one.factors],
+        now=core.now(),
+        days=None if never else core.settings.declined_days,
+        reason=f"declined in plan {plan_id}",
+    )
+
+
+def _pair(decision: Decision) -> tuple[str, str, str | None]:
+    a, b = decision.factors["pair"]
+    return str(a), str(b), decision.factors.get("state")
+
+
+def _refuse_unless(plan: Plan, *statuses: PlanStatus, what: str) -> None:
+    if plan.status not in statuses:
+        raise Conflict(f"The plan {plan.id} is {plan.status}: it cannot be {what} any more.")
+
+
+# -- applying
+
+
+async def apply(
+    core: Core,
+    space_id: UUID,
+    plan_id: UUID,
+    *,
+    decline: Sequence[int] = (),
+    by: str = "user",
+    progress: Progress | None = None,
+) -> Outcome:
+    """Carry out a plan, group by group; a plan that was interrupted goes on. Applying twice is success."""
+    async with _turn(core, space_id):
+        plan = await _made_ready(core, space_id, plan_id, decline, by)
+        if plan is None:
+            return await _as_it_is(core, space_id, plan_id)
+        return await _Applying(core, space_id, plan, progress).run()
+
+
+@asynccontextmanager
+async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
+    """One applying or undoing at a time in a space, over all processes."""
+    async with core.database.owner() as connection:
+        await plans.take_turn(connection, space_id)
+        yield
+
+
+async def _made_ready(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str) -> Plan | None:
+    """The plan, approved and with what is declined declined; None when there is nothing left to do."""
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id, lock=True)
+        if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
+            raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
+        if decline:
+            await _decline(core, connection, space_id, plan_id, decline, never=False)
+        await plans.retry_failed(connection, space_id, plan_id)
+        if plan.status is PlanStatus.PROPOSED:
+            moments = {"approved_at": core.now(), "approved_by": by}
+            await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
+        if not await plans.groups_to_do(connection, space_id, plan_id):
+            if plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
+                await changes.finish(connection, space_id, plan_id, core.now())
+            return None
+        return plan
+
+
+async def _as_it_is(core: Core, space_id: UUID, plan_id: UUID) -> Outcome:
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id)
+    counts = plan.counts
+    return Outcome(
+        plan_id=plan_id,
+        status=plan.status,
+        applied=counts.get("applied", 0),
+        declined=counts.get("declined", 0),
+        repeated=True,
+    )
+
+
+class AuditFailed(RecollectError):
+    """What was written is not what should be there: the group is taken back."""
+
+    code = "audit_failed"
+
+
+class _Applying:
+    """One run of a plan."""
+
+    def __init__(self, core: Core, space_id: UUID, plan: Plan, progress: Progress | None) -> None:
+        self.core, self.space_id, self.plan = core, space_id, plan
+        self.policy = None if plan.policy in (HAND, "undo") else policy_named(plan.policy)
+        self.progress = progress or (lambda _done, _total: None)
+        self.started = time.perf_counter()
+        self.total = self.seen = self.applied = 0
+        self.stale: dict[int, str] = {}
+        self.failed: dict[int, str] = {}
+
+    async def run(self) -> Outcome:
+        core, space_id, plan_id = self.core, self.space_id, self.plan.id
+        async with core.transaction(space_id) as connection:
+            await self._recheck(connection)
+            groups = await plans.groups_to_do(connection, space_id, plan_id)
+            self.total = sum(group.size for group in groups)
+            about = {"policy": self.plan.policy, "total": self.total, "done": 0}
+            self.run_id = await plans.start_run(connection, space_id, plan_id, "apply", about, core.now())
+        self.progress(0, self.total)
+        for group in groups:
+            await self._group(group)
+            self.progress(self.seen, self.total)
+        return await self._finish()
+
+    async def _recheck(self, connection: Connection) -> None:
+        """Decisions that rest on more than their own rows (a bridge, say) are looked at once more."""
+        if self.policy is None or self.policy.recheck is None:
+            return
+        mine = (connection, self.space_id, self.plan.id)
+        waiting = await plans.decisions_of(*mine, status=DecisionStatus.PROPOSED)
+        chosen = options_of(self.policy, self.plan.options)
+        reader = StoreReader(connection, self.space_id)
+        moved = await self.policy.recheck(reader, waiting, chosen, self.core.now())
+        await plans.mark(*mine, moved, DecisionStatus.STALE)
+        self.stale |= moved
+
+    async def _group(self, group: plans.Group) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._write(group)
+                return
+            except Busy as problem:
+                if attempt == TRIES:
+                    await self._fail(group, problem.message)
+            except (AuditFailed, Conflict) as problem:
+                await self._fail(group, problem.message)
+                return
+
+    async def _write(self, group: plans.Group) -> None:
+        """One group, one transaction: written, audited, counted."""
+        core, mine = self.core, (self.space_id, self.plan.id)
+        async with core.transaction(self.space_id) as connection:
+            done = await changes.apply_group(connection, *mine, group, core.now())
+            await self._audit(connection, done.applied)
+            report = {"done": self.seen + group.size, "applied": self.applied + len(done.applied)}
+            await plans.note_run(connection, self.space_id, self.run_id, report)
+        self.seen += group.size
+        self.applied += len(done.applied)
+        self.stale |= done.stale
+
+    async def _audit(self, connection: Connection, applied: Sequence[int]) -> None:
+        mine = (connection, self.space_id, self.plan.id)
+        wrong = list(await changes.dangling(*mine, applied))
+        if self.policy is not None and self.policy.audit is not None:
+            written = await plans.decisions_of(*mine, numbers=applied)
+            wrong += await self.policy.audit(StoreReader(connection, self.space_id), written)
+        if wrong:
+            raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")
+
+    async def _fail(self, group: plans.Group, why: str) -> None:
+        """A group that could not be written leaves no trace but this."""
+        mine = (self.space_id, self.plan.id)
+        async with self.core.transaction(self.space_id) as connection:
+            waiting = await plans.decisions_of(connection, *mine, group=group.number, status=DecisionStatus.PROPOSED)
+            notes = {one.number: why for one in waiting}
+            await plans.mark(connection, *mine, notes, DecisionStatus.FAILED)
+        self.seen += group.size
+        self.failed |= notes
+        log.warning("a group of a plan failed", plan=str(self.plan.id), group=group.number, why=why)
+
+    async def _finish(self) -> Outcome:
+        core, mine = self.core, (self.space_id, self.plan.id)
+        async with core.transaction(self.space_id) as connection:
+            status = await changes.finish(connection, *mine, core.now())
+            counts = (await plans.head(connection, *mine)).counts
+            freed = await changes.freed_bytes(connection, *mine)
+            seconds = time.perf_counter() - self.started
+            report = self._report(status, counts, seconds, freed)
+            run = (self.space_id, self.run_id)
+            await plans.note_run(connection, *run, report, status="done", finished_at=core.now())
+        return Outcome(
+            plan_id=self.plan.id,
+            status=status,
+            applied=self.applied,
+            stale=tuple(f"{number}: {why}" for number, why in sorted(self.stale.items())),
+            declined=counts.get("declined", 0),
+            failed=tuple(f"{number}: {why}" for number, why in sorted(self.failed.items())),
+            run_id=self.run_id,
+        )
+
+    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float, freed: int) -> dict[str, Any]:
+        """P14: planned, applied, stale, declined, failed, how long, and the policy's own metrics with their marks."""
+        measured = {"seconds": round(seconds, 4), "freed_bytes": freed}
+        metrics = self.policy.metrics(self.plan.summary, measured) if self.policy and self.policy.metrics else {}
+        return {
+            "status": status,
+            "planned": sum(counts.values()),
+            **{state: counts.get(state, 0) for state in ("applied", "stale", "declined", "failed")},
+            **measured,
+            "metrics": metrics,
+        }
+
+
+# -- undoing
+
+
+async def undo(
+    core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
+) -> Outcome:
+    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
+    async with core.transaction(space_id) as connection:
+        await plans.take_turn(connection, space_id)
+        now = core.now()
+        started = time.perf_counter()
+        outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
+        if outcome.repeated:
+            return outcome
+        run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
+        report = {
+            "undone": outcome.applied,
+            "by_plan": str(outcome.plan_id),
+            "seconds": round(time.perf_counter() - started, 4),
+        }
+        await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
+        return replace(outcome, run_id=run_id)
+
+
+# -- looking
+
+
+async def runs(core: Core, space_id: UUID, *, plan_id: UUID | None = None, limit: int = 20) -> list[Run]:
+    async with core.transaction(space_id) as connection:
+        return await plans.list_runs(connection, space_id, plan_id=plan_id, limit=limit)
+
+
+async def get_run(core: Core, space_id: UUID, run_id: UUID) -> Run:
+    async with core.transaction(space_id) as connection:
+        return await plans.get_run(connection, space_id, run_id)

@@ -1,0 +1,136 @@
+"""`memory.plans`: propose, show, approve, decline, apply, undo, and what happened (engine/consolidate.py does it)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from recollect.engine import consolidate
+from recollect.engine.consolidate import Progress, Tidied
+from recollect.engine.face import Face, Reference
+from recollect.errors import InvalidInput
+from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Run
+from recollect.store import plans
+
+LONGEST_PAGE = 1000
+
+
+class Plans(Face):
+    """The life of a plan."""
+
+    async def propose(self, policy: str, options: Mapping[str, Any] | None = None, *, created_by: str = "user") -> Plan:
+        """Let a policy say what it would change, and why. Nothing is changed; the plan is saved."""
+        return await consolidate.propose(self.core, self.space_id, policy, options, created_by=created_by)
+
+    async def run(
+        self,
+        policy: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        created_by: str = "user",
+        progress: Progress | None = None,
+    ) -> Tidied:
+        """Propose, and apply at once where the risk is low and the brake off; else the plan waits for approval."""
+        return await consolidate.run(
+            self.core, self.space_id, policy, options, created_by=created_by, progress=progress
+        )
+
+    async def gate(self) -> str | None:
+        """Why the graph is not tidied by schedule yet; None when it is."""
+        return await consolidate.gate(self.core, self.space_id)
+
+    async def get(self, reference: Reference, *, decisions: bool = True) -> Plan:
+        """A plan, by its id or a unique beginning of it; without its decisions where they are not wanted."""
+        id_ = await self._id(reference)
+        async with self.core.transaction(self.space_id) as connection:
+            read = plans.whole if decisions else plans.head
+            return await read(connection, self.space_id, id_)
+
+    async def list(
+        self,
+        *,
+        status: PlanStatus | str | None = None,
+        policy: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> tuple[Sequence[Plan], str | None]:
+        """Plans, newest first, without their decisions; and the cursor to go on with."""
+        _check_limit(limit)
+        only = None if status is None else _status(status)
+        async with self.core.transaction(self.space_id) as connection:
+            return await plans.list_heads(
+                connection, self.space_id, status=only, policy=policy, limit=limit, cursor=cursor
+            )
+
+    async def decisions(
+        self,
+        reference: Reference,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        status: DecisionStatus | None = None,
+        numbers: Sequence[int] | None = None,
+    ) -> Sequence[Decision]:
+        """A stretch of a plan's decisions, with their changes; `after` is the number of the last one seen."""
+        _check_limit(limit)
+        id_ = await self._id(reference)
+        async with self.core.transaction(self.space_id) as connection:
+            await plans.head(connection, self.space_id, id_)
+            return await plans.decisions_of(
+                connection, self.space_id, id_, after=after, limit=limit, status=status, numbers=numbers
+            )
+
+    async def approve(self, reference: Reference, *, by: str = "user") -> Plan:
+        """Say yes; `apply` carries it out."""
+        return await consolidate.approve(self.core, self.space_id, await self._id(reference), by=by)
+
+    async def decline(
+        self, reference: Reference, decisions: Sequence[int] | None = None, *, never: bool = False
+    ) -> Plan:
+        """Say no to a plan, or to some decisions and what needs them. `never` keeps their pairs apart for good."""
+        id_ = await self._id(reference)
+        return await consolidate.decline(self.core, self.space_id, id_, decisions, never=never)
+
+    async def apply(
+        self,
+        reference: Reference,
+        *,
+        decline: Sequence[int] = (),
+        by: str = "user",
+        progress: Progress | None = None,
+    ) -> Outcome:
+        """Carry a plan out, all but what is declined. An interrupted plan goes on; applying twice is success."""
+        id_ = await self._id(reference)
+        return await consolidate.apply(self.core, self.space_id, id_, decline=decline, by=by, progress=progress)
+
+    async def undo(self, reference: Reference, *, decisions: Sequence[int] | None = None, by: str = "user") -> Outcome:
+        """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success."""
+        id_ = await self._id(reference)
+        return await consolidate.undo(self.core, self.space_id, id_, decisions=decisions, by=by)
+
+    async def runs(self, plan: Reference | None = None, *, limit: int = 20) -> Sequence[Run]:
+        """What was applied and undone, newest first, with reports."""
+        _check_limit(limit)
+        id_ = None if plan is None else await self._id(plan)
+        return await consolidate.runs(self.core, self.space_id, plan_id=id_, limit=limit)
+
+    async def get_run(self, run_id: UUID) -> Run:
+        """One run: how far it is, or its report."""
+        return await consolidate.get_run(self.core, self.space_id, run_id)
+
+    async def _id(self, reference: Reference) -> UUID:
+        async with self.core.transaction(self.space_id) as connection:
+            return await plans.resolve(connection, self.space_id, str(reference))
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+
+
+def _status(name: str) -> PlanStatus:
+    try:
+        return PlanStatus(name)
+    except ValueError as error:
+        raise InvalidInput(
+            f"There is no status {name!r}: it is one of {', '.join(PlanStatus)}.", field="status"
+        ) from error

@@ -1,0 +1,78 @@
+"""What a policy is: it reads what is known, and returns a Plan. It cannot write.
+
+A policy's file has four parts in this order: `Options`, `propose`, its predicates (each a sentence), and `POLICY`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import InvalidInput
+from recollect.model import Edge, Topic
+from recollect.plan import Decision, Plan, Risk
+from recollect.rules.graph import EdgeColumns
+
+
+class Reader(Protocol):
+    """One consistent look at a space: everything a policy may know."""
+
+    async def edges(self) -> EdgeColumns:
+        """The living edges between living nodes."""
+
+    async def edges_in_full(self, ids: Sequence[UUID]) -> Mapping[UUID, Edge]: ...
+
+    async def topics(self) -> Sequence[Topic]:
+        """The topics of the last gathering."""
+
+    async def distinct_pairs(self, now: datetime) -> Mapping[tuple[str, str], str | None]:
+        """Pairs a person keeps apart: for good (None), or while both are in the state that was declined (P11)."""
+
+    async def vectors(
+        self, *, kinds: Sequence[str]
+    ) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.float64]]:
+        """Ids, normalised vectors, and times of creation (seconds) of the recallable nodes of some kinds."""
+
+    async def count_nodes(self) -> int:
+        """How many living nodes there are."""
+
+
+Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
+# Decisions that no longer make sense in the world as it is, with the reason; asked at the start of an applying.
+Recheck = Callable[[Reader, Sequence[Decision], Any, datetime], Awaitable[Mapping[int, str]]]
+# What is wrong after a group was written, seen from inside its transaction; nothing wrong: nothing returned.
+Audit = Callable[[Reader, Sequence[Decision]], Awaitable[Sequence[str]]]
+# A29: figures of a run, from the plan's summary and what was measured, each {"value", "target", "in_target"}.
+Metrics = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """A way of tidying, by name."""
+
+    name: str
+    about: str
+    risk: Risk
+    options: type[Any]
+    propose: Propose
+    # How a person names it on the command line.
+    short: str
+    # Which of A29's words a scheduled run logs, with the number of what it did.
+    says: str
+    every_minutes: int | None = None
+    cron: str | None = None
+    # A27: whether the gate (enough edges, old enough) is asked before a scheduled run.
+    gated: bool = False
+    recheck: Recheck | None = None
+    audit: Audit | None = None
+    metrics: Metrics | None = None
+
+
+def require(holds: bool, field: str, expected: str) -> None:
+    """Refuse an option that makes no sense."""
+    if not holds:
+        raise InvalidInput(f"The option {field} must be {expected}.", field=field)
