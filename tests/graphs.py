@@ -108,11 +108,14 @@ class Known:
         topics: Sequence[Topic] = (),
         apart: Mapping[tuple[str, str], str | None] | None = None,
         vectors: Vectors | None = None,
+        tags: Mapping[UUID, str] | None = None,
+        last_applied: datetime | None = None,
     ) -> None:
+        self._tags, self._last_applied = tags or {}, last_applied
         self._edges, self._topics, self._apart, self._vectors = edges, topics, apart or {}, vectors
 
-    async def edges(self) -> EdgeColumns:
-        return columns(self._edges)
+    async def edges(self, *, retired: bool = False) -> EdgeColumns:
+        return columns(one for one in self._edges if retired or one.status == "active")
 
     async def edges_in_full(self, ids: Sequence[UUID]) -> Mapping[UUID, Edge]:
         return {one.id: one for one in self._edges if one.id in set(ids)}
@@ -126,6 +129,12 @@ class Known:
     async def vectors(self, *, kinds: Sequence[str]) -> Vectors:
         none = (as_ids([]), np.zeros((0, 2), np.float32), np.zeros(0))
         return none if self._vectors is None else self._vectors
+
+    async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
+        return self._tags
+
+    async def last_applied(self, policy: str) -> datetime | None:
+        return self._last_applied
 
     async def count_nodes(self) -> int:
         return len({end for one in self._edges for end in (one.source, one.target)})

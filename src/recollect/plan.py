@@ -192,7 +192,7 @@ class Draft:
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.findings: list[Finding] = []
-        self._rows: dict[tuple[str, UUID], dict[str, Any] | None] = {}
+        self._rows: dict[tuple[str, UUID], Row | None] = {}
         self._writer: dict[tuple[str, UUID], int] = {}
 
     def row(self, table: str, id: UUID, stored: Row) -> Row | None:
@@ -275,9 +275,10 @@ class Draft:
 
     def _note(self, change: Change, number: int) -> None:
         key = (change.table, change.id)
-        self._writer[key] = number
         known = self._rows.get(key)
-        self._rows[key] = None if change.after is None else {**(known or {}), **change.after}
+        self._writer[key] = number
+        # Most rows are changed once: then what was decided is the change's own row, and nothing is copied.
+        self._rows[key] = {**known, **change.after} if known and change.after is not None else change.after
 
 
 def falling_with(numbers: Iterable[int], needs: Mapping[int, Sequence[int]]) -> set[int]:

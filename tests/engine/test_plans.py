@@ -326,7 +326,9 @@ async def test_P08_a_node_that_a_plan_made_is_archived_by_its_undo(graph: Engine
     made = uuid4()
     draft = Draft()
     row = {"kind": "concept", "subtype": "idea", "name": "tea", "metadata": {}, "created_at": NOW.isoformat()}
-    draft.decide("create", made, "new", [Change(table="nodes", id=made, before=None, after={**row, "status": "active"})])
+    draft.decide(
+        "create", made, "new", [Change(table="nodes", id=made, before=None, after={**row, "status": "active"})]
+    )
     plan = await save(graph, draft)
     await graph.plans.apply(plan.id)
     assert (await graph.get(made)).name == "tea"
@@ -357,6 +359,7 @@ async def test_P09_the_journal_tells_what_happened_to_an_edge(graph: Engine) -> 
     plan = await graph.plans.propose("prune")
     subject = plan.decisions[0].subject
     await graph.plans.apply(plan.id)
+    graph.core.now = lambda: NOW + timedelta(hours=1)
     await graph.plans.undo(plan.id)
     entries = await graph.history(subject)
     assert [(one.verb, one.policy) for one in entries] == [("add", ""), ("prune", "prune_weak_edges"), ("undo", "undo")]

@@ -287,7 +287,7 @@ class _Applying:
         if self.policy is None or self.policy.recheck is None:
             return
         mine = (connection, self.space_id, self.plan.id)
-        waiting = await plans.decisions_of(*mine, status=DecisionStatus.PROPOSED)
+        waiting = await plans.decisions_of(*mine, status=DecisionStatus.PROPOSED, with_changes=False)
         chosen = options_of(self.policy, self.plan.options)
         reader = StoreReader(connection, self.space_id)
         moved = await self.policy.recheck(reader, waiting, chosen, self.core.now())

@@ -1,10 +1,11 @@
 """Link: memories that are near each other get a `similar` edge, so that there is a graph for those who never link.
 
-Each node with its few nearest, above a raw cosine. The newer points to the older. Pairs that such an edge joins
-already, either way round, are left alone.
+Each node with its few nearest, above a raw cosine. The newer points to the older. Pairs that such an edge joins, or
+once joined, either way round, are left alone: what was pruned or taken out does not come back by itself. What was
+compared by the last applied plan is not compared again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -25,9 +26,10 @@ RELATION = "similar"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """From which raw cosine, with how many of its nearest, of which kinds; or only what came after some time.
+    """From which raw cosine, with how many of its nearest, of which kinds; and only what came after some time.
 
-    The time is RFC 3339 text, so that the options are kept with the plan as they were given.
+    No time is that of the last applied plan; "" compares everything with everything. The time is RFC 3339
+    text, so that the options are kept with the plan as they were given.
     """
 
     min_similarity: float = 0.80
@@ -60,15 +62,22 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     ids, vectors, created_at = await reader.vectors(kinds=options.kinds)
     order = np.argsort(as_text(ids))
     nodes = Nodes(ids=ids[order], vectors=vectors[order], created_at=created_at[order])
-    return await anyio.to_thread.run_sync(_plan, nodes, await reader.edges(), options, now)
+    since = _seconds(options.only_newer_than)
+    if options.only_newer_than is None and (last := await reader.last_applied(POLICY.name)) is not None:
+        since = last.timestamp()
+    tags = await reader.first_tags(kinds=options.kinds)
+    ever = await reader.edges(retired=True)
+    return await anyio.to_thread.run_sync(_plan, nodes, ever, tags, since, options, now)
 
 
-def _plan(nodes: Nodes, edges: EdgeColumns, options: Options, now: datetime) -> Plan:
-    asked = np.flatnonzero(is_new_enough(nodes, options))
+def _plan(
+    nodes: Nodes, edges: EdgeColumns, tags: Mapping[UUID, str], since: float, options: Options, now: datetime
+) -> Plan:
+    asked = np.flatnonzero(nodes.created_at > since)
     near = near_pairs(nodes.vectors, asked, at_least=options.min_similarity, at_most=options.at_most)
     draft = Draft()
     fresh = np.flatnonzero(~is_linked(near, nodes, edges))
-    _link(draft, nodes, near, fresh, options, now)
+    _link(draft, nodes, near, fresh, tags, options, now)
     return draft.plan(
         policy=POLICY.name,
         title=f"Link {len(draft.decisions):,} pairs that are alike",
@@ -86,13 +95,9 @@ def _plan(nodes: Nodes, edges: EdgeColumns, options: Options, now: datetime) -> 
     )
 
 
-def is_new_enough(nodes: Nodes, options: Options) -> Flags:
-    return nodes.created_at > _seconds(options.only_newer_than)
-
-
 def _seconds(time: str | None) -> float:
     """A time as seconds since 1970, naive meaning UTC; none is before all others."""
-    if time is None:
+    if not time:
         return -np.inf
     try:
         said = datetime.fromisoformat(time)
@@ -104,7 +109,7 @@ def _seconds(time: str | None) -> float:
 
 
 def is_linked(near: Pairs, nodes: Nodes, edges: EdgeColumns) -> Flags:
-    """Whether a `similar` edge joins the two already, whichever way it points."""
+    """Whether a `similar` edge joins the two or once did, whichever way it points."""
     if RELATION not in edges.relations:
         return np.zeros(len(near.low), dtype=np.bool_)
     alike = edges.relation == edges.relations.index(RELATION)
@@ -119,10 +124,18 @@ def _codes(low: Ints, high: Ints, nodes: Nodes) -> Ints:
     return low * len(nodes.ids) + high
 
 
-def _link(draft: Draft, nodes: Nodes, near: Pairs, fresh: Ints, options: Options, now: datetime) -> None:
+def _link(
+    draft: Draft,
+    nodes: Nodes,
+    near: Pairs,
+    fresh: Ints,
+    tags: Mapping[UUID, str],
+    options: Options,
+    now: datetime,
+) -> None:
     for number, (low, high, similarity) in enumerate(_best_first(near, fresh)):
         source, target = _newer_first(nodes, low, high)
-        row = _row(source, target, min(1.0, similarity), now)
+        row = {**_row(source, target, min(1.0, similarity), now), **_topics(source, target, tags)}
         draft.decide(
             "link",
             UUID(row["id"]),
@@ -159,6 +172,12 @@ def _row(source: UUID, target: UUID, similarity: float, now: datetime) -> Row:
     }
 
 
+def _topics(source: UUID, target: UUID, tags: Mapping[UUID, str]) -> Row:
+    """The topic of each end is its first tag, so that topics can be gathered (A20)."""
+    ends = {"source_topic": tags.get(source), "target_topic": tags.get(target)}
+    return {end: None if tag is None else f"tag:{tag}" for end, tag in ends.items()}
+
+
 POLICY = Policy(
     name="link_similar",
     about="Memories that are near each other get a `similar` edge.",
@@ -167,4 +186,5 @@ POLICY = Policy(
     propose=propose,
     short="link",
     says="Linked {linked} pairs",
+    every_minutes=1440,
 )

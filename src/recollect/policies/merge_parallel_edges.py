@@ -78,7 +78,8 @@ def is_kept_apart(group: Sequence[Edge], apart: Distinct) -> bool:
 
 
 def ends_of(edge: Edge) -> tuple[str, str]:
-    low, high = sorted((str(edge.source), str(edge.target)))
+    """The ends as a pair to keep apart: of edges, which says nothing about merging the nodes."""
+    low, high = sorted((f"edges of {edge.source}", f"edges of {edge.target}"))
     return low, high
 
 

@@ -21,8 +21,8 @@ from recollect.rules.graph import EdgeColumns
 class Reader(Protocol):
     """One consistent look at a space: everything a policy may know."""
 
-    async def edges(self) -> EdgeColumns:
-        """The living edges between living nodes."""
+    async def edges(self, *, retired: bool = False) -> EdgeColumns:
+        """The living edges between living nodes; with `retired`, every edge there ever was."""
 
     async def edges_in_full(self, ids: Sequence[UUID]) -> Mapping[UUID, Edge]: ...
 
@@ -35,7 +35,13 @@ class Reader(Protocol):
     async def vectors(
         self, *, kinds: Sequence[str]
     ) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.float64]]:
-        """Ids, normalised vectors, and times of creation (seconds) of the recallable nodes of some kinds."""
+        """Ids, normalised vectors, and when they were made (seconds), of the recallable nodes of some kinds."""
+
+    async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
+        """The first tag of each node of some kinds that has one."""
+
+    async def last_applied(self, policy: str) -> datetime | None:
+        """When a plan of a policy was last applied; None if never."""
 
     async def count_nodes(self) -> int:
         """How many living nodes there are."""

@@ -172,8 +172,9 @@ async def decisions_of(
     status: DecisionStatus | None = None,
     after: int = 0,
     limit: int | None = None,
+    with_changes: bool = True,
 ) -> list[Decision]:
-    """Decisions with their changes, in order; a stretch of them where asked."""
+    """Decisions, in order, with their changes unless they are not wanted; a stretch of them where asked."""
     mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.number > after)
     if numbers is not None:
         mine &= decisions.c.number.in_(numbers)
@@ -182,8 +183,8 @@ async def decisions_of(
     if status is not None:
         mine &= decisions.c.status == status
     rows = list(await connection.execute(select(decisions).where(mine).order_by(decisions.c.number).limit(limit)))
-    wanted = [row.number for row in rows]
-    made: dict[int, list[Change]] = {number: [] for number in wanted}
+    wanted = [row.number for row in rows] if with_changes else []
+    made: dict[int, list[Change]] = {row.number: [] for row in rows}
     statement = (
         select(changes)
         .where(changes.c.space_id == space_id, changes.c.plan_id == plan_id)

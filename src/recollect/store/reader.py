@@ -49,8 +49,7 @@ NAMES = {
                  UNION SELECT DISTINCT target_topic FROM edges WHERE space_id = $1 AND target_topic IS NOT NULL""",
 }
 VECTORS = """
-SELECT e.node_id, e.vector, date_part('epoch', n.created_at) AS created_at FROM embeddings e
-  JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
+SELECT e.node_id, e.vector, date_part('epoch', e.created_at) AS created_at FROM embeddings e
  WHERE e.space_id = $1 AND e.recallable AND e.kind = ANY($2)
    AND e.model = (SELECT embedding_model FROM spaces WHERE id = $1)
  ORDER BY e.node_id
@@ -63,8 +62,8 @@ class StoreReader:
     def __init__(self, connection: AsyncConnection, space_id: UUID) -> None:
         self.connection, self.space_id = connection, space_id
 
-    async def edges(self) -> EdgeColumns:
-        return (await self._columns(LIVING))[0]
+    async def edges(self, *, retired: bool = False) -> EdgeColumns:
+        return (await self._columns("true" if retired else LIVING))[0]
 
     async def edges_changed_since(self, transaction: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
         """Edges written by that transaction or a later one, and whether each is alive."""
@@ -79,7 +78,7 @@ class StoreReader:
 
         await raw.copy_from_query(COPY_EDGES + wanted, self.space_id, *arguments, output=take, format="binary")
         found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
-        found = found[np.argsort(_order(found["id"]), kind="stable")]
+        found = found[_in_order(found["id"])]
         relations, topic_keys = await self._names("relation"), await self._names("topic")
         return _edge_columns(found, relations, topic_keys), found["active"].astype(np.bool_)
 
@@ -114,7 +113,27 @@ class StoreReader:
         found = await raw.fetch(VECTORS, self.space_id, list(kinds))
         ids = np.frombuffer(b"".join(row["node_id"].bytes for row in found), dtype="V16")
         vectors = np.array([row["vector"].to_numpy() for row in found], dtype=np.float32)
-        return ids, vectors.reshape(len(found), -1), np.array([row["created_at"] for row in found], dtype=np.float64)
+        shape = (len(found), -1) if found else (0, 1)
+        return ids, vectors.reshape(shape), np.array([row["created_at"] for row in found], dtype=np.float64)
+
+    async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
+        raw = await driver(self.connection)
+        found = await raw.fetch(
+            """SELECT id, metadata->'tags'->>0 AS tag FROM nodes WHERE space_id = $1 AND kind = ANY($2)
+                  AND status = 'active' AND metadata->'tags'->>0 IS NOT NULL""",
+            self.space_id,
+            list(kinds),
+        )
+        return {row["id"]: row["tag"] for row in found}
+
+    async def last_applied(self, policy: str) -> datetime | None:
+        raw = await driver(self.connection)
+        last: datetime | None = await raw.fetchval(
+            "SELECT max(created_at) FROM plans WHERE space_id = $1 AND policy = $2 AND applied_at IS NOT NULL",
+            self.space_id,
+            policy,
+        )
+        return last
 
     async def count_nodes(self) -> int:
         raw = await driver(self.connection)
@@ -123,9 +142,18 @@ class StoreReader:
         )
 
 
-def _order(ids: NDArray[np.void]) -> NDArray[np.uint64]:
-    """The first half of each id, as a number: enough to sort and, checked, to tell apart random ids."""
-    return np.ascontiguousarray(ids).view(">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
+def _halves(ids: NDArray[np.void]) -> NDArray[np.uint64]:
+    """Each id as two numbers; ids are random, so that the first nearly always tells them apart."""
+    return np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def _in_order(ids: NDArray[np.void]) -> NDArray[np.int64]:
+    halves = _halves(ids)
+    order = np.argsort(halves[:, 0], kind="stable")
+    first = halves[order, 0]
+    if np.any(first[1:] == first[:-1]):
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+    return order
 
 
 def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
@@ -153,7 +181,7 @@ def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_k
 
 def _numbered(ends: NDArray[np.void]) -> tuple[NDArray[np.void], NDArray[np.int64]]:
     """The distinct ids in order, and for each end its place among them."""
-    halves = np.ascontiguousarray(ends).view(">u8").reshape(-1, 2).astype(np.uint64)
+    halves = _halves(ends)
     _, first, places = np.unique(halves[:, 0], return_index=True, return_inverse=True)
     if not np.array_equal(halves[first, 1][places], halves[:, 1]):  # two ids with the same first half
         _, first, places = np.unique(halves, axis=0, return_index=True, return_inverse=True)

@@ -12,7 +12,7 @@ from tests.graphs import NOW, Known, edge, edge_id, node, with_columns
 pytestmark = pytest.mark.anyio
 
 PAIR = (edge(1, 1, 2, 0.3), edge(2, 2, 1, 0.5, relation="extends", explanation="builds on"))
-ENDS = (str(node(1)), str(node(2)))
+ENDS = (f"edges of {node(1)}", f"edges of {node(2)}")
 STATE = f"{edge_id(1)} {edge_id(2)}"
 
 
