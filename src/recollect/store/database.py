@@ -146,7 +146,11 @@ async def said_plainly() -> AsyncIterator[None]:
 
 
 async def driver(connection: AsyncConnection) -> asyncpg.Connection:
-    """The asyncpg connection below, in the same transaction: for vectors in binary and for COPY."""
+    """The asyncpg connection below, in the same transaction: for vectors in binary and for COPY.
+
+    A transaction begins with the first statement that goes through SQLAlchemy, as every one of a space does; in
+    `owner` one must go before, or each statement stands alone.
+    """
     raw = await connection.get_raw_connection()
     return raw.driver_connection
 
