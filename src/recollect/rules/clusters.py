@@ -187,9 +187,10 @@ class Known:
 
 def with_namesakes(pairs: Pairs, said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """A name that several things bear ("Book review", every year) tells nothing: unless all else is equal too, ask."""
-    contradicts = np.array([CONFLICT in doubts for doubts in said], np.bool_) & (pairs.name_plain == 1.0)
-    torn = np.union1d(pairs.left[contradicts], pairs.right[contradicts])
-    touched = (np.isin(pairs.left, torn) | np.isin(pairs.right, torn)) & (pairs.metadata < 1.0)
+    in_conflict = np.array([CONFLICT in doubts for doubts in said], np.bool_)
+    namesakes = in_conflict & (pairs.name_plain == 1.0)
+    torn = np.union1d(pairs.left[namesakes], pairs.right[namesakes])
+    touched = (np.isin(pairs.left, torn) | np.isin(pairs.right, torn)) & (pairs.metadata < 1.0) & ~in_conflict
     return [(*doubts, NAMESAKES) if adds else doubts for doubts, adds in zip(said, touched.tolist(), strict=True)]
 
 

@@ -14,7 +14,7 @@ a score to six places, so that 0.95 is 0.95 on either path.
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -33,6 +33,7 @@ NOT_COMPARED = frozenset(["merge_history", "aliases"])
 _EDGE_SIGNS = ",;:"
 # Words and numbers of a value; 24.10 and 129,99 stay whole.
 _WORDS = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _NUMBERS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAPITALS = re.compile(r"[^\W\d_]\w*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w*")
@@ -84,8 +85,8 @@ class Name:
 
     @cached_property
     def words(self) -> str:
-        """The name without accents, joining signs and the gaps between words: what must be equal to be the same name."""
-        return _JOINING.sub("", without_accents(self.plain))
+        """The name without joining signs and gaps: equal in the same name. Accents stay: they make other words."""
+        return _JOINING.sub("", self.plain)
 
     @cached_property
     def capitals(self) -> tuple[str, ...]:
@@ -171,13 +172,6 @@ def ordered(plain_name: str) -> str:
     return " ".join(sorted(telling or plain_name.split()))
 
 
-def without_accents(text: str) -> str:
-    if text.isascii():
-        return text
-    apart = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", "".join(sign for sign in apart if unicodedata.category(sign) != "Mn"))
-
-
 def likeness(one: str, other: str) -> float:
     """1 - edit distance / longer length; two empty names are alike (C05)."""
     longer = max(len(one), len(other))
@@ -213,12 +207,13 @@ def statements(metadata: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
 
 
 def folded(value: Any) -> str:
-    """A value as it is compared: case, punctuation and spacing aside ("1999." is "1999")."""
+    """A value as it is compared: case, punctuation and spacing aside ("1999." is "1999"); numbers as they are."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-    words = _WORDS.findall(without_accents(text.casefold()))
-    return " ".join(words) or text.strip()
+    text = value.strip() if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    if not isinstance(value, str) or _NUMBER.fullmatch(text):
+        return text
+    return " ".join(_WORDS.findall(unicodedata.normalize("NFC", text.casefold()))) or text
 
 
 def overlap(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) -> float:
@@ -228,25 +223,36 @@ def overlap(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) 
 
 
 def conflicts(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys whose values contradict each other; lists only add to each other, and to say more is no contradiction."""
+    """The keys whose values contradict each other. Lists only add to each other; to say more is no contradiction."""
     shared = sorted(key for key in one.keys() & other.keys() if key not in NOT_COMPARED)
     return tuple(key for key in shared if contradict(one[key], other[key]))
 
 
 def contradict(one: Any, other: Any) -> bool:
-    """Whether neither value holds all words of the other: "SIGMOD Record" agrees with "ACM SIGMOD Record"."""
+    """Whether neither value is covered by the other: "SIGMOD Record" agrees with "ACM SIGMOD Record"."""
     if isinstance(one, list | tuple) or isinstance(other, list | tuple):
         return False
-    ours, theirs = set(folded(one).split()), set(folded(other).split())
-    return not (ours <= theirs or theirs <= ours)
+    ours, theirs = folded(one).split(), folded(other).split()
+    return not covers(ours, theirs) and not covers(theirs, ours)
+
+
+def covers(whole: Collection[str], part: Collection[str]) -> bool:
+    """Whether every word of the part is in the whole, in full or as an initial: "R. Schapire" agrees with "Robert"."""
+    return all(
+        word in whole or any(is_initial(word, other) or is_initial(other, word) for other in whole) for word in part
+    )
+
+
+def is_initial(letter: str, word: str) -> bool:
+    return len(letter) == 1 and letter.isalpha() and word.startswith(letter)
 
 
 # -- the score
 
 
 def cosine(one: Vector | None, other: Vector | None) -> float | None:
-    """0 to 1: opposite is no less alike than unrelated. None where a vector is missing."""
-    if one is None or other is None:
+    """0 to 1: opposite is no less alike than unrelated. None where a vector is missing, or of another model."""
+    if one is None or other is None or one.shape != other.shape:
         return None
     return min(1.0, max(0.0, float(np.dot(one.astype(np.float64), other.astype(np.float64)))))
 
@@ -265,7 +271,7 @@ def doubts(one: Traits, other: Traits) -> tuple[str, ...]:
     found = name_doubts(name_of(one.name), name_of(other.name))
     if one.metadata and other.metadata and conflicts(one.metadata, other.metadata):
         found.append(CONFLICT)
-    if one.vector is None or other.vector is None:
+    if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
         found.append(NO_EMBEDDING)
     if not one.name.strip() and not other.name.strip():
         found.append(NAMELESS)

@@ -4,8 +4,8 @@
                 the order in which the rows came in
     copies      rows that are equal in all that is compared become one, so that 10,000 equal ones cost what one does
     bits        which letters a name holds (twice): two names differ at least as much as their letters do
-    short       each vector in few dimensions, and the length of what that leaves out; |x||y| of the rests bounds what is
-                missing from the cosine
+    short       each vector in few dimensions, and the length of what that leaves out: the product of two such lengths
+                bounds what is missing from the cosine
     series      the names that differ only in digits; a long series is named, not paired (C05)
 
     shrinking   the places whose sorted name is shorter than the name: they match across lengths

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -22,8 +23,9 @@ from recollect.rules.similarity import Weights
 MARGIN = 2e-4
 # Many small products rather than a large one: the library of linear algebra does small ones on the calling thread, and
 # its own threads wait for each other, which costs more than it gains wherever the processor has other work.
-TILE_ROWS, TILE_COLUMNS = 64, 128
-ROWS, COLUMNS = 4 * TILE_ROWS, 16 * TILE_COLUMNS
+SMALL_PRODUCT = 262_144
+TILE_ROWS = 64
+ROWS, COLUMNS = 256, 2048
 SLICE = 400_000
 
 Candidates = tuple[Ints, Ints]
@@ -57,7 +59,7 @@ class Bounds:
         return (self.threshold * self.weights.without_cosine - self.weights.name) / self.weights.metadata
 
     def in_reach(self, cosine: Floats | Matrix, name: Floats, metadata: Floats) -> Mask:
-        most = self.weights.cosine * np.clip(cosine, 0.0, 1.0) + self.weights.name * name
+        most = self.weights.cosine * np.clip(cosine.astype(np.float64), 0.0, 1.0) + self.weights.name * name
         reached: Mask = most + self.weights.metadata * metadata >= self.threshold - MARGIN
         return reached
 
@@ -177,28 +179,40 @@ def padded(rows: Matrix) -> Matrix:
 
 def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) -> tuple[Ints, Ints, Matrix]:
     """(row of ours, row of short, bound of the cosine) wherever the bound reaches what is needed."""
-    rows, width = -(-len(ours) // TILE_ROWS), ours.shape[1]
-    tiles = np.zeros((rows, 1, TILE_ROWS, width), np.float32)
-    tiles.reshape(-1, width)[: len(ours)] = ours
-    room = np.empty((rows, COLUMNS // TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS), np.float32)
-    parts = [_in_columns(tiles, short, start, min(start + COLUMNS, end), least, room) for start in range(begin, end, COLUMNS)]
+    tiles = tiled(ours)
+    room = np.empty(tiles.shape[0] * TILE_ROWS * COLUMNS, np.float32)
+    parts = [
+        _in_columns(tiles, short, start, min(start + COLUMNS, end), least, room) for start in range(begin, end, COLUMNS)
+    ]
     left, right, most = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else _NOTHING
     real = (left < len(ours)) & (right < end)
     return left[real], right[real], most[real]
 
 
+def tiled(rows: Matrix) -> Matrix:
+    """Rows in tiles, zeros after the last."""
+    tiles = np.zeros((-(-len(rows) // TILE_ROWS), 1, TILE_ROWS, rows.shape[1]), np.float32)
+    tiles.reshape(-1, rows.shape[1])[: len(rows)] = rows
+    return tiles
+
+
+def columns_of_a_tile(width: int) -> int:
+    """So many that a tile is a small product; a power of two, so that COLUMNS holds whole tiles."""
+    return 1 << max(4, (SMALL_PRODUCT // (TILE_ROWS * width)).bit_length() - 1)
+
+
 def _in_columns(
     tiles: Matrix, short: Matrix, start: int, stop: int, least: float, room: Matrix
 ) -> tuple[Ints, Ints, Matrix]:
-    columns = -(-(stop - start) // TILE_COLUMNS)
-    theirs = short[start : start + columns * TILE_COLUMNS].reshape(1, columns, TILE_COLUMNS, -1).swapaxes(2, 3)
-    table = room.reshape(-1)[: tiles.shape[0] * columns * TILE_ROWS * TILE_COLUMNS]
-    np.matmul(tiles, theirs, out=table.reshape(tiles.shape[0], columns, TILE_ROWS, TILE_COLUMNS))
+    size = columns_of_a_tile(short.shape[1])
+    down, across = tiles.shape[0], -(-(stop - start) // size)
+    theirs = short[start : start + across * size].reshape(1, across, size, -1).swapaxes(2, 3)
+    table = room[: down * across * TILE_ROWS * size]
+    np.matmul(tiles, theirs, out=table.reshape(down, across, TILE_ROWS, size))
     reaching = np.flatnonzero(table >= least)
-    tile, inside = np.divmod(reaching, TILE_ROWS * TILE_COLUMNS)
-    down, along = np.divmod(tile, columns)
-    row, column = np.divmod(inside, TILE_COLUMNS)
-    return down * TILE_ROWS + row, start + along * TILE_COLUMNS + column, table[reaching]
+    tile, inside = np.divmod(reaching, TILE_ROWS * size)
+    row, column = np.divmod(inside, size)
+    return tile // across * TILE_ROWS + row, start + tile % across * size + column, table[reaching]
 
 
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
@@ -283,6 +297,6 @@ def same_names(blocks: Blocks) -> Iterator[tuple[int, int]]:
         return
     equal = (blocks.plain[1:] == blocks.plain[:-1]) & (blocks.types[1:] == blocks.types[:-1])
     edges = [0, *(np.flatnonzero(~equal.astype(bool)) + 1).tolist(), len(blocks)]
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise(edges):
         if last - first > 1 and blocks.plain[first] and not blocks.has_vector[first:last].all():
             yield first, last

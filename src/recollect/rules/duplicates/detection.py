@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recollect.rules.duplicates.blocks import Blocks, block
-from recollect.rules.duplicates.columns import Concepts, Ints, Mask
+from recollect.rules.duplicates.blocks import Blocks, block, project, telling_directions
+from recollect.rules.duplicates.columns import Concepts, Ints, Mask, Matrix
 from recollect.rules.duplicates.compare import Bounds, candidates
 from recollect.rules.duplicates.pairs import Pairs, scored
 from recollect.rules.similarity import WEIGHTS, Weights
 
 THRESHOLD = 0.95
 MOST_PARTNERS = 200
-# Where short vectors let more than this share of the pairs through, whole ones are quicker.
-USEFUL_SHARE = 0.01
+CHOICES = (31, 63, 127)
+# Nanoseconds: multiplying two numbers of a pair, and looking more closely at a pair that was not ruled out.
+COST_OF_A_DIMENSION = 0.03
+COST_OF_A_CANDIDATE = 150.0
 _SAMPLE = 1000
 
 
@@ -55,7 +57,7 @@ def detect(
 ) -> Found:
     """All pairs at or above the threshold, within a type; with `changed`, those that have a changed row."""
     bounds = Bounds(threshold=threshold, weights=weights)
-    blocks = blocks or blocked_for(concepts, bounds)
+    blocks = blocks or block(concepts, dimensions=useful_dimensions(concepts, bounds))
     asked = asked_places(blocks, changed)
     crowd = Crowd(len(blocks), most_partners)
     places = np.empty(len(concepts), np.int64)
@@ -115,18 +117,29 @@ def lower_left(pairs: Pairs) -> Pairs:
 # -- which method
 
 
-def blocked_for(concepts: Concepts, bounds: Bounds) -> Blocks:
-    """Short vectors where their bound rules most pairs out, else whole ones."""
-    blocks = block(concepts)
-    if blocks.basis is None or passing_share(blocks, bounds) <= USEFUL_SHARE:
-        return blocks
-    return block(concepts, dimensions=None)
+def useful_dimensions(concepts: Concepts, bounds: Bounds) -> int | None:
+    """How short the vectors may be: longer ones cost more to multiply, shorter ones let more pairs through.
+
+    None for whole vectors: a low threshold rules out so little that nothing shorter pays.
+    """
+    rows = np.flatnonzero(concepts.has_vector)
+    width = concepts.vectors.shape[1]
+    choices = [dimensions for dimensions in CHOICES if 2 * dimensions < width]
+    if not choices or not len(rows):
+        return None
+    sample = concepts.vectors[rows[:: max(1, len(rows) // _SAMPLE)]]
+    basis = telling_directions(sample, np.arange(len(sample)), choices[-1])
+    costs = {
+        dimensions: dimensions * COST_OF_A_DIMENSION
+        + COST_OF_A_CANDIDATE * passing_share(project(sample, basis[:, -dimensions:]), bounds)
+        for dimensions in choices
+    }
+    whole = width * COST_OF_A_DIMENSION + COST_OF_A_CANDIDATE * passing_share(sample, bounds)
+    best = min(costs, key=costs.__getitem__)
+    return best if costs[best] <= whole else None
 
 
-def passing_share(blocks: Blocks, bounds: Bounds) -> float:
-    """What share of the pairs of a sample the short vectors cannot rule out."""
-    known = np.flatnonzero(blocks.has_vector)
-    sample = blocks.short[known[:: max(1, len(known) // _SAMPLE)]]
-    passing = int(np.count_nonzero(sample @ sample.T >= bounds.product)) - len(sample)
-    return passing / max(1, len(sample) * (len(sample) - 1))
-
+def passing_share(rows: Matrix, bounds: Bounds) -> float:
+    """What share of the pairs the products cannot rule out."""
+    passing = int(np.count_nonzero(rows @ rows.T >= bounds.product)) - len(rows)
+    return max(0, passing) / max(1, len(rows) * (len(rows) - 1))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recollect.rules.duplicates.blocks import Blocks, project
-from recollect.rules.duplicates.columns import Concepts, Ints, Matrix, unit_rows
+from recollect.rules.duplicates.columns import Ints, Matrix, unit_rows
 from recollect.rules.duplicates.compare import MARGIN, Bounds, band
 from recollect.rules.duplicates.detection import THRESHOLD
 from recollect.rules.duplicates.keeper import keeper_rank
@@ -71,7 +71,7 @@ def nearest_first(one: Traits, name: Name, kind: int, blocks: Blocks, bounds: Bo
     """The places that can match, each with a bound of its cosine."""
     base, beyond = np.searchsorted(blocks.types, [kind, kind + 1]).tolist()
     found = dict.fromkeys(namesakes_without_cosine(one, name, blocks, base, beyond), 1.0)
-    if one.vector is not None and beyond > base:
+    if one.vector is not None and len(one.vector) == blocks.concepts.vectors.shape[1]:
         vector = unit_rows(one.vector[np.newaxis], 1)[0]
         query = (vector if blocks.basis is None else project(vector, blocks.basis))[0]
         begin, end = (base + edge for edge in near_lengths(name, blocks.plain_lengths[base:beyond], bounds))

@@ -85,9 +85,7 @@ def scored(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, threads: int
         np.nan_to_num(cosine), best_name(blocks, left, right), best_metadata(blocks, left, right)
     )
     left, right, cosine = left[hopeful], right[hopeful], cosine[hopeful]
-    name_plain, name_ordered = (
-        likenesses(names, left, right, threads) for names in (blocks.plain, blocks.ordered)
-    )
+    name_plain, name_ordered = (likenesses(names, left, right, threads) for names in (blocks.plain, blocks.ordered))
     rows, others = blocks.rows[left], blocks.rows[right]
     metadata = overlaps(blocks.concepts.statements, rows, others)
     score = totals(cosine, np.maximum(name_plain, name_ordered), metadata, bounds.weights)
@@ -104,8 +102,8 @@ def scored(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, threads: int
 
 
 def is_same_name(blocks: Blocks, left: Ints, right: Ints) -> Mask:
-    same = (blocks.plain[left] == blocks.plain[right]) & (blocks.plain_lengths[left] > 0)
-    return same.astype(bool)
+    equal = np.asarray(blocks.plain[left] == blocks.plain[right], np.bool_)
+    return equal & (blocks.plain_lengths[left] > 0)
 
 
 def cosines(blocks: Blocks, left: Ints, right: Ints) -> Floats:
@@ -155,11 +153,13 @@ def tagged_values(sets: Sets, rows: Ints, most: int) -> Ints:
     sizes = sets.sizes[rows]
     owners = np.repeat(np.arange(len(rows)), sizes)
     within = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return owners * most + sets.values[sets.starts[rows][owners] + within]
+    values: Ints = sets.values[sets.starts[rows][owners] + within]
+    return owners * most + values
 
 
 def totals(cosine: Floats, name: Floats, metadata: Floats, weights: Weights) -> Floats:
     """The weighted sum; where there is no cosine the other weights are stretched (C04)."""
     rest = weights.name * name + weights.metadata * metadata
-    with_cosine = weights.cosine * np.nan_to_num(cosine) + weights.name * name + weights.metadata * metadata
-    return np.round(np.where(np.isnan(cosine), rest / weights.without_cosine, with_cosine), PLACES)
+    with_cosine: Floats = weights.cosine * np.nan_to_num(cosine) + weights.name * name + weights.metadata * metadata
+    both: Floats = np.where(np.isnan(cosine), rest / weights.without_cosine, with_cosine)
+    return np.round(both, PLACES)
