@@ -76,7 +76,7 @@ def test_a_middle_score_is_a_question_and_a_low_one_is_none() -> None:
         (["tea house a", "tea house b"], [{}, {}], similarity.WORDS),
         (
             ["tea", "tea"],
-            [{"year": 1, "a": 1, "b": 2, "c": 3}, {"year": 2, "a": 1, "b": 2, "c": 3}],
+            [{"y": 1, "a": 1, "b": 2, "c": 3}, {"y": 2, "a": 1, "b": 2, "c": 3}],
             similarity.CONFLICT,
         ),
         (["HEAT", "Heat"], [{}, {}], similarity.CAPITALS),
