@@ -189,6 +189,15 @@ def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) ->
     return left[real], right[real], most[real]
 
 
+def products_with_one(short: Matrix, query: Matrix) -> Matrix:
+    """The product of each row with one vector, in small pieces too."""
+    whole = len(short) - len(short) % ROWS
+    found = np.empty(len(short), np.float32)
+    np.matmul(short[:whole].reshape(-1, ROWS, short.shape[1]), query, out=found[:whole].reshape(-1, ROWS))
+    found[whole:] = short[whole:] @ query
+    return found
+
+
 def tiled(rows: Matrix) -> Matrix:
     """Rows in tiles, zeros after the last."""
     tiles = np.zeros((-(-len(rows) // TILE_ROWS), 1, TILE_ROWS, rows.shape[1]), np.float32)

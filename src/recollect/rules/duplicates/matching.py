@@ -3,14 +3,14 @@
 The same bounds as in compare, for one row: a product with the names of like length, then a look at the few that remain.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from recollect.rules.duplicates.blocks import Blocks, project
 from recollect.rules.duplicates.columns import Ints, Matrix, unit_rows
-from recollect.rules.duplicates.compare import MARGIN, Bounds, band
+from recollect.rules.duplicates.compare import MARGIN, Bounds, band, products_with_one
 from recollect.rules.duplicates.detection import THRESHOLD
 from recollect.rules.duplicates.keeper import keeper_rank
 from recollect.rules.similarity import BARE, WEIGHTS, Factors, Name, Traits, Weights, compare, likeness, name_of
@@ -75,7 +75,7 @@ def nearest_first(one: Traits, name: Name, kind: int, blocks: Blocks, bounds: Bo
         vector = unit_rows(one.vector[np.newaxis], 1)[0]
         query = (vector if blocks.basis is None else project(vector, blocks.basis))[0]
         begin, end = (base + edge for edge in near_lengths(name, blocks.plain_lengths[base:beyond], bounds))
-        found |= reaching(blocks.short[begin:end], np.arange(begin, end), query, blocks, bounds)
+        found |= reaching(blocks.short[begin:end], range(begin, end), query, blocks, bounds)
         first, last = np.searchsorted(blocks.shrinking, [base, beyond])
         found |= reaching(blocks.shrinking_short[first:last], blocks.shrinking[first:last], query, blocks, bounds)
     return sorted(found.items(), key=lambda item: -item[1])
@@ -86,12 +86,13 @@ def near_lengths(name: Name, lengths: Ints, bounds: Bounds) -> tuple[int, int]:
     return band(lengths, np.array([len(name.plain), len(name.ordered)]), bounds.name)
 
 
-def reaching(short: Matrix, places: Ints, query: Matrix, blocks: Blocks, bounds: Bounds) -> dict[int, float]:
+def reaching(
+    short: Matrix, places: Sequence[int] | Ints, query: Matrix, blocks: Blocks, bounds: Bounds
+) -> dict[int, float]:
     """The places whose cosine may be high enough."""
-    products = short @ query
-    which = np.flatnonzero(products >= bounds.product)
-    which = which[blocks.has_vector[places[which]]]
-    return dict(zip(places[which].tolist(), products[which].tolist(), strict=True))
+    products = products_with_one(short, query)
+    which = np.flatnonzero(products >= bounds.product).tolist()
+    return {int(places[at]): float(products[at]) for at in which if blocks.has_vector[places[at]]}
 
 
 def namesakes_without_cosine(one: Traits, name: Name, blocks: Blocks, base: int, beyond: int) -> list[int]:
