@@ -210,8 +210,13 @@ def folded(value: Any) -> str:
     """A value as it is compared: case, punctuation and spacing aside ("1999." is "1999"); numbers as they are."""
     if value is None:
         return ""
-    text = value.strip() if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-    if not isinstance(value, str) or _NUMBER.fullmatch(text):
+    return _folded_text(value) if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=65_536)
+def _folded_text(text: str) -> str:
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
         return text
     return " ".join(_WORDS.findall(unicodedata.normalize("NFC", text.casefold()))) or text
 
@@ -232,7 +237,12 @@ def contradict(one: Any, other: Any) -> bool:
     """Whether neither value is covered by the other: "SIGMOD Record" agrees with "ACM SIGMOD Record"."""
     if isinstance(one, list | tuple) or isinstance(other, list | tuple):
         return False
-    ours, theirs = folded(one).split(), folded(other).split()
+    return _say_different(folded(one), folded(other))
+
+
+@lru_cache(maxsize=65_536)
+def _say_different(one: str, other: str) -> bool:
+    ours, theirs = one.split(), other.split()
     return not covers(ours, theirs) and not covers(theirs, ours)
 
 

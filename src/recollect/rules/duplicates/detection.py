@@ -89,12 +89,12 @@ class Crowd:
         return self._partners > self._most
 
     def is_free(self, left: Ints, right: Ints) -> Mask:
-        full = self.is_full()
-        free: Mask = ~(full[left] | full[right])
+        free: Mask = np.maximum(self._partners[left], self._partners[right]) <= self._most
         return free
 
     def count(self, left: Ints, right: Ints) -> None:
-        self._partners += np.bincount(np.concatenate([left, right]), minlength=len(self._partners))
+        np.add.at(self._partners, left, 1)
+        np.add.at(self._partners, right, 1)
 
 
 def asked_places(blocks: Blocks, changed: Mask | None) -> Mask:
