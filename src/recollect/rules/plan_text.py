@@ -173,7 +173,8 @@ def options_of(plan: Plan) -> str:
 
 def states_of(plan: Plan) -> str:
     """`12 applied, 2 stale`, the states of a plan's decisions."""
-    return ", ".join(f"{count:,} {state}" for state, count in plan.counts.items()) or "no decisions"
+    known = ((state, plan.counts.get(state, 0)) for state in DecisionStatus)
+    return ", ".join(f"{count:,} {state}" for state, count in known if count) or "no decisions"
 
 
 # -- Markdown

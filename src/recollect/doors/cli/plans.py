@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command, listing
 from recollect.doors.cli.memories import CHANGING
+from recollect.errors import InvalidInput
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Run
 from recollect.rules import plan_text
 from recollect.rules.plan_text import Line
@@ -232,6 +233,8 @@ def tidy(
     recollect tidy prune --set threshold=0.1
     """
     options = values.assignments("--set", set_ or ())
+    if options and len(policy or ()) != 1:
+        raise InvalidInput("--set is for one policy: name it, as in `recollect tidy prune --set threshold=0.1`.")
     done = door.ask(partial(_tidy, named=policy or [], options=options))
     door.show([tidied for tidied, _ in done], lambda tidied: _show_tidied(tidied))
     for sentence in dict.fromkeys(sentence for _, said in done for sentence in said):
@@ -301,10 +304,13 @@ async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus 
 async def _tidy(
     memory: "Engine", *, named: Sequence[str], options: dict[str, Any]
 ) -> "list[tuple[Tidied, Sequence[str]]]":
+    from recollect.policies import POLICIES, policy_named
+
     done = []
-    for policy in named or [one.short for one in await memory.plans.policies() if one.every_minutes or one.cron]:
-        with output.progress(f"Tidying: {policy}") as progress:
-            tidied = await memory.plans.run(policy, options, progress=progress)
+    chosen = [policy_named(name) for name in named]  # all of them before the first is run
+    for policy in chosen or [one for one in POLICIES.values() if one.every_minutes or one.cron]:
+        with output.progress(f"Tidying: {policy.short}") as progress:
+            tidied = await memory.plans.run(policy.name, options, progress=progress)
         done.append((tidied, await memory.plans.warnings(tidied.plan)))
     return done
 
