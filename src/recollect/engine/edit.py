@@ -74,9 +74,9 @@ async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[His
 
 
 async def _node_or_edge(connection: Connection, space_id: UUID, reference: str) -> UUID:
-    for kind in (nodes, edges):
+    for resolve in (nodes.resolve, edges.resolve):
         with suppress(NotFound):
-            return await kind.resolve(connection, space_id, reference)
+            return await resolve(connection, space_id, reference)
     raise NotFound(f"Nothing is remembered under {reference}, and there is no edge of that id.")
 
 

@@ -574,7 +574,8 @@ async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> 
         )
         for row in await connection.execute(statement)
     ]
-    return [*await _birth(connection, space_id, row_id), *entries]
+    made_by_plan = any(entry.before is None for entry in entries)
+    return entries if made_by_plan else [*await _birth(connection, space_id, row_id), *entries]
 
 
 async def _birth(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:
