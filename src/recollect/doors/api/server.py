@@ -50,8 +50,8 @@ async def _serve(settings: Settings, ready: Ready | None) -> None:
         server = Listening(engine, listener, ready)
         with _obeying_signals(server):
             async with engine:
-                await _refuse_open_house(engine, listener)
                 scheduled.check_settings(engine.core)
+                await _refuse_open_house(engine, listener)
                 await _work_and_serve(engine, server)
     log.info("stopped")
 
