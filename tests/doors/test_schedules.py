@@ -38,14 +38,15 @@ def hook() -> Iterator[Hook]:
 
 def test_A25_the_command_lists_what_is_done_by_itself(cli: Cli) -> None:
     lines = [line.split("\t") for line in cli("schedules").out.splitlines()]
-    assert [(line[0], line[1]) for line in lines] == [
-        ("prune_weak_edges", "every day"),
-        ("merge_parallel_edges", "every week"),
-        ("gather_topics", "every two weeks"),
-    ]
+    assert {line[0]: line[1] for line in lines} == {
+        "link_similar": "every day",
+        "prune_weak_edges": "every day",
+        "merge_parallel_edges": "every week",
+        "gather_topics": "every two weeks",
+    }
+    assert lines[-1][0] == "gather_topics"
     assert {(line[3], line[4]) for line in lines} == {("never", "-")}
-    shown = cli.json("schedules")[0]
-    assert shown["name"] == PRUNE
+    (shown,) = [one for one in cli.json("schedules") if one["name"] == PRUNE]
     assert datetime.fromisoformat(shown["next_run_at"]) > datetime.now(UTC)
     assert "maintain" in cli("schedules", "--space", "default").out
 
@@ -72,7 +73,7 @@ def test_the_command_refuses_what_makes_no_sense(cli: Cli) -> None:
     assert "one of the two" in cli.refused("schedules", "set", "prune", "--cron", "0 2 * * *", "--every", "5", code=2)
     assert "no time zone 'Mars'" in cli.refused("schedules", "set", "prune", "--time-zone", "Mars", code=2)
     assert "JSON object" in cli.refused("schedules", "set", "prune", "--options", "[]", code=2)
-    assert "scheduled in this space" in cli.refused("schedules", "pause", "link", code=3)
+    assert "scheduled in this space" in cli.refused("schedules", "pause", "maintain", code=3)
 
 
 def test_the_command_tests_who_is_told(in_default: Cli, hook: Hook) -> None:
@@ -117,6 +118,7 @@ def test_P03_serve_in_production(
 async def test_A25_the_api_lists_and_changes_schedules(client: httpx.AsyncClient) -> None:
     listed = (await client.get("/api/v1/schedules")).json()
     assert {one["name"]: one["every_minutes"] for one in listed} == {
+        "link_similar": 1440,
         "prune_weak_edges": 1440,
         "merge_parallel_edges": 10_080,
         "gather_topics": 20_160,
@@ -142,7 +144,7 @@ async def test_A01_A27_the_api_runs_a_schedule_now(client: httpx.AsyncClient) ->
 @pytest.mark.anyio
 async def test_the_api_refuses_what_makes_no_sense(client: httpx.AsyncClient) -> None:
     assert "can be scheduled" in problem(await client.post("/api/v1/schedules/x/run"), 404, "not_found")
-    problem(await client.post("/api/v1/schedules/link/pause"), 404, "not_found")
+    problem(await client.post("/api/v1/schedules/maintain/pause"), 404, "not_found")
     for wanted, field in (
         ({"cron": "x"}, "cron"),
         ({"every_minutes": 0}, "every_minutes"),

@@ -38,6 +38,8 @@ START = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = START - timedelta(days=100)
 A_DAY = timedelta(days=1)
 PRUNE, MERGE, TOPICS = "prune_weak_edges", "merge_parallel_edges", "gather_topics"
+LINK, MAINTAIN = "link_similar", "maintain"
+DAILY = sorted([LINK, MAINTAIN, PRUNE])
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,13 @@ async def times(memory: Engine) -> dict[str, Schedule]:
     return {one.name: one for one in await memory.schedules.list()}
 
 
+async def only(memory: Engine, name: str) -> None:
+    """Pause the others."""
+    for one in await memory.schedules.list():
+        if one.name != name:
+            await memory.schedules.pause(one.name)
+
+
 async def runs_of(memory: Engine) -> list[dict[str, Any]]:
     return [dict(run.report) for run in await memory.plans.runs() if run.action == "schedule"]
 
@@ -125,7 +134,7 @@ async def test_A25_every_space_has_its_schedules_also_one_made_later(memory: Eng
     await scheduled.register(memory.core)
     found = await times(memory)
     every = {name: one.every_minutes for name, one in found.items()}
-    assert every == {"maintain": 1440, PRUNE: 1440, MERGE: 10_080, TOPICS: 20_160}
+    assert every == {MAINTAIN: 1440, LINK: 1440, PRUNE: 1440, MERGE: 10_080, TOPICS: 20_160}
     for one in found.values():
         usual = START + timedelta(minutes=one.every_minutes or 0)
         assert usual <= one.next_run_at <= usual + timedelta(seconds=scheduled.JITTER_SECONDS)
@@ -134,7 +143,7 @@ async def test_A25_every_space_has_its_schedules_also_one_made_later(memory: Eng
     async with scheduler.leadership(memory.core) as lead:
         assert await scheduler.one_round(memory.core, lead) == []
     later = await times(await memory.in_space("later"))
-    assert set(later) == {PRUNE, MERGE, TOPICS}
+    assert set(later) == {LINK, PRUNE, MERGE, TOPICS}
     assert later[PRUNE].next_run_at >= START + A_DAY * 1.5
     assert await times(memory) == found
 
@@ -155,10 +164,10 @@ async def test_A25_what_was_missed_for_three_weeks_is_caught_up_once(memory: Eng
     await scheduled.register(memory.core)
     assert await scheduler.run_due(memory.core) == []
     at(memory, START + 21 * A_DAY)
-    assert sorted(await scheduler.run_due(memory.core)) == sorted(["maintain", PRUNE, MERGE, TOPICS])
+    assert sorted(await scheduler.run_due(memory.core)) == sorted([*DAILY, MERGE, TOPICS])
     assert await scheduler.run_due(memory.core) == []
     at(memory, START + 22 * A_DAY)
-    assert sorted(await scheduler.run_due(memory.core)) == sorted(["maintain", PRUNE])
+    assert sorted(await scheduler.run_due(memory.core)) == DAILY
     at(memory, START + 28 * A_DAY)
     assert MERGE in await scheduler.run_due(memory.core)
 
@@ -171,8 +180,8 @@ async def test_A25_two_schedulers_do_a_due_thing_once(memory: Engine, alone: Set
             at(engine, START + 1.1 * A_DAY)
         async with scheduler.leadership(memory.core) as one, scheduler.leadership(other.core) as two:
             done = await asyncio.gather(scheduler.one_round(memory.core, one), scheduler.one_round(other.core, two))
-        assert sorted(map(len, done)) == [0, 2]
-        assert len(await runs_of(memory)) == 1
+        assert sorted(map(len, done)) == [0, 3]
+        assert len(await runs_of(memory)) == 2
 
 
 async def test_A25_even_without_a_leader_nothing_runs_twice(memory: Engine, alone: Settings) -> None:
@@ -183,8 +192,8 @@ async def test_A25_even_without_a_leader_nothing_runs_twice(memory: Engine, alon
         for engine in (memory, other):
             at(engine, START + 1.1 * A_DAY)
         done = await asyncio.gather(scheduler.run_due(memory.core), scheduler.run_due(other.core))
-    assert sorted([*done[0], *done[1]]) == ["maintain", PRUNE]
-    assert len(await runs_of(memory)) == 1
+    assert sorted([*done[0], *done[1]]) == DAILY
+    assert len(await runs_of(memory)) == 2
 
 
 async def test_A25_when_the_leader_dies_another_takes_over(memory: Engine, alone: Settings) -> None:
@@ -196,7 +205,7 @@ async def test_A25_when_the_leader_dies_another_takes_over(memory: Engine, alone
             assert await one.take()
             assert await scheduler.one_round(other.core, two) == []
             await cut_off(memory, "advisory")
-            assert len(await scheduler.one_round(other.core, two)) == 2
+            assert len(await scheduler.one_round(other.core, two)) == 3
             assert not await one.take()
             await two.let_go()
             assert await one.take()
@@ -234,7 +243,7 @@ anyio.run(main)
 
 async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: Engine, alone: Settings) -> None:
     await weak_chords(memory, await ring(memory, 12), 3)
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     now = START + 1.1 * A_DAY
     at(memory, now)
     before = (await times(memory))[PRUNE]
@@ -274,7 +283,7 @@ async def test_A25_forever_means_round_after_round_until_cancelled(memory: Engin
     at(memory, START + 1.1 * A_DAY)
     task = asyncio.create_task(scheduler.schedule_forever(memory.core))
     with anyio.fail_after(30):
-        while (await times(memory))["maintain"].last_outcome is None:  # noqa: ASYNC110 - only the table knows
+        while (await times(memory))[MAINTAIN].last_outcome is None:  # noqa: ASYNC110 - only the table knows
             await anyio.sleep(0.05)
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -300,14 +309,15 @@ async def test_A01_A26_each_policy_runs_by_schedule_and_says_what_it_did(memory:
     said = [line["event"] for line in lines if line.get("schedule") in (PRUNE, MERGE, TOPICS)]
     assert said == ["Pruned 3 edges", "Merged 1 edges", "Found 1 topics"]
     outcomes = {name: one.last_outcome for name, one in (await times(memory)).items()}
-    assert outcomes == {"maintain": "done", PRUNE: said[0], MERGE: said[1], TOPICS: said[2]}
+    expected = {MAINTAIN: "done", LINK: "Linked 0 pairs", PRUNE: said[0], MERGE: said[1], TOPICS: said[2]}
+    assert outcomes == expected
     assert {one.last_run_at for one in (await times(memory)).values()} == {START + 15 * A_DAY}
     assert {plan.created_by for plan in (await memory.plans.list())[0] if plan.policy in POLICIES} == {"schedule"}
 
 
 async def test_A29_P14_every_run_leaves_a_report_also_when_there_was_nothing_to_do(memory: Engine) -> None:
     await weak_chords(memory, await ring(memory, 12), 1)
-    await scheduled.register(memory.core)
+    await only(memory, PRUNE)
     for day in (1.1, 2.1):
         at(memory, START + day * A_DAY)
         await scheduler.run_due(memory.core)
@@ -329,7 +339,7 @@ async def test_A29_P14_every_run_leaves_a_report_also_when_there_was_nothing_to_
 async def test_A27_a_closed_gate_is_one_line_and_the_next_time(memory: Engine) -> None:
     told(memory, gate_min_edges=50, gate_min_days=14.0)
     await ring(memory, 12)
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     at(memory, START + 1.1 * A_DAY)
     with capture_logs() as lines:
         assert await scheduler.run_due(memory.core) == [PRUNE]
@@ -366,7 +376,7 @@ async def test_A27_pruning_the_oldest_edge_does_not_close_the_gate(memory: Engin
     around = [*pairwise(nodes), (nodes[-1], nodes[0])]
     await link(memory, *around, created_by="user", created_at=START - A_DAY, strength=0.9)
     await link(memory, (nodes[0], nodes[2]), created_at=LONG_AGO)
-    await scheduled.register(memory.core)
+    await only(memory, PRUNE)
     for day in (1.1, 2.1):
         at(memory, START + day * A_DAY)
         assert PRUNE in await scheduler.run_due(memory.core)
@@ -389,11 +399,11 @@ async def test_run_now_counts_as_the_run_that_was_due(memory: Engine) -> None:
     await scheduled.register(memory.core)
     at(memory, START + 1.1 * A_DAY)
     await memory.schedules.run("prune")
-    assert await scheduler.run_due(memory.core) == ["maintain"]
+    assert sorted(await scheduler.run_due(memory.core)) == [LINK, MAINTAIN]
 
 
 async def test_what_is_paused_does_not_run_and_is_not_caught_up(memory: Engine) -> None:
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     assert not (await memory.schedules.pause("prune")).enabled
     at(memory, START + 5 * A_DAY)
     assert await scheduler.run_due(memory.core) == []
@@ -428,7 +438,8 @@ async def test_E29_by_cron_in_a_zone(memory: Engine) -> None:
     assert (await times(memory))[MERGE].next_run_at == datetime(2026, 12, 27, 1, 0, tzinfo=UTC)
 
 
-async def test_a_policy_that_is_not_scheduled_can_be(memory: Engine) -> None:
+async def test_a_policy_that_is_not_scheduled_can_be(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, LINK, replace(POLICIES[LINK], every_minutes=None))
     with pytest.raises(NotFound, match="Nothing called 'link_similar' is scheduled"):
         await memory.schedules.pause("link")
     made = await memory.schedules.set("link", every_minutes=60, options={"min_similarity": 0.9})
@@ -438,24 +449,24 @@ async def test_a_policy_that_is_not_scheduled_can_be(memory: Engine) -> None:
     assert (await memory.plans.list(policy="link_similar"))[0][0].options["min_similarity"] == 0.9
 
 
-@pytest.mark.parametrize(
-    ("wanted", "field"),
-    [
-        ({"every_minutes": 0}, "every_minutes"),
-        ({"every_minutes": 60, "cron": "0 2 * * sun"}, "cron"),
-        ({"cron": "every day"}, "cron"),
-        ({"time_zone": "Europe/Atlantis"}, "time_zone"),
-        ({"time_zone": "../../etc/passwd"}, "time_zone"),
-        ({"time_zone": "Europe"}, "time_zone"),
-        ({"jitter_seconds": -1}, "jitter_seconds"),
-        ({"options": {"no": "such"}}, "no"),
-    ],
-)
-async def test_what_makes_no_sense_changes_nothing(memory: Engine, wanted: dict[str, Any], field: str) -> None:
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"every_minutes": 0}, "every_minutes"),
+    ({"every_minutes": 60, "cron": "0 2 * * sun"}, "cron"),
+    ({"cron": "every day"}, "cron"),
+    ({"time_zone": "Europe/Atlantis"}, "time_zone"),
+    ({"time_zone": "../../etc/passwd"}, "time_zone"),
+    ({"time_zone": "Europe"}, "time_zone"),
+    ({"jitter_seconds": -1}, "jitter_seconds"),
+    ({"options": {"no": "such"}}, "no"),
+]
+
+
+async def test_what_makes_no_sense_changes_nothing(memory: Engine) -> None:
     before = await times(memory)
-    with pytest.raises(InvalidInput) as refused:
-        await memory.schedules.set("prune", **wanted)
-    assert refused.value.field == field
+    for wanted, field in REFUSED:
+        with pytest.raises(InvalidInput) as refused:
+            await memory.schedules.set("prune", **wanted)
+        assert refused.value.field == field
     with pytest.raises(NotFound, match="can be scheduled"):
         await memory.schedules.run("no such thing")
     assert await times(memory) == before
@@ -489,7 +500,7 @@ async def test_P10_a_plan_that_waits_is_told_once_a_run_and_no_second_one_is_mad
     assert notices.is_anybody_told(memory.core)
     nodes = await ring(memory, 12)
     await weak_chords(memory, nodes, 6)
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     for day in (1.1, 2.1):
         at(memory, START + day * A_DAY)
         assert await scheduler.run_due(memory.core) == [PRUNE]
@@ -511,7 +522,7 @@ async def test_P10_a_plan_that_waits_is_told_once_a_run_and_no_second_one_is_mad
 
 async def test_a_run_that_fails_is_told_and_comes_again_at_its_next_time(memory: Engine, hook: Hook) -> None:
     told(memory, notify=SecretStr(f"webhook:{hook.url}/secret"))
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     await weak_chords(memory, await ring(memory, 12), 1)
     async with memory.core.database.owner() as connection:
         raw = await driver(connection)
@@ -538,7 +549,7 @@ async def test_a_fault_of_ours_in_one_policy_does_not_stop_the_others(
     monkeypatch.setitem(POLICIES, PRUNE, replace(POLICIES[PRUNE], propose=broken))
     await scheduled.register(memory.core)
     at(memory, START + 8 * A_DAY)
-    assert set(await scheduler.run_due(memory.core)) == {"maintain", PRUNE, MERGE}
+    assert set(await scheduler.run_due(memory.core)) == {*DAILY, MERGE}
     outcomes = {name: one.last_outcome for name, one in (await times(memory)).items()}
     assert outcomes[PRUNE] == "failed: ZeroDivisionError: a fault"
     assert outcomes[MERGE] == "Merged 0 edges"
@@ -550,7 +561,7 @@ async def test_E30_a_policy_that_reports_sends_its_report_after_each_run(
     monkeypatch.setitem(POLICIES, PRUNE, replace(POLICIES[PRUNE], report="Consolidation Report"))
     told(memory, notify=SecretStr(f"log, webhook:{hook.url}/x"))
     await weak_chords(memory, await ring(memory, 12), 2)
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     at(memory, START + 1.1 * A_DAY)
     await scheduler.run_due(memory.core)
     (request,) = hook.received
@@ -566,7 +577,7 @@ async def test_a_notice_that_cannot_be_sent_breaks_no_run(memory: Engine, hook: 
     assert policy.risk is Risk.LOW
     told(memory, brake_share=0.01, brake_at_least=1)
     await weak_chords(memory, await ring(memory, 12), 2)
-    await memory.schedules.pause("maintain")
+    await only(memory, PRUNE)
     at(memory, START + 1.1 * A_DAY)
     with capture_logs() as lines:
         assert await scheduler.run_due(memory.core) == [PRUNE]

@@ -128,6 +128,7 @@ def test_apprise_names_the_extra_when_it_is_not_installed() -> None:
     assert "secret" not in refused.value.message
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Apprise imports
 async def test_apprise_tells_and_says_when_it_could_not(hook: Hook) -> None:
     pytest.importorskip("apprise")
     host = hook.url.removeprefix("http://")

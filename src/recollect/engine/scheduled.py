@@ -245,7 +245,9 @@ class _Running:
         if policy.tally is None:
             return policy.says.format_map(_Everywhere(outcome.applied if outcome else 0))
         async with self.core.transaction(self.space_id) as connection:
-            applied = await plans.decisions_of(connection, self.space_id, tidied.plan.id, status=DecisionStatus.APPLIED)
+            applied = await plans.decisions_of(
+                connection, self.space_id, tidied.plan.id, status=DecisionStatus.APPLIED, with_changes=False
+            )
         return policy.says.format_map(policy.tally(summary, applied))
 
     async def _report(self, policy: Policy, tidied: Tidied, said: str) -> dict[str, Any]:
