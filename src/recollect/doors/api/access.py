@@ -151,6 +151,7 @@ Asking = Annotated[Caller, Depends(caller_of)]
 Whole = Annotated[Engine, Depends(engine_of)]
 Reading = Annotated[Engine, Depends(_in_space(Scope.READ))]
 Writing = Annotated[Engine, Depends(_in_space(Scope.WRITE))]
+Consolidating = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
 Tidying = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
 # For what is told apart only once it is looked at.
 Changing = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE, Scope.WRITE))]
