@@ -290,3 +290,14 @@ def falling_with(numbers: Iterable[int], needs: Mapping[int, Sequence[int]]) -> 
         growing = bool(more)
         fallen |= more
     return fallen
+
+
+def levels(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """For each decision how many others must come before it, one after the other: those of one level can go together.
+
+    A decision needs only such as have a lower number.
+    """
+    found: dict[int, int] = {}
+    for number in sorted(needs):
+        found[number] = max((found[needed] + 1 for needed in needs[number] if needed in found), default=0)
+    return found

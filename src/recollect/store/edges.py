@@ -24,6 +24,12 @@ AROUND = f"""
 SELECT e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS strength
   FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND (e.source = ANY($2) OR e.target = ANY($2))
 """
+# LATERAL with OFFSET 0: the edges of each node are looked up by their keys, however many there are believed to be.
+AT = """
+SELECT DISTINCT e.id FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND source = g.id
+     UNION ALL SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND target = g.id OFFSET 0) e
+"""
 ADD = """
 INSERT INTO edges (space_id, id, source, target, relation, strength, confidence, explanation, source_topic,
                    target_topic, similarity, created_by, created_at, metadata)
@@ -128,6 +134,13 @@ async def of_node(
     statement = select(edges).where(edges.c.space_id == space_id, touching, edges.c.status.in_(statuses))
     statement = statement.order_by(edges.c.strength.desc().nulls_first(), edges.c.id).limit(limit)
     return [rows.edge(row) for row in await connection.execute(statement)]
+
+
+async def of_nodes(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[Edge]:
+    """The living edges that begin or end at any of some nodes, each once."""
+    raw = await driver(connection)
+    found = await raw.fetch(AT, space_id, list(ids))
+    return list((await get_many(connection, space_id, [row["id"] for row in found])).values())
 
 
 async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:

@@ -1,7 +1,7 @@
 """Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -85,6 +85,20 @@ GET_MANY = text(
     " FROM unnest(CAST(:ids AS uuid[])) AS g(id),"
     " LATERAL (SELECT * FROM nodes WHERE space_id = :space AND id = g.id OFFSET 0) n"
 )
+
+# In the order of the ids, so that two who link the same nodes wait for each other and cannot deadlock.
+HOLD = text("SELECT FROM nodes WHERE space_id = :space AND id = ANY(CAST(:ids AS uuid[])) ORDER BY id FOR SHARE")
+
+# From a node up to what it was merged into in the end.
+UP = """
+WITH RECURSIVE up AS (
+    SELECT g.id AS start, n.id, n.merged_into FROM unnest($2::uuid[]) AS g(id),
+           LATERAL (SELECT id, merged_into FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
+     UNION
+    SELECT up.start, n.id, n.merged_into FROM up,
+           LATERAL (SELECT id, merged_into FROM nodes WHERE space_id = $1 AND id = up.merged_into OFFSET 0) n
+) SELECT start, id FROM up WHERE merged_into IS NULL
+"""
 
 LOCK_THREADS = text("SELECT pg_advisory_xact_lock(hashtextextended(t, 20)) FROM unnest(CAST(:threads AS text[])) AS t")
 LAST_POSITIONS = text(
@@ -254,6 +268,17 @@ async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Node:
 async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Node]:
     found = await connection.execute(GET_MANY, {"space": space_id, "ids": list(ids)})
     return {row.id: rows.node(row) for row in found}
+
+
+async def keepers(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Where each node is now: itself, or whatever it was merged into in the end."""
+    raw = await driver(connection)
+    return {row["start"]: row["id"] for row in await raw.fetch(UP, space_id, list(ids))}
+
+
+async def hold(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> None:
+    """Keep some nodes from being merged away until this transaction ends: whatever hangs on them is then seen."""
+    await connection.execute(HOLD, {"space": space_id, "ids": list(ids)})
 
 
 async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:

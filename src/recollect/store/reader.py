@@ -1,7 +1,8 @@
 """What a policy reads: one consistent look at a space, in columns where there is much of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -10,9 +11,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
+from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
+from recollect.store import concept_columns, concepts, nodes, rows
 from recollect.store import edges as kept
-from recollect.store import rows
 from recollect.store.database import driver
 from recollect.store.tables import topics
 
@@ -134,6 +136,24 @@ class StoreReader:
             policy,
         )
         return last
+
+    async def edges_of(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+        return await kept.of_nodes(self.connection, self.space_id, ids)
+
+    async def concepts(self) -> Known:
+        return await concept_columns.read(self.connection, self.space_id)
+
+    async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
+        return await concept_columns.changed_since(self.connection, self.space_id, moment)
+
+    async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+        return await concepts.names_of(self.connection, self.space_id, ids)
+
+    async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
+        return await nodes.keepers(self.connection, self.space_id, ids)
+
+    async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+        return await concept_columns.last_pass(self.connection, self.space_id, policy, options)
 
     async def count_nodes(self) -> int:
         raw = await driver(self.connection)
