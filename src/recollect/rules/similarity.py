@@ -91,7 +91,7 @@ class Name:
     @cached_property
     def capitals(self) -> tuple[str, ...]:
         """Words with a capital beyond the first letter: HEAT is not Heat, PEN is not a pen."""
-        return tuple(sorted(_CAPITALS.findall(self.given)))
+        return tuple(sorted(_CAPITALS.findall(self.given.replace("_", " "))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
