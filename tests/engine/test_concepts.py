@@ -43,7 +43,12 @@ async def make(memory: Engine, name: str, **more: Any) -> UUID:
     new = NewConcept(name=name, **{"text": TEXT, "created_at": NOW, **more})
     embedder, id_ = memory.core.embedder(), uuid4()
     (vector,) = await embedder.embed([words_of(new.name, new.text)])
-    told = {"model": embedder.model, "models": [embedder.model], "max_attempts": 1, "now": memory.core.now()}
+    told: dict[str, Any] = {
+        "model": embedder.model,
+        "models": [embedder.model],
+        "max_attempts": 1,
+        "now": memory.core.now(),
+    }
     async with memory.core.transaction(memory.space.id) as connection:
         await concepts.insert(connection, memory.space.id, [(id_, new, vector)], **told)
         await spaces.use_model(connection, memory.space.id, embedder.model)
@@ -141,7 +146,7 @@ async def test_C19_what_cannot_be_a_concept_is_refused(there: Engine) -> None:
         {"name": "x", "threshold": 0.0},
     ):
         with pytest.raises(InvalidInput):
-            await there.concepts.add(**given)  # type: ignore[arg-type]
+            await there.concepts.add(**given)
     assert await there.concepts.list() == ([], None)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from recollect.engine import alike, edit, forming
+from recollect.engine import alike, edit, forming, ticking
 from recollect.engine.alike import Duplicate, Why
 from recollect.engine.face import Face, Reference
+from recollect.engine.ticking import Ticked
 from recollect.errors import InvalidInput, NotFound
 from recollect.model import Concept, Formed, KeptApart, Kind, Metadata, NewConcept, NodeFilter
 from recollect.plan import Outcome
@@ -134,6 +135,13 @@ class Concepts(Face):
             if not await apart.remove(connection, self.space_id, a, b):
                 raise NotFound(f"{a!r} and {b!r} are not on the never-merge list: `recollect never-merge` shows it.")
             return await apart.list_all(connection, self.space_id, self.core.now())
+
+    async def tick(self) -> Sequence[Ticked]:
+        """Look through the concepts, or bring their merging forward, if the graph has grown enough since (C18).
+
+        A server does this by itself; who uses the engine without one may call it now and then.
+        """
+        return await ticking.look(self.core, self.space_id)
 
     # Last, since in the body of a class its name hides the list of Python.
 
