@@ -1,6 +1,6 @@
 """Small graphs for tests: edges with everything else filled in, as the columns that rules read and as whole edges."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Edge, Topic
+from recollect.rules.concepts import Known as Concepts
+from recollect.rules.concepts import LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -138,3 +140,21 @@ class Known:
 
     async def count_nodes(self) -> int:
         return len({end for one in self._edges for end in (one.source, one.target)})
+
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+        return [one for one in self._edges if one.status == "active" and not {one.source, one.target}.isdisjoint(ids)]
+
+    async def concepts(self) -> Concepts:
+        raise AssertionError("this test has no concepts")
+
+    async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
+        return []
+
+    async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+        return {}
+
+    async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
+        return {id_: id_ for id_ in ids}
+
+    async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+        return None

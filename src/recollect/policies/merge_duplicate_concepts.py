@@ -111,7 +111,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     apart = apart_of(known, await reader.distinct_pairs(now))
     decided = await anyio.to_thread.run_sync(decide, known, changed, apart, options)
     taking_part = [known.ids[row] for group in decided.merges for row in group.rows]
-    links = Links(await reader.edges_of(taking_part))
+    links = Links(await reader.edges_around(taking_part))
     draft = Draft()
     for number, group in enumerate(decided.merges):
         _merge(draft, links, known, group, number, now)

@@ -47,7 +47,7 @@ class Reader(Protocol):
     async def count_nodes(self) -> int:
         """How many living nodes there are."""
 
-    async def edges_of(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         """The living edges that begin or end at any of some nodes, in full."""
 
     async def concepts(self) -> Known:

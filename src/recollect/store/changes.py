@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput
-from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with, levels
+from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
 from recollect.store import plans as kept
 from recollect.store.database import driver
 from recollect.store.tables import changes, decisions, edges, nodes, plans
@@ -485,15 +485,15 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
 # What came last goes first, all of it in one group. What was merged comes out of its keeper only while that is no part
 # of anything else itself: the later merge must be undone first.
 TURNED_DECISIONS = """
-INSERT INTO decisions (space_id, plan_id, number, group_number, stage, verb, subject, reason, score, factors, status,
-                       undoes, premises)
-SELECT d.space_id, $3, $5 - d.number, 0, t.stage, 'undo', d.subject, 'takes back: ' || d.reason, d.score, d.factors,
-       'proposed', d.number, coalesce(
+INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
+                       status, undoes, premises)
+SELECT d.space_id, $3, $5 - d.number, 0, t.stage, string_to_array(t.needs, ',')::int[], 'undo', d.subject,
+       'takes back: ' || d.reason, d.score, d.factors, 'proposed', d.number, coalesce(
            (SELECT jsonb_agg(jsonb_build_object('table', 'nodes', 'id', c.after->>'merged_into',
                                                 'must', jsonb_build_object('merged_into', NULL)))
               FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = d.number
                AND c.table_name = 'nodes' AND c.after->>'merged_into' IS NOT NULL), '[]')
-  FROM unnest($4::int[], $6::int[]) AS t(number, stage)
+  FROM unnest($4::int[], $6::int[], $7::text[]) AS t(number, stage, needs)
   JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
 """
 TURNED_CHANGES = """
@@ -526,11 +526,12 @@ async def _turned_round(
         decisions=(),
     )
     await kept.save(connection, space_id, inverse, status=PlanStatus.APPROVED)
-    numbers = (space_id, plan.id, inverse.id, list(wanted), max(wanted) + 1)
-    needs = await kept.needs_of(connection, space_id, plan.id)
-    order = levels({number: needs.get(number, ()) for number in wanted})
-    last = max(order.values())
-    await raw.execute(TURNED_DECISIONS, *numbers, [last - order[number] for number in wanted])
+    beyond = max(wanted) + 1
+    numbers = (space_id, plan.id, inverse.id, list(wanted), beyond)
+    needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
+    stages, own = levels(needs), [beyond - number for number in wanted]
+    told = ([stages[number] for number in own], [",".join(map(str, needs[number])) for number in own])
+    await raw.execute(TURNED_DECISIONS, *numbers, *told)
     await raw.execute(TURNED_CHANGES, *numbers)
     return inverse.id
 

@@ -137,7 +137,7 @@ class StoreReader:
         )
         return last
 
-    async def edges_of(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return await kept.of_nodes(self.connection, self.space_id, ids)
 
     async def concepts(self) -> Known:
