@@ -6,6 +6,7 @@ below the truth, so what is left out cannot reach the threshold. Only names of l
 in the order of the names as written, and once more, for names that hold small words, in the order of their sorted form.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -168,7 +169,9 @@ def band(lengths: Ints, mine: Ints, least_name: float) -> tuple[int, int]:
     """The stretch of lengths, sorted, that come near enough to mine."""
     if least_name <= 0:
         return 0, len(lengths)
-    shortest, longest = mine.min() * least_name - MARGIN, mine.max() / least_name + MARGIN
+    shortest = math.ceil(int(mine.min()) * least_name - MARGIN)
+    longest = math.floor(int(mine.max()) / least_name + MARGIN)
+    # Whole numbers, or the whole column would be turned into fractions for the search.
     return int(np.searchsorted(lengths, shortest)), int(np.searchsorted(lengths, longest, "right"))
 
 
