@@ -34,7 +34,7 @@ from bench.recall import rows, vocabulary
 from recollect.providers.minilm import MiniLMEmbedder, default_threads
 from recollect.rules.certainty import certainties
 from recollect.rules.clusters import Decided, Options, decide
-from recollect.rules.duplicates import Concepts, Found, best_match, block, detect
+from recollect.rules.duplicates import Blocks, Concepts, Found, best_match, block, detect
 from recollect.rules.duplicates.compare import Bounds
 from recollect.rules.duplicates.pairs import scored
 from recollect.rules.similarity import BARE, DIGITS, DOUBTS, NAMELESS, NUMBERS, WEIGHTS, Traits, name_doubts, name_of
@@ -58,19 +58,20 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser.add_argument("--data", type=Path, help="a folder with records.jsonl and pairs.jsonl")
     parser.add_argument("--out", type=Path, help="write the scorer's run file here")
     parser.add_argument("--clusters-out", type=Path, help="write what became one, a list of ids a line")
+    parser.add_argument("--thresholds", type=float, nargs="*", default=THRESHOLDS, help="those that the table shows")
     parser.add_argument("--names", type=Path, help="a graph whose nodes' names are used")
     parser.add_argument("--cache", type=Path, help="keep the vectors of names here between runs")
     parser.add_argument("--million", action="store_true", help="the run with a million too (minutes, 3 GB)")
     given = parser.parse_args(rest)
     if given.data:
-        return quality(given.data, given.out, given.clusters_out)
+        return quality(given.data, given.out, given.clusters_out, given.thresholds)
     return speed(size or SIZE, given.names, given.cache, given.million)
 
 
 # -- quality
 
 
-def quality(data: Path, out: Path | None, clusters_out: Path | None) -> list[Figure]:
+def quality(data: Path, out: Path | None, clusters_out: Path | None, thresholds: Sequence[float]) -> list[Figure]:
     records, truth = rows(data / "records.jsonl"), things(rows(data / "pairs.jsonl"))
     concepts = read(records)
     listed = detect(concepts, LISTED_FROM, threads=default_threads(), most_partners=1000)
@@ -82,7 +83,7 @@ def quality(data: Path, out: Path | None, clusters_out: Path | None) -> list[Fig
         lines = ([concepts.ids[row] for row in group.rows] for group in result.merges)
         clusters_out.write_text("".join(json.dumps(line) + "\n" for line in lines))
     entities = [truth.get(record["id"], record["id"]) for record in records]
-    show_thresholds(concepts, listed, entities)
+    show_thresholds(concepts, listed, entities, thresholds)
     return figures(data.name, result, entities)
 
 
@@ -164,7 +165,7 @@ def figures(name: str, result: Decided, entities: Sequence[str]) -> list[Figure]
     ]
 
 
-def show_thresholds(concepts: Concepts, listed: Found, entities: Sequence[str]) -> None:
+def show_thresholds(concepts: Concepts, listed: Found, entities: Sequence[str], thresholds: Sequence[float]) -> None:
     """What other settings would merge: by threshold, with fewer and fewer doubts asked about."""
     every = frozenset(DOUBTS)
     settings = {
@@ -176,7 +177,7 @@ def show_thresholds(concepts: Concepts, listed: Found, entities: Sequence[str]) 
     true = sum(size * (size - 1) // 2 for size in Counter(entities).values())
     print(f"{'threshold':>9}  " + "".join(f"{name:>34}" for name in settings))
     print(f"{'':>9}  " + f"{'pairs  P      R      F1   largest':>34}" * len(settings))
-    for threshold in THRESHOLDS:
+    for threshold in thresholds:
         cells = []
         for ask in settings.values():
             options = Options(threshold=threshold, ask=ask, most_merges=len(concepts), review=min(0.85, threshold))
@@ -263,9 +264,10 @@ def annoy(python: Path, vectors: Path, pairs: Path) -> tuple[float, float, float
 
 
 def beside_annoy(concepts: Concepts, python: Path, directory: Path, rounds: int) -> list[Figure]:
-    """The two in turn. Annoy's candidates are scored by our own rules, in bulk, which is the quickest they can be."""
+    """The two in turn. Annoy's candidates are scored in bulk by our own rules, names made ready beforehand."""
     vectors, pairs = directory / "vectors.npy", directory / "pairs.npy"
     np.save(vectors, concepts.vectors)
+    ready = block(concepts)
     ours, theirs, our_cpu, their_cpu, missed = [], [], [], [], 0.0
     for _ in range(rounds):
         started, cpu = time.perf_counter(), time.process_time()
@@ -274,7 +276,7 @@ def beside_annoy(concepts: Concepts, python: Path, directory: Path, rounds: int)
         our_cpu.append(time.process_time() - cpu)
         wall, cpu, _ = annoy(python, vectors, pairs)
         started, begun = time.perf_counter(), time.process_time()
-        reached = score_all(concepts, np.load(pairs))
+        reached = score_all(ready, np.load(pairs))
         theirs.append(wall + time.perf_counter() - started)
         their_cpu.append(cpu + time.process_time() - begun)
         truth = {(one, other) for one, other, _ in found.pairs}
@@ -290,10 +292,9 @@ def beside_annoy(concepts: Concepts, python: Path, directory: Path, rounds: int)
     ]
 
 
-def score_all(concepts: Concepts, pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
+def score_all(blocks: Blocks, pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
     """The candidates that reach the threshold."""
-    blocks = block(concepts)
-    place = np.empty(len(concepts), np.int64)
+    place = np.empty(len(blocks.concepts), np.int64)
     place[blocks.rows] = np.arange(len(blocks))
     bounds = Bounds(threshold=0.95, weights=WEIGHTS)
     kept = scored(blocks, bounds, place[pairs[:, 0]], place[pairs[:, 1]], default_threads())

@@ -170,6 +170,21 @@ def test_C21_a_name_kept_apart_from_itself_keeps_two_bearers_apart_and_one_alone
     assert not apart.forbids(concepts, [0])
 
 
+def test_C21_a_copy_that_has_absorbed_a_forbidden_name_is_left_out_of_the_merge() -> None:
+    concepts = described(["tea"] * 3, [0, 0, 0], aliases={2: ["herbal infusion"], 0: ["black tea"]})
+    result = decided(concepts, Apart(names=[("black tea", "herbal infusion")]))
+    assert rows_of(result.groups) == [{0, 1}]
+
+
+def test_a_question_names_the_keeper_also_where_a_copy_of_it_was_compared() -> None:
+    concepts = described(["tea", "tea", "Tea"], [0, 0, 30], ids=["a", "b", "c"], created=[2, 1, 3])
+    result = decided(concepts)
+    assert [group.rows for group in result.merges] == [(1, 0)]
+    (question,) = result.questions
+    assert question.rows == (1, 2)
+    assert {question.links[0].left, question.links[0].right} == {1, 2}
+
+
 def test_protected_concepts_are_left_alone() -> None:
     concepts = described(["tea", "Tea", "tea", "tea"], [0, 0, 0, 0], protected=[True, False, False, False])
     result = decided(concepts)

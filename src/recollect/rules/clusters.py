@@ -11,7 +11,7 @@ of the rows.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
@@ -116,11 +116,11 @@ class Decided:
 def decide(concepts: Concepts, found: Found, options: Options | None = None, apart: Apart | None = None) -> Decided:
     """Groups from pairs. `found` should reach down to `options.review`, or nothing in between is asked about."""
     known = Known(concepts, found, options or Options(), apart or Apart())
-    merges = [*merge_groups(known)]
-    merges += copies_of_others(known, merges)
-    merges = [asked_if_forbidden(known, asked_if_weighty(known, group)) for group in merges]
-    asked = [group for group in merges if group.verdict is Verdict.REVIEW]
-    merges = [group for group in merges if group.verdict is Verdict.MERGE]
+    sure = [*merge_groups(known)]
+    sure += copies_of_others(known, sure)
+    weighed = [asked_if_weighty(known, group) for group in sure if len(group.rows) > 1]
+    merges = [group for group in weighed if group.verdict is Verdict.MERGE]
+    asked = [group for group in weighed if group.verdict is Verdict.REVIEW]
     return in_order(known, merges, [*asked, *questions(known, merges, asked)])
 
 
@@ -141,7 +141,7 @@ class Known:
         other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
         self.certainty = certainties(pairs, other_numbers, found.threshold)
         self.place = {(one, other): place for place, (one, other, _) in enumerate(pairs) if self._may_meet(place)}
-        self.compared = {row for ends in self.place for row in ends}
+        self.first_of = {copy: first for first, rows in self.copies.items() for copy in rows}
         self.near = neighbours(ends for ends, place in self.place.items() if self._is_clean(place))
 
     def _may_meet(self, place: int) -> bool:
@@ -173,9 +173,20 @@ class Known:
     def merge(self, rows: Sequence[Row], reason: str) -> Group:
         """These rows and their copies become one."""
         copied = [(row, copy) for row in rows for copy in self.copies.get(row, ()) if copy != row]
-        everyone = {copy for row in rows for copy in self.copies.get(row, (row,))}
+        kept = self.together([copy for row in rows for copy in self.copies.get(row, (row,))])
         links = [*self.links(rows), *(self.link(*ends) for ends in copied)]
-        return Group(rows=self.ranked(everyone), verdict=Verdict.MERGE, reason=reason, links=tuple(links))
+        inside = [link for link in links if link.left in kept and link.right in kept]
+        return Group(rows=self.ranked(kept), verdict=Verdict.MERGE, reason=reason, links=tuple(inside))
+
+    def together(self, rows: Collection[Row]) -> set[Row]:
+        """The rows, less those copies that bear an absorbed name which is kept apart from another's (C21)."""
+        if not self.apart.forbids(self.concepts, list(rows)):
+            return set(rows)
+        kept: list[Row] = []
+        for row in self.ranked(rows):
+            if not self.apart.forbids(self.concepts, [*kept, row]):
+                kept.append(row)
+        return set(kept)
 
     def question(self, rows: Sequence[Row], reason: str) -> Group:
         return Group(rows=self.ranked(rows), verdict=Verdict.REVIEW, reason=reason, links=tuple(self.links(rows)))
@@ -290,16 +301,11 @@ def copies_of_others(known: Known, merges: Sequence[Group]) -> Iterator[Group]:
         if len(rows) < 2 or not taken.isdisjoint(rows):
             continue
         group = known.merge([first], "they are identical in all that is compared")
+        if not group.links:
+            continue
         against = [doubt for doubt in group.links[0].factors.doubts if doubt in known.options.ask]
         reason = f"they are identical, but {DOUBTS[against[0]]}" if against else group.reason
         yield replace(group, reason=reason, verdict=Verdict.REVIEW if against else Verdict.MERGE)
-
-
-def asked_if_forbidden(known: Known, group: Group) -> Group:
-    """A copy may bear an absorbed name that is kept apart."""
-    if not known.apart.forbids(known.concepts, group.rows):
-        return group
-    return replace(group, verdict=Verdict.REVIEW, reason="two of them are on the never-merge list")
 
 
 def asked_if_weighty(known: Known, group: Group) -> Group:
@@ -317,27 +323,31 @@ def asked_if_weighty(known: Known, group: Group) -> Group:
 
 
 def questions(known: Known, merges: Sequence[Group], asked: Sequence[Group]) -> Iterator[Group]:
-    """Chains first, then the pairs that are likely enough. Of what merges, one row speaks for all."""
-    silent = {row for group in merges for row in group.rows} - {speaker(known, group) for group in merges}
+    """Chains first, then the pairs that are likely enough. Of what merges, one row speaks for the keeper."""
+    keeper_of = {known.first_of.get(group.keeper, group.keeper): group.keeper for group in merges}
+    silent = {row for group in merges for row in group.rows} - keeper_of.keys()
     silent |= {row for group in asked for row in group.rows}
     for rows in components(known.near):
-        left = [row for row in rows if row not in silent]
-        for question in chain_questions(known, left):
+        for question in chain_questions(known, [row for row in rows if row not in silent]):
             silent.update(question.rows)
-            yield question
+            yield about_keepers(known, question, keeper_of)
     worth = [
         ends
         for ends, place in known.place.items()
         if known.certainty[place] >= known.options.review and silent.isdisjoint(ends)
     ]
     for rows in cliques(known, worth):
-        yield known.question(rows, why_asked(known, rows))
+        yield about_keepers(known, known.question(rows, why_asked(known, rows)), keeper_of)
 
 
-def speaker(known: Known, group: Group) -> Row:
-    """The row of a group that is compared with others: of copies only one is."""
-    compared = [row for row in group.rows if row in known.compared]
-    return compared[0] if compared else group.keeper
+def about_keepers(known: Known, question: Group, keeper_of: Mapping[Row, Row]) -> Group:
+    """The question, asked about what will be kept: of copies, the one that was compared need not be the keeper."""
+    links = [
+        replace(link, left=keeper_of.get(link.left, link.left), right=keeper_of.get(link.right, link.right))
+        for link in question.links
+    ]
+    rows = known.ranked(keeper_of.get(row, row) for row in question.rows)
+    return replace(question, rows=rows, links=tuple(links))
 
 
 def chain_questions(known: Known, rows: Sequence[Row]) -> Iterator[Group]:

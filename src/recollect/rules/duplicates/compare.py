@@ -6,6 +6,7 @@ below the truth, so what is left out cannot reach the threshold. Only names of l
 in the order of the names as written, and once more, for names that hold small words, in the order of their sorted form.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,8 +24,8 @@ from recollect.rules.similarity import Weights
 MARGIN = 2e-4
 # Many small products rather than a large one: the library of linear algebra does small ones on the calling thread, and
 # its own threads wait for each other, which costs more than it gains wherever the processor has other work.
-SMALL_PRODUCT = 262_144
-TILE_ROWS = 64
+SMALL_PRODUCT = 400_000
+MOST_TILE_ROWS, MOST_TILE_COLUMNS = 64, 128
 ROWS, COLUMNS = 256, 2048
 SLICE = 400_000
 
@@ -168,7 +169,9 @@ def band(lengths: Ints, mine: Ints, least_name: float) -> tuple[int, int]:
     """The stretch of lengths, sorted, that come near enough to mine."""
     if least_name <= 0:
         return 0, len(lengths)
-    shortest, longest = mine.min() * least_name - MARGIN, mine.max() / least_name + MARGIN
+    shortest = math.ceil(int(mine.min()) * least_name - MARGIN)
+    longest = math.floor(int(mine.max()) / least_name + MARGIN)
+    # Whole numbers, or the whole column would be turned into fractions for the search.
     return int(np.searchsorted(lengths, shortest)), int(np.searchsorted(lengths, longest, "right"))
 
 
@@ -180,7 +183,7 @@ def padded(rows: Matrix) -> Matrix:
 def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) -> tuple[Ints, Ints, Matrix]:
     """(row of ours, row of short, bound of the cosine) wherever the bound reaches what is needed."""
     tiles = tiled(ours)
-    room = np.empty(tiles.shape[0] * TILE_ROWS * COLUMNS, np.float32)
+    room = np.empty(tiles.shape[0] * tiles.shape[2] * COLUMNS, np.float32)
     parts = [
         _in_columns(tiles, short, start, min(start + COLUMNS, end), least, room) for start in range(begin, end, COLUMNS)
     ]
@@ -198,30 +201,36 @@ def products_with_one(short: Matrix, query: Matrix) -> Matrix:
     return found
 
 
+def tile_shape(width: int) -> tuple[int, int]:
+    """Rows and columns of a tile, powers of two: as large as a small product may be, and no narrower than 16."""
+    rows = _power_of_two(SMALL_PRODUCT // (16 * width), MOST_TILE_ROWS)
+    return rows, max(16, _power_of_two(SMALL_PRODUCT // (rows * width), MOST_TILE_COLUMNS))
+
+
+def _power_of_two(at_most: int, limit: int) -> int:
+    return min(limit, 1 << max(0, at_most.bit_length() - 1))
+
+
 def tiled(rows: Matrix) -> Matrix:
     """Rows in tiles, zeros after the last."""
-    tiles = np.zeros((-(-len(rows) // TILE_ROWS), 1, TILE_ROWS, rows.shape[1]), np.float32)
-    tiles.reshape(-1, rows.shape[1])[: len(rows)] = rows
+    size, width = tile_shape(rows.shape[1])[0], rows.shape[1]
+    tiles = np.zeros((-(-len(rows) // size), 1, size, width), np.float32)
+    tiles.reshape(-1, width)[: len(rows)] = rows
     return tiles
-
-
-def columns_of_a_tile(width: int) -> int:
-    """So many that a tile is a small product; a power of two, so that COLUMNS holds whole tiles."""
-    return 1 << max(4, (SMALL_PRODUCT // (TILE_ROWS * width)).bit_length() - 1)
 
 
 def _in_columns(
     tiles: Matrix, short: Matrix, start: int, stop: int, least: float, room: Matrix
 ) -> tuple[Ints, Ints, Matrix]:
-    size = columns_of_a_tile(short.shape[1])
-    down, across = tiles.shape[0], -(-(stop - start) // size)
-    theirs = short[start : start + across * size].reshape(1, across, size, -1).swapaxes(2, 3)
-    table = room[: down * across * TILE_ROWS * size]
-    np.matmul(tiles, theirs, out=table.reshape(down, across, TILE_ROWS, size))
+    tall, wide = tile_shape(short.shape[1])
+    down, across = tiles.shape[0], -(-(stop - start) // wide)
+    theirs = short[start : start + across * wide].reshape(1, across, wide, -1).swapaxes(2, 3)
+    table = room[: down * across * tall * wide]
+    np.matmul(tiles, theirs, out=table.reshape(down, across, tall, wide))
     reaching = np.flatnonzero(table >= least)
-    tile, inside = np.divmod(reaching, TILE_ROWS * size)
-    row, column = np.divmod(inside, size)
-    return tile // across * TILE_ROWS + row, start + tile % across * size + column, table[reaching]
+    tile, inside = np.divmod(reaching, tall * wide)
+    row, column = np.divmod(inside, wide)
+    return tile // across * tall + row, start + tile % across * wide + column, table[reaching]
 
 
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
