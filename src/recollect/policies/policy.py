@@ -104,6 +104,8 @@ class Policy:
     together: int = 1
     recheck: Recheck | None = None
     audit: Audit | None = None
+    # Whether the audit looks at the changes of the decisions, or only at the decisions.
+    audits_changes: bool = True
     metrics: Metrics | None = None
 
 
