@@ -70,7 +70,9 @@ async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
     new = [NewConcept(name=f"unheard {at}", text=f"nobody has said this of {at} before") for at in places]
     found = []
     for what, some in (("its name", same), ("nearness", near), ("nothing", new)):
-        spent = [await checked(engine, one) for one in some]
+        looked = [await checked(engine, one) for one in some]
+        spent = [milliseconds for milliseconds, _ in looked]
+        assert what == "nothing" or all(is_found for _, is_found in looked), f"a concept was not found by {what}"
         how = f"{ASKED} that are found by {what}, against {len(names):,}, in the database, embedding aside"
         found += [
             Figure(name=f"formation by {what} p50, ms", value=statistics.median(spent), bar=5, better="lower", how=how),
@@ -79,16 +81,16 @@ async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
     return found
 
 
-async def checked(engine: Engine, new: NewConcept) -> float:
-    """Milliseconds of one check: the lock, the look, and the comparison."""
+async def checked(engine: Engine, new: NewConcept) -> tuple[float, bool]:
+    """Milliseconds of one check (the lock, the look, the comparison), and whether anything was found."""
     forming = _Forming(engine.core, await _space(engine), new, 0.95)
     await forming.embed()
     async with engine.core.transaction(engine.space.id) as connection:
         started = time.perf_counter()
         exactly = await forming._is_small(connection)
         await concepts.hold(connection, engine.space.id, new.node_type, exactly=exactly)
-        await forming.best(connection, exactly=exactly)
-        return 1000 * (time.perf_counter() - started)
+        found = await forming.best(connection, exactly=exactly)
+        return 1000 * (time.perf_counter() - started), found is not None
 
 
 async def _space(engine: Engine) -> Any:

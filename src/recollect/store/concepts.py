@@ -35,7 +35,7 @@ FIRST_LOOK, MOST_LOOKED_AT = 20, 2_000
 # the search that follows: what HNSW is asked for lies so near that a short walk finds it.
 HOLD = """
 SELECT pg_advisory_xact_lock(hashtextextended('recollect concepts ' || $1 || ' ' || $2, 0)),
-       set_config('hnsw.ef_search', '100', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('hnsw.ef_search', '40', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.max_scan_tuples', '4000', true), set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('enable_sort', $3, true)
 """
