@@ -35,9 +35,9 @@ GRANTS = (
     f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {SCHEMA} TO {ROLE}",
 )
 
-# What a search sets for itself. A cached generic plan would pick the wrong index when the filter changes. And nothing in
-# a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know how large a space
-# is, would at times rather sort or hash all of it.
+# What a search sets for itself. A cached generic plan would pick the wrong index when the filter changes. And nothing
+# in a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know how large a
+# space is, would at times rather sort or hash all of it.
 SEARCHING = """
     SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL plan_cache_mode = force_custom_plan;
     SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"""

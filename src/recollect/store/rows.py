@@ -1,5 +1,6 @@
 """Rows to nouns: the one place where a database row becomes a Node, a Space, a key."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from recollect.model import ApiKey, Kind, Node, Scope, Space, Status
@@ -9,10 +10,13 @@ NODE_COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_
 
 
 def node(row: Any) -> Node:
-    fields = dict(row._mapping)
-    fields["kind"] = Kind(fields["kind"])
-    fields["status"] = Status(fields["status"])
-    return Node(**{column.name: fields[column.name] for column in NODE_COLUMNS})
+    return node_of(row._mapping)
+
+
+def node_of(columns: Mapping[str, Any]) -> Node:
+    fields = {column.name: columns[column.name] for column in NODE_COLUMNS}
+    fields |= {"kind": Kind(fields["kind"]), "status": Status(fields["status"])}
+    return Node(**fields)
 
 
 def space(row: Any) -> Space:
