@@ -36,6 +36,8 @@ class Core:
     now: Callable[[], datetime] = utc_now
     embedders: dict[str, Embedder] = field(default_factory=dict)
     models: dict[str, LanguageModel] = field(default_factory=dict)
+    # Spaces as a recall last saw them: a guess at the embedder, checked by the search itself.
+    seen: dict[UUID, Space] = field(default_factory=dict)
     # How many vectors a kind of search looks at, and when they were counted.
     counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
 

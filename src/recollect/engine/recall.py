@@ -51,10 +51,7 @@ Leg = Coroutine[Any, Any, Found]
 async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
     """Answer a question, log it, and count the use of what was found."""
     _check(query)
-    async with core.transaction(space_id) as connection:
-        space, version, waiting = await spaces.with_version(connection, space_id)
-    search = graph_search(core, space_id, query) if query.graph else _find(core, space, query)
-    found = await cache.repeated(core, space_id, version, query, search)
+    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
     notes = (*found.notes, WAITING) if waiting else found.notes
     return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query))
 
@@ -62,21 +59,44 @@ async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
     """Answer a question, without logging it."""
     _check(query)
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
-    return await _find(core, space, query, cool_down=cool_down)
+    found, _ = await _answered(core, space_id, query, cool_down=cool_down, repeat=False)
+    return found
 
 
-async def _find(core: Core, space: Space, query: Query, *, cool_down: bool = True) -> Recall:
+async def _answered(
+    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True
+) -> tuple[Recall, bool]:
+    """What is found, in one look into the database; and whether some texts wait to be embedded.
+
+    The question is embedded before, so that no connection waits for an embedder: with that of the space as it was last
+    seen. Should search have moved on to another model since, it is asked again.
+    """
     started = time.perf_counter()
-    embedder, notes = _embedder(core, space)
+    embedder, notes = _embedder(core, await _last_seen(core, space_id))
     asked = await cache.embedded(core, embedder, query.text)
-    async with core.search(space.id) as connection:
-        search = _Search(core, connection, space, query, embedder.model, asked)
-        search.cools_down = cool_down and search.profile.cools_down
-        found = await search.run()
-    latency = (time.perf_counter() - started) * 1000
-    return replace(found, notes=notes + found.notes, latency_ms=round(latency, 2))
+    async with core.search(space_id) as connection:
+        space, version, waiting = await spaces.with_version(connection, space_id)
+        core.seen[space_id] = space
+        if _embedder(core, space)[0] is embedder:
+            search = _Search(core, connection, space, query, embedder.model, asked)
+            search.cools_down = cool_down and search.profile.cools_down
+            search.notes, search.started = notes, started
+            found = await cache.repeated(core, space_id, version, query, search.run) if repeat else await search.run()
+            return found, waiting
+    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat)
+
+
+async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
+    async with core.transaction(space_id) as connection:
+        _, version, waiting = await spaces.with_version(connection, space_id)
+    return await cache.repeated(core, space_id, version, query, partial(graph_search, core, space_id, query)), waiting
+
+
+async def _last_seen(core: Core, space_id: UUID) -> Space:
+    if space_id not in core.seen:
+        async with core.transaction(space_id) as connection:
+            core.seen[space_id] = await spaces.by_id(connection, space_id)
+    return core.seen[space_id]
 
 
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
@@ -249,6 +269,8 @@ class _Search:
         self.near: Mapping[UUID, float] = {}
         self.by_words: Mapping[UUID, float] = {}
         self.ways: dict[str, object] = {}
+        self.notes: tuple[str, ...] = ()
+        self.started = time.perf_counter()
 
     async def run(self) -> Recall:
         found = await self._candidates()
@@ -492,6 +514,8 @@ class _Search:
             floor=chosen.floor,
             left_out=left_out,
             ways=self.ways,
+            notes=self.notes,
+            latency_ms=round((time.perf_counter() - self.started) * 1000, 2),
         )
 
 

@@ -177,9 +177,10 @@ async def said_plainly() -> AsyncIterator[None]:
 
 
 async def driver(connection: AsyncConnection) -> asyncpg.Connection:
-    """The asyncpg connection below, in the same transaction: for vectors in binary and for COPY."""
-    raw = await connection.get_raw_connection()
-    return raw.driver_connection
+    """The asyncpg connection below, in the same transaction: for vectors in binary, for COPY, and for haste."""
+    sync = connection.sync_connection
+    assert sync is not None
+    return sync.connection.driver_connection
 
 
 async def open_database(dsn: str, *, pool_size: int) -> Database:

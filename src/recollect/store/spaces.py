@@ -68,6 +68,8 @@ async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Spa
     """A space, its version, and whether some of its texts still wait to be embedded; in one look."""
     raw = await driver(connection)
     found = await raw.fetchrow(WITH_VERSION, space_id)
+    if found is None:
+        raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
     space = Space(
         id=found["id"],
         slug=found["slug"],
