@@ -338,7 +338,10 @@ def share(ours: list[Any], true: list[Any]) -> float:
 
 
 async def filter_is_right(space: Engine, question: str, some: NodeFilter) -> float:
-    """The share of the best by vector that the filtered candidates hold, where both are exact."""
+    """The share of the best by vector that the filtered candidates hold: all of them, since both are exact.
+
+    The question is rounded as the database rounds it, and two that differ by less than that are as good as each other.
+    """
     vector = (await space.core.embedder().embed([question]))[0]
     async with space.core.search(space.space.id) as connection:
         place, model = (connection, space.space.id), space.core.embedder().model
@@ -346,8 +349,10 @@ async def filter_is_right(space: Engine, question: str, some: NodeFilter) -> flo
         assert few is not None
         ours = await candidates.nearest_of(*place, vector, few, model=model)
         vectors = await candidates.vectors_of(*place, few, model=model)
-    true = sorted(few, key=lambda id_: -float(vectors[id_] @ vector))[: candidates.POOL]
-    return share(list(ours), true)
+    asked = vector.astype(np.float16).astype(np.float64)
+    cosines = {id_: float(one @ asked / np.linalg.norm(one) / np.linalg.norm(asked)) for id_, one in vectors.items()}
+    last = sorted(cosines.values())[-candidates.POOL]
+    return sum(cosines[id_] > last - 1e-6 for id_ in ours) / candidates.POOL
 
 
 if __name__ == "__main__":
