@@ -249,6 +249,7 @@ async def test_P06_an_interrupted_plan_goes_on_where_it_stopped(graph: Engine) -
     half = await graph.plans.get(plan.id)
     assert half.status is PlanStatus.APPROVED
     assert [one.status for one in half.decisions].count(DecisionStatus.APPLIED) == 4
+    graph.core.now = lambda: NOW + timedelta(minutes=1)
     outcome = await graph.plans.apply(plan.id)
     assert (outcome.status, outcome.applied) == (PlanStatus.APPLIED, 2)
     assert [run.status for run in await graph.plans.runs(plan.id)] == ["done", "interrupted"]

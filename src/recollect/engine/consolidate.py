@@ -58,9 +58,11 @@ async def propose(
     chosen = options_of(policy, options or {})
     async with core.database.snapshot(space_id) as connection:
         proposed = await policy.propose(StoreReader(connection, space_id), chosen, core.now())
-    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen)))
+    # A plan without decisions has nothing to wait for.
+    status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
+    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
     async with core.transaction(space_id) as connection:
-        await plans.save(connection, space_id, plan)
+        await plans.save(connection, space_id, plan, status=plan.status)
     return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
 
 
@@ -213,7 +215,7 @@ async def apply(
 @asynccontextmanager
 async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
     """One applying or undoing at a time in a space, over all processes."""
-    async with core.database.owner() as connection:
+    async with core.applying, core.database.owner() as connection:
         await plans.take_turn(connection, space_id)
         yield
 
@@ -378,7 +380,7 @@ async def undo(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
 ) -> Outcome:
     """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
-    async with core.transaction(space_id) as connection:
+    async with core.applying, core.transaction(space_id) as connection:
         await plans.take_turn(connection, space_id)
         now = core.now()
         started = time.perf_counter()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+import anyio
 import structlog
 
 from recollect.engine.cache import Cache
@@ -36,6 +37,10 @@ class Core:
     now: Callable[[], datetime] = utc_now
     embedders: dict[str, Embedder] = field(default_factory=dict)
     models: dict[str, LanguageModel] = field(default_factory=dict)
+    # Spaces as a recall last saw them: a guess at the embedder, checked by the search itself.
+    seen: dict[UUID, Space] = field(default_factory=dict)
+    # One plan is applied at a time in a process: a turn holds a connection beside those that the work needs.
+    applying: anyio.Lock = field(default_factory=anyio.Lock)
     # How many vectors a kind of search looks at, and when they were counted.
     counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
 

@@ -41,6 +41,10 @@ def recall(
     budget: Annotated[
         int | None, typer.Option("--budget", metavar="TOKENS", help="Only what fits into so many tokens.")
     ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Let activation spread from the best hits along the edges.")
+    ] = False,
+    engagement: Annotated[bool, typer.Option("--engagement", help="Rank by use as well.")] = False,
     explain: Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")] = (
         False
     ),
@@ -65,7 +69,14 @@ def recall(
     )
     found = door.ask(
         lambda memory: memory.recall(
-            question, mode=mode, limit=limit, threshold=threshold, wanted=wanted, budget_tokens=budget
+            question,
+            mode=mode,
+            limit=limit,
+            threshold=threshold,
+            wanted=wanted,
+            budget_tokens=budget,
+            graph=graph,
+            engagement=engagement,
         )
     )
     door.show(found, show_explained if explain else show_hits)
@@ -81,9 +92,9 @@ def show_hits(found: Recall) -> None:
 
 def show_explained(found: Recall) -> None:
     """Every hit with the parts of its score; then what was left out and why; then how the candidates were found."""
-    headings = ("score", "relevance", "words", "meaning", "cosine", "neighbour", "recency", "importance", "bonus")
+    headings = ("score", "relevance", "words", "meaning", "cosine", "neighbour", "activation", "recency", "importance")
     output.table(
-        (*headings, "by", "date", "id", "text"),
+        (*headings, "use", "bonus", "by", "date", "id", "text"),
         [(*_open(hit), hit.source, *_line(hit)[1:]) for hit in found],
     )
     if found.left_out:
@@ -112,8 +123,10 @@ def _open(hit: Hit) -> tuple[str, ...]:
             parts.similarity,
             parts.cosine,
             parts.flow,
+            parts.activation,
             parts.recency,
             parts.importance,
+            parts.engagement,
             parts.bonus,
         )
     )
