@@ -1,8 +1,9 @@
 """What the engine asks of the outside world, as small protocols."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,35 @@ class LanguageModel(Protocol):
 
     async def complete(self, system: str, prompt: str, *, max_tokens: int) -> Completion:
         """The model's answer; ProviderUnavailable or ProviderMisbehaved when there is none."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notice:
+    """What somebody should know who is not looking: a plan waits, something failed, a report is there."""
+
+    kind: Literal["waiting", "failed", "report", "test"]
+    title: str
+    text: str
+    space: str
+    at: datetime
+    # For programs: ids, counts, the whole report. JSON's own terms.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Notifier(Protocol):
+    """Tells somebody."""
+
+    @property
+    def name(self) -> str:
+        """`webhook:https://hooks.example`: where notices go, without what is secret in it."""
+        ...
+
+    async def notify(self, notice: Notice) -> None:
+        """ProviderUnavailable or ProviderMisbehaved when the notice did not arrive."""
         ...
 
     async def close(self) -> None: ...

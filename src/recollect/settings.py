@@ -85,6 +85,13 @@ class Settings(BaseSettings):
     brake_at_least: int = Field(50, ge=0, description="The brake looks at graphs with at least so many nodes or edges.")
     declined_days: float = Field(30.0, ge=0, description="How long a declined merge is not offered again.")
 
+    time_zone: str = Field("UTC", description="Zone of schedules that name a time of day, when they are first made.")
+    notify: SecretStr | None = Field(
+        None,
+        description="Who is told, besides the log, of plans that wait, failures and reports: webhook:https://... or "
+        "Apprise addresses (mailto://...), comma-separated.",
+    )
+
     host: str = Field("127.0.0.1", description="Address the server listens on; anything but loopback needs a key.")
     port: int = Field(7700, ge=0, le=65535, description="Port the server listens on; 0 = any free one.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much is logged.")

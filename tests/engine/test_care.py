@@ -1,4 +1,4 @@
-"""Care of the data: backup and restore, verify, doctor, maintenance, the scheduler."""
+"""Care of the data: backup and restore, verify, doctor, maintenance."""
 
 import asyncio
 import os
@@ -12,7 +12,6 @@ import anyio
 import asyncpg
 import pytest
 
-from recollect.background import scheduler
 from recollect.background.worker import work_forever
 from recollect.engine.backup import rotate
 from recollect.engine.engine import Engine
@@ -165,18 +164,6 @@ def test_daily_backups_are_rotated(tmp_path: Path) -> None:
     rotate(tmp_path, keep=7)
     kept = sorted(file.name for file in tmp_path.iterdir())
     assert kept == [*(f"daily-2026-01-{day:02}.dump" for day in range(4, 11)), "mine.dump"]
-
-
-async def test_A25_a_missed_run_is_caught_up_once_and_by_one_scheduler(own: Engine) -> None:
-    start = own.core.now()
-    await scheduler.register(own.core)
-    await scheduler.register(own.core)
-    assert await scheduler.run_due(own.core) == []
-    own.core.now = lambda: start + timedelta(days=5)
-    assert await scheduler.run_due(own.core) == ["maintain"]
-    assert await scheduler.run_due(own.core) == []
-    own.core.now = lambda: start + timedelta(days=6, minutes=1)
-    assert await scheduler.run_due(own.core) == ["maintain"]
 
 
 async def test_D41_an_upgrade_takes_a_backup_first(own: Engine, new_home: Path) -> None:

@@ -1,65 +1,64 @@
 """The scheduler: does at their time what the table `schedules` asks for, in one process among many.
 
 Each round is a look at the table, not a timer that could be lost: whatever is due is done once, also when the moment
-passed while nobody was running. A row is claimed under lock by moving its next run on, so two schedulers never do the
-same work.
+passed while nobody was running. One process leads, as long as it holds a lock on a connection of its own; when it dies
+or loses that connection, the next round of another one finds the lock free and leads on.
 """
-
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 import anyio
 import structlog
 
-from recollect.engine import care
+from recollect.engine import scheduled
 from recollect.engine.core import Core
-from recollect.errors import RecollectError
-from recollect.store import schedules
+from recollect.errors import Busy, DatabaseProblem, RecollectError
+from recollect.store.locks import Lock
+from recollect.store.schedules import Schedule
 
 log = structlog.get_logger("recollect.scheduler")
 
 LOOK_EVERY_SECONDS = 30.0
-DAILY_MINUTES = 1440
-
-Task = Callable[[Core, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
-async def maintain(core: Core, _options: Mapping[str, Any]) -> Mapping[str, Any]:
-    return await care.maintain(core)
-
-
-TASKS: dict[str, Task] = {"maintain": maintain}
-EVERY_MINUTES = {"maintain": DAILY_MINUTES}
-
-
-async def register(core: Core) -> None:
-    """Put the schedules of this version into the table; what a person changed there stays."""
-    async with core.database.owner() as connection:
-        await schedules.register(connection, EVERY_MINUTES, core.now())
+def leadership(core: Core) -> Lock:
+    """What one process among all that use this database holds."""
+    return Lock(core.database, "scheduler")
 
 
 async def run_due(core: Core) -> list[str]:
     """Do what is due, one after the other; returns the names of what was done."""
-    done: list[str] = []
-    while True:
-        async with core.database.owner() as connection:
-            due = await schedules.claim_due(connection, tuple(TASKS), core.now())
-        if due is None:
-            return done
-        try:
-            report = await TASKS[due.name](core, due.options)
-            log.info("scheduled run done", name=due.name, **report)
-        except (RecollectError, OSError) as problem:
-            log.warning("a scheduled run failed; it comes again at its next time", name=due.name, why=str(problem))
-        done.append(due.name)
+    return [schedule.name for schedule in await scheduled.due(core) if await _is_done(core, schedule)]
+
+
+async def _is_done(core: Core, schedule: Schedule) -> bool:
+    about = {"schedule": schedule.name, "space": schedule.space}
+    try:
+        return await scheduled.run(core, schedule) is not None
+    except Busy:
+        return False  # somebody does it by hand just now; if that fails, it is still due
+    except DatabaseProblem:
+        raise
+    except RecollectError as problem:
+        log.warning("a scheduled run failed; it comes again at its next time", **about, why=problem.message)
+    except Exception:  # a fault in one policy must not stop the others, nor the server beside them
+        log.exception("a scheduled run failed unexpectedly; it comes again at its next time", **about)
+    return True
+
+
+async def one_round(core: Core, lead: Lock) -> list[str]:
+    """If we lead: new spaces get their schedules, and what is due is done."""
+    try:
+        if not await lead.take():
+            return []
+        await scheduled.register(core)
+        return await run_due(core)
+    except (RecollectError, OSError) as problem:
+        log.warning("the scheduler will try again", why=str(problem))
+        return []
 
 
 async def schedule_forever(core: Core) -> None:
     """Until cancelled."""
-    await register(core)
-    while True:
-        try:
-            await run_due(core)
-        except (RecollectError, OSError) as problem:
-            log.warning("the scheduler will try again", why=str(problem))
-        await anyio.sleep(LOOK_EVERY_SECONDS)
+    async with leadership(core) as lead:
+        while True:
+            await one_round(core, lead)
+            await anyio.sleep(LOOK_EVERY_SECONDS)

@@ -12,9 +12,10 @@ import structlog
 
 from recollect.engine.cache import Cache
 from recollect.model import Recall, Space
-from recollect.ports import Embedder, LanguageModel, Vectors
+from recollect.ports import Embedder, LanguageModel, Notifier, Vectors
 from recollect.providers.embedders import make_embedder
 from recollect.providers.models import make_model
+from recollect.providers.notify import make_notifiers
 from recollect.rules.contract import Contract
 from recollect.settings import Settings
 from recollect.store.database import Connection, Database
@@ -48,6 +49,7 @@ class Core:
         most, seconds = self.settings.cache_size, self.settings.cache_seconds
         self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
         self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
+        self._notifiers: tuple[Notifier, ...] | None = None
 
     def embedder(self, model: str | None = None) -> Embedder:
         """The embedder of a model, the configured one by default; each is made once."""
@@ -63,6 +65,12 @@ class Core:
         if spec and spec not in self.models:
             self.models[spec] = make_model(spec, self.settings)
         return self.models.get(spec)
+
+    def notifiers(self) -> tuple[Notifier, ...]:
+        """Whoever is told, made once: the log, and those that the settings name."""
+        if self._notifiers is None:
+            self._notifiers = make_notifiers(self.settings.notify)
+        return self._notifiers
 
     def contract(self, space: Space) -> Contract:
         return Contract.of_space(
@@ -90,4 +98,6 @@ class Core:
             await embedder.close()
         for model in self.models.values():
             await model.close()
+        for notifier in self._notifiers or ():
+            await notifier.close()
         await self.database.close()

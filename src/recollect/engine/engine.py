@@ -27,6 +27,7 @@ from recollect.engine import (
 from recollect.engine.core import Core
 from recollect.engine.face import Reference
 from recollect.engine.graph import Graph
+from recollect.engine.scheduling import Schedules
 from recollect.engine.sources import Format, Options
 from recollect.engine.tidying import Plans
 from recollect.errors import InvalidInput
@@ -119,6 +120,11 @@ class Engine:
     def graph(self) -> Graph:
         """Links between nodes."""
         return Graph(self)
+
+    @property
+    def schedules(self) -> Schedules:
+        """What is done by itself: when, and what came of it; pause, resume, run now."""
+        return Schedules(self)
 
     # -- remembering
 

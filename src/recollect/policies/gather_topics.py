@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import anyio.to_thread
 
 from recollect.model import Topic
-from recollect.plan import Change, Draft, Plan, Risk, Row, patch
+from recollect.plan import Change, Decision, Draft, Plan, Risk, Row, patch
 from recollect.policies import targets
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import EdgeColumns, as_uuids
@@ -137,6 +137,11 @@ def metrics(summary: Row, measured: Row) -> Mapping[str, targets.Figure]:
     return {"topics": targets.within(summary["topics"], 3, 10), "seconds": targets.runtime(measured)}
 
 
+def tally(summary: Row, _applied: Sequence[Decision]) -> Mapping[str, int]:
+    """Topics that were found before are found again, whatever of them had to be written."""
+    return {"topics": summary["topics"]}
+
+
 POLICY = Policy(
     name="gather_topics",
     about="Nodes that bear the same topic key are listed together, as metadata beside the graph.",
@@ -145,6 +150,7 @@ POLICY = Policy(
     propose=propose,
     short="topics",
     says="Found {topics} topics",
+    tally=tally,
     every_minutes=20_160,
     gated=True,
     metrics=metrics,

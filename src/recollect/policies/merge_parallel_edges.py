@@ -13,7 +13,7 @@ import anyio.to_thread
 import numpy as np
 
 from recollect.model import Edge
-from recollect.plan import Change, Draft, Plan, Premise, Risk, Row, patch
+from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, patch
 from recollect.policies import targets
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import EdgeColumns, parallel_edges
@@ -169,6 +169,10 @@ def metrics(summary: Row, measured: Row) -> Mapping[str, targets.Figure]:
     }
 
 
+def tally(_summary: Row, applied: Sequence[Decision]) -> Mapping[str, int]:
+    return {"edges_merged": sum(one.factors["edges"] - 1 for one in applied)}
+
+
 POLICY = Policy(
     name="merge_parallel_edges",
     about="Several edges between the same two nodes become one stronger edge.",
@@ -177,6 +181,7 @@ POLICY = Policy(
     propose=propose,
     short="merge-edges",
     says="Merged {edges_merged} edges",
+    tally=tally,
     every_minutes=10_080,
     gated=True,
     metrics=metrics,

@@ -52,6 +52,8 @@ Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
 Recheck = Callable[[Reader, Sequence[Decision], Any, datetime], Awaitable[Mapping[int, str]]]
 # What is wrong after a group was written, seen from inside its transaction; nothing wrong: nothing returned.
 Audit = Callable[[Reader, Sequence[Decision]], Awaitable[Sequence[str]]]
+# What was done, in the words of `says`, from the plan's summary and those of its decisions that were applied.
+Tally = Callable[[Mapping[str, Any], Sequence[Decision]], Mapping[str, int]]
 # A29: figures of a run, from the plan's summary and what was measured, each {"value", "target", "in_target"}.
 Metrics = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]
 
@@ -69,6 +71,10 @@ class Policy:
     short: str
     # Which of A29's words a scheduled run logs, with the number of what it did.
     says: str
+    # How that number is counted where not all was applied; None: the decisions that were.
+    tally: Tally | None = None
+    # The title under which a report is sent after every scheduled run; None where the run's record suffices.
+    report: str | None = None
     every_minutes: int | None = None
     cron: str | None = None
     # A27: whether the gate (enough edges, old enough) is asked before a scheduled run.

@@ -1,6 +1,7 @@
 """One address of a provider's server: sending JSON, reading the answer with distrust, naming each failure.
 
-For embedders (http.py) and language models (models.py) alike; `setting` says which settings the messages name.
+For embedders (http.py), language models (models.py) and webhooks (notify.py) alike; `setting` says which settings the
+messages name.
 
 Two ways to fail, because the worker treats them differently. ProviderUnavailable: the same request may succeed later
 (429, 5xx, time-out, nobody there). ProviderMisbehaved: it will not until a person changes something (key, address,
@@ -10,6 +11,7 @@ model), or the answer is not what was asked for. Nothing is retried here. The AP
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -20,42 +22,76 @@ from pydantic import SecretStr
 
 from recollect.errors import InvalidInput, ProviderMisbehaved, ProviderUnavailable
 
-# RECOLLECT_EMBEDDING_* or RECOLLECT_MODEL_*.
-Setting = Literal["EMBEDDING", "MODEL"]
+Setting = Literal["EMBEDDING", "MODEL", "NOTIFY"]
 
 MAX_ANSWER_BYTES = 64_000_000
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 SHOWN_CHARACTERS = 200
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
-_WHERE_THE_MODEL_IS_CHOSEN: dict[Setting, str] = {
-    "EMBEDDING": "the model in RECOLLECT_EMBEDDER",
-    "MODEL": "RECOLLECT_MODEL",
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hints:
+    """What a person can look at when something goes wrong: the names of settings, as the messages say them."""
+
+    address: str
+    key: str
+    chosen: str
+    unknown: str
+    slow: str
+    missing: str
+
+
+def _model_hints(setting: Setting, *, chosen: str, missing: str) -> Hints:
+    address = f"RECOLLECT_{setting}_URL"
+    return Hints(
+        address=address,
+        key=f"RECOLLECT_{setting}_API_KEY",
+        chosen=chosen,
+        unknown=f"that the model exists there, and {address}",
+        slow=f" If it is only slow, raise RECOLLECT_{setting}_TIMEOUT_SECONDS.",
+        missing=missing,
+    )
+
+
+HINTS: dict[Setting, Hints] = {
+    "EMBEDDING": _model_hints("EMBEDDING", chosen="the model in RECOLLECT_EMBEDDER", missing="embeddings"),
+    "MODEL": _model_hints("MODEL", chosen="RECOLLECT_MODEL", missing="an answer in it"),
+    # Of a webhook there is only its address.
+    "NOTIFY": Hints(
+        address="RECOLLECT_NOTIFY",
+        key="the address in RECOLLECT_NOTIFY",
+        chosen="RECOLLECT_NOTIFY",
+        unknown="RECOLLECT_NOTIFY",
+        slow="",
+        missing="an answer",
+    ),
 }
-_WHAT_IS_MISSING: dict[Setting, str] = {"EMBEDDING": "embeddings", "MODEL": "an answer in it"}
 
 
 class Endpoint:
-    """POSTs JSON to one address. `who` names the server in messages, `model` what is asked of it."""
+    """POSTs JSON to one address. `who` names the server in messages, `model` what is asked of it, if it is one."""
 
     def __init__(
         self,
         *,
         setting: Setting,
         who: str,
-        model: str,
         url: str,
         path: str,
         timeout_seconds: float,
         key: str,
         headers: Mapping[str, str],
+        model: str | None = None,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         address = checked_address(url, setting)
         self._setting: Setting = setting
+        self._hints = HINTS[setting]
         self._url = address.copy_with(path=address.path.rstrip("/") + path)
         # netloc is host and port: a password in the address stays out of messages too.
-        self._who = f"{who} at {self._url.scheme}://{self._url.netloc.decode()} (model {model})"
+        self._who = f"{who} at {self._url.scheme}://{self._url.netloc.decode()}"
+        self._who += f" (model {model})" if model else ""
         self._timeout_seconds = timeout_seconds
         self._key = key
         self._max_answer_bytes = max_answer_bytes
@@ -72,15 +108,14 @@ class Endpoint:
                 return await self._read(body)
         except TimeoutError as error:
             raise ProviderUnavailable(
-                f"{self._who} did not answer within {self._timeout_seconds:g} s. If it is only slow, raise "
-                f"RECOLLECT_{self._setting}_TIMEOUT_SECONDS."
+                f"{self._who} did not answer within {self._timeout_seconds:g} s.{self._hints.slow}"
             ) from error
         except httpx.DecodingError as error:
             raise self.misbehaved("sent an answer that cannot be decompressed.") from error
         except httpx.TransportError as error:
             reason = str(error) if isinstance(error, httpx.ConnectError) else type(error).__name__
             raise ProviderUnavailable(
-                f"{self._who} cannot be reached ({reason}). Is it running, and is RECOLLECT_{self._setting}_URL right?"
+                f"{self._who} cannot be reached ({reason}). Is it running, and is {self._hints.address} right?"
             ) from error
 
     async def _read(self, body: Mapping[str, Any]) -> httpx.Response:
@@ -96,7 +131,7 @@ class Endpoint:
     def document(self, response: httpx.Response) -> Mapping[str, Any]:
         """The JSON object of a successful answer; otherwise the problem, named."""
         if not response.is_success:
-            raise self._problem(response)
+            raise self.problem(response)
         try:
             found = json.loads(response.content)
         except (ValueError, RecursionError) as error:
@@ -106,7 +141,7 @@ class Endpoint:
         return found
 
     def misshapen(self) -> ProviderMisbehaved:
-        return self.misbehaved(f"sent JSON without {_WHAT_IS_MISSING[self._setting]}. Does it speak this protocol?")
+        return self.misbehaved(f"sent JSON without {self._hints.missing}. Does it speak this protocol?")
 
     def misbehaved(self, how: str) -> ProviderMisbehaved:
         return ProviderMisbehaved(f"{self._who} {how}")
@@ -114,7 +149,8 @@ class Endpoint:
     async def close(self) -> None:
         await self._client.aclose()
 
-    def _problem(self, response: httpx.Response) -> ProviderUnavailable | ProviderMisbehaved:
+    def problem(self, response: httpx.Response) -> ProviderUnavailable | ProviderMisbehaved:
+        """What an answer without success means."""
         status = response.status_code
         message = f"{self._who} answered {status}: {why(status, self._setting)}.{self._said(response)}"
         if is_transient(status):
@@ -131,7 +167,8 @@ class Endpoint:
 
 
 def checked_address(url: str, setting: Setting) -> httpx.URL:
-    name, field = f"RECOLLECT_{setting}_URL", f"{setting.lower()}_url"
+    name = HINTS[setting].address
+    field = name.removeprefix("RECOLLECT_").lower()
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
@@ -167,12 +204,12 @@ def why(status: int, setting: Setting) -> str:
     if is_transient(status):
         return "it is in trouble for now"
     if status in (401, 403):
-        return f"check RECOLLECT_{setting}_API_KEY"
+        return f"check {HINTS[setting].key}"
     if status == 404:
-        return f"check that the model exists there, and RECOLLECT_{setting}_URL"
+        return f"check {HINTS[setting].unknown}"
     if status < 400:
-        return f"it is elsewhere, check RECOLLECT_{setting}_URL"
-    return f"it does not accept the request; check {_WHERE_THE_MODEL_IS_CHOSEN[setting]}"
+        return f"it is elsewhere, check {HINTS[setting].address}"
+    return f"it does not accept the request; check {HINTS[setting].chosen}"
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:

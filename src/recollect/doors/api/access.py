@@ -148,6 +148,7 @@ Asking = Annotated[Caller, Depends(caller_of)]
 Whole = Annotated[Engine, Depends(engine_of)]
 Reading = Annotated[Engine, Depends(_in_space(Scope.READ))]
 Writing = Annotated[Engine, Depends(_in_space(Scope.WRITE))]
+Consolidating = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
 Administering = Annotated[Engine, Depends(_admin)]
 
 

@@ -22,6 +22,7 @@ from recollect.rules.contract import (
     parsed_time,
 )
 from recollect.rules.text import is_storable
+from recollect.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -53,6 +54,27 @@ _Metadata = Annotated[
         }
     ),
 ]
+
+
+class ScheduleIn(BaseModel):
+    """How often something is done: every so many minutes, or by cron in a time zone. What is left out stays."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"every_minutes": 1440}, {"cron": "0 2 * * sun", "time_zone": "Europe/Berlin"}],
+        },
+    )
+
+    every_minutes: Annotated[int | None, Field(ge=1, le=MOST_MINUTES)] = None
+    cron: Annotated[
+        str | None, Field(max_length=200, description="Minute, hour, day of month, month, day of week.")
+    ] = None
+    time_zone: Annotated[str | None, Field(max_length=64, description="A name like Europe/Berlin.")] = None
+    jitter_seconds: Annotated[
+        int | None, Field(ge=0, le=MOST_JITTER_SECONDS, description="Kept apart from others by up to so much.")
+    ] = None
+    options: Annotated[dict[str, Any] | None, Field(description="Options of the policy.")] = None
 
 
 class MemoryIn(BaseModel):

@@ -21,6 +21,7 @@ import uvicorn
 from recollect.background.scheduler import schedule_forever
 from recollect.background.worker import work_forever
 from recollect.doors.api.app import create_app
+from recollect.engine import scheduled
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
 from recollect.settings import Settings
@@ -49,6 +50,7 @@ async def _serve(settings: Settings, ready: Ready | None) -> None:
         server = Listening(engine, listener, ready)
         with _obeying_signals(server):
             async with engine:
+                scheduled.check_settings(engine.core)
                 await _refuse_open_house(engine, listener)
                 await _work_and_serve(engine, server)
     log.info("stopped")

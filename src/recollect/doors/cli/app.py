@@ -24,9 +24,11 @@ from recollect.doors.cli import (
     keys,
     memories,
     moving,
+    notify,
     output,
     reasoning,
     recall,
+    schedules,
     server,
     spaces,
 )
@@ -95,6 +97,8 @@ def build() -> typer.Typer:
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
     app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
     app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)
+    app.add_typer(schedules.app, name="schedules", rich_help_panel=care.PANEL)
+    app.add_typer(notify.app, name="notify", rich_help_panel=care.PANEL)
     for part in (server.app, config.app, demo.app):
         app.add_typer(part)
     return app

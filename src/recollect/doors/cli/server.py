@@ -20,15 +20,20 @@ def serve(
     port: Annotated[
         int | None, typer.Option("--port", metavar="PORT", help="RECOLLECT_PORT, else 7700; 0 takes a free one.")
     ] = None,
+    production: Annotated[
+        bool,
+        typer.Option("--production", help="Merges and archivings wait for approval; RECOLLECT_PRODUCTION."),
+    ] = False,
 ) -> None:
     """Serve the API until it is stopped by Ctrl-C or SIGTERM.
 
-    It embeds what is added and backs up daily. Beyond this machine it needs a key: `recollect keys add`.
+    It embeds what is added, tidies by schedule and backs up daily. Beyond this machine it needs a key:
+    `recollect keys add`.
     """
     from recollect.doors import logs
     from recollect.doors.api.server import serve as run_server
 
-    settings = door.settings(host=host, port=port)
+    settings = door.settings(host=host, port=port, production=production or None)
     logs.configure(level=settings.log_level, format=settings.log_format)
     run_server(settings, ready=partial(_say_ready, door))
 
