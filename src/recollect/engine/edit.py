@@ -1,6 +1,7 @@
 """Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from recollect.plan import HistoryEntry, patch, single
 from recollect.rules.contract import checked_importance, checked_metadata
 from recollect.rules.text import is_storable
 from recollect.store import changes, edges, nodes, spaces
+from recollect.store.database import Connection
 
 
 async def edit(
@@ -67,11 +69,15 @@ async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
 async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[HistoryEntry]:
     """What happened to a node, or to an edge."""
     async with core.transaction(space_id) as connection:
-        try:
-            id_ = await nodes.resolve(connection, space_id, str(reference))
-        except NotFound:
-            id_ = await edges.resolve(connection, space_id, str(reference))
+        id_ = await _node_or_edge(connection, space_id, str(reference))
         return await changes.history(connection, space_id, id_)
+
+
+async def _node_or_edge(connection: Connection, space_id: UUID, reference: str) -> UUID:
+    for resolve in (nodes.resolve, edges.resolve):
+        with suppress(NotFound):
+            return await resolve(connection, space_id, reference)
+    raise NotFound(f"Nothing is remembered under {reference}, and there is no edge of that id.")
 
 
 async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:
