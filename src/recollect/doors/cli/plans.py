@@ -309,7 +309,7 @@ async def _tidy(
     done = []
     chosen = [policy_named(name) for name in named]  # all of them before the first is run
     for policy in chosen or [one for one in POLICIES.values() if one.every_minutes or one.cron]:
-        with output.progress(f"Consolidating: {policy.short}") as progress:
+        with output.progress(f"Tidying: {policy.short}") as progress:
             tidied = await memory.plans.run(policy.name, options, progress=progress)
         done.append((tidied, await memory.plans.warnings(tidied.plan)))
     return done
