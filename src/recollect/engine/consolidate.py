@@ -176,7 +176,8 @@ async def _decline(
     core: Core, connection: Connection, space_id: UUID, plan_id: UUID, numbers: Sequence[int] | None, *, never: bool
 ) -> None:
     waiting = DecisionStatus.PROPOSED if numbers is None else None
-    meant = await plans.decisions_of(connection, space_id, plan_id, numbers=numbers, status=waiting)
+    mine = (connection, space_id, plan_id)
+    meant = await plans.decisions_of(*mine, numbers=numbers, status=waiting, with_changes=False)
     await plans.decline(connection, space_id, plan_id, [one.number for one in meant] if numbers is None else numbers)
     await plans.keep_apart(
         connection,

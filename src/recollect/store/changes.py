@@ -428,6 +428,8 @@ async def undo(
     await finish(connection, space_id, inverse, now)
     mine = (connection, space_id, plan_id)
     await kept.mark(*mine, dict.fromkeys(wanted), DecisionStatus.UNDONE)
+    if numbers is None:
+        await kept.leave_the_rest(*mine)
     status = overall(await kept.recount(*mine))
     await kept.set_status(*mine, status, undone_at=now)
     if plan.undoes is not None:

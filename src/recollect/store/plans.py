@@ -361,6 +361,12 @@ async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds
     await connection.execute(text("SET LOCAL lock_timeout = DEFAULT"))
 
 
+async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+    """What still waits in a plan that is taken back is not wanted either."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "proposed")
+    await connection.execute(update(decisions).where(mine).values(status="declined", note="the plan was undone"))
+
+
 async def retry_failed(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
     """Decisions that failed wait again."""
     mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "failed")
