@@ -58,6 +58,16 @@ GUARDED = [
     ("GET", "/api/v1/recalls/abcd"),
     ("POST", "/api/v1/recalls/abcd/replay"),
     ("POST", f"{MEMORIES}/abcd/feedback"),
+    ("GET", "/api/v1/calibration"),
+    ("POST", "/api/v1/calibration"),
+    ("GET", f"{MEMORIES}/abcd/summaries"),
+    ("POST", f"{MEMORIES}/abcd/summaries"),
+    ("POST", "/api/v1/summaries/abcd/approve"),
+    ("GET", "/api/v1/schedules"),
+    ("PATCH", "/api/v1/schedules/prune"),
+    ("POST", "/api/v1/schedules/prune/pause"),
+    ("POST", "/api/v1/schedules/prune/resume"),
+    ("POST", "/api/v1/schedules/prune/run"),
     ("GET", "/api/v1/jobs"),
     ("POST", "/api/v1/jobs/retry"),
     ("GET", "/api/v1/spaces"),
@@ -72,7 +82,13 @@ GUARDED = [
 def test_E28_every_route_is_in_the_list_above(app: FastAPI) -> None:
     known = {(method, path.partition("?")[0]) for method, path in GUARDED}
     there = {
-        (method.upper(), path.replace("{id}", "abcd").replace("{slug}", "default").replace("{prefix}", "abcdefgh"))
+        (
+            method.upper(),
+            path.replace("{id}", "abcd")
+            .replace("{slug}", "default")
+            .replace("{prefix}", "abcdefgh")
+            .replace("{name}", "prune"),
+        )
         for path, methods in app.openapi()["paths"].items()
         for method in methods
         if path.startswith("/api/")
@@ -192,7 +208,8 @@ async def test_E28_a_key_may_do_what_its_scopes_say(
 ) -> None:
     node, other = [await engine.add(text, wait=False) for text in ("here before", "here as well")]
     edge = await engine.graph.link(node.id, other.id)
-    plan = await engine.plans.propose("topics")
+    await engine.graph.link(node.id, other.id, "supports")
+    plan = await engine.plans.propose("merge-edges")
     asked: dict[str, list[tuple[str, str, Any]]] = {
         "read": [
             ("GET", MEMORIES, None),
