@@ -9,6 +9,7 @@ from uuid import UUID
 
 import structlog
 
+from recollect.engine.adjacency import Adjacencies
 from recollect.engine.cache import Cache
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, LanguageModel, Vectors
@@ -43,6 +44,7 @@ class Core:
         most, seconds = self.settings.cache_size, self.settings.cache_seconds
         self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
         self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
+        self.adjacencies = Adjacencies()
 
     def embedder(self, model: str | None = None) -> Embedder:
         """The embedder of a model, the configured one by default; each is made once."""
@@ -81,6 +83,7 @@ class Core:
             yield connection
 
     async def close(self) -> None:
+        await self.adjacencies.close()
         for embedder in set(self.embedders.values()):
             await embedder.close()
         for model in self.models.values():

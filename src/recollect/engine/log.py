@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from uuid import UUID, uuid4
 
+from recollect.engine import paths
 from recollect.engine.core import Core
 from recollect.model import Hit, LoggedHit, Query, Recall, RecallLog, TokenUsage
 from recollect.rules.asked import as_document
@@ -51,6 +52,7 @@ async def note(
     async with core.database.noting(space_id) as connection:
         await recalls.add(connection, space_id, entry)
         await activity.count_uses(connection, space_id, ids, entry.created_at)
+        await paths.note(connection, space_id, entry, recall)
     return entry.id
 
 

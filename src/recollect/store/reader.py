@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -10,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
-from recollect.rules.graph import EdgeColumns
+from recollect.rules.graph import EdgeColumns, as_ids
 from recollect.store import edges as kept
 from recollect.store import rows
 from recollect.store.database import driver
@@ -39,6 +40,12 @@ ROW = np.dtype(
     [("fields", ">i2")] + [part for name, kind, _ in FIELDS for part in ((f"{name}_length", ">i4"), (name, kind))]
 )
 COPY_EDGES = f"SELECT {', '.join(of for _, _, of in FIELDS)} FROM edges e WHERE e.space_id = $1 AND "
+# The same for a few edges, asked for before every walk: no COPY, which takes three journeys, and names as they are.
+FEW_EDGES = f"""
+SELECT {", ".join(f"{of} AS {name}" for name, _, of in FIELDS if name not in ("active", "relation"))},
+       e.relation, {kept.ALIVE} AS active FROM edges e
+ WHERE e.space_id = $1 AND (e.changed_in >= $2 OR e.source = ANY($3) OR e.target = ANY($3)) ORDER BY e.id
+"""
 # Archived and merged nodes are few: they are looked up once, and their edges left out.
 LIVING = """e.status = 'active'
   AND e.source NOT IN (SELECT id FROM nodes WHERE space_id = $1 AND status <> 'active')
@@ -64,24 +71,31 @@ class StoreReader:
         self.connection, self.space_id = connection, space_id
 
     async def edges(self) -> EdgeColumns:
-        return (await self._columns(LIVING))[0]
+        found = await self._copied(COPY_EDGES + LIVING)
+        return _edge_columns(found, await self._names("relation"), await self._names("topic"))
 
-    async def edges_changed_since(self, transaction: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
-        """Edges written by that transaction or a later one, and whether each is alive."""
-        return await self._columns("e.changed_in >= $2", transaction)
+    async def edges_changed_since(
+        self, transaction: int, touching: Sequence[UUID] = ()
+    ) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        """Edges written by that transaction or a later one, and those of some nodes; and whether each is alive.
 
-    async def _columns(self, wanted: str, *arguments: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        Without their topics, which nobody asks of single edges.
+        """
+        raw = await driver(self.connection)
+        found = await raw.fetch(FEW_EDGES, self.space_id, transaction, list(touching))
+        return _few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
+
+    async def _copied(self, query: str) -> NDArray[np.void]:
+        """Rows in binary, ordered by id."""
         raw = await driver(self.connection)
         written = bytearray()
 
         async def take(piece: bytes) -> None:
             written.extend(piece)
 
-        await raw.copy_from_query(COPY_EDGES + wanted, self.space_id, *arguments, output=take, format="binary")
+        await raw.copy_from_query(query, self.space_id, output=take, format="binary")
         found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
-        found = found[np.argsort(_order(found["id"]), kind="stable")]
-        relations, topic_keys = await self._names("relation"), await self._names("topic")
-        return _edge_columns(found, relations, topic_keys), found["active"].astype(np.bool_)
+        return found[np.argsort(_order(found["id"]), kind="stable")]
 
     async def _names(self, what: str) -> dict[int, str]:
         """Names by the number that the database gives them."""
@@ -148,6 +162,31 @@ def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_k
         source_topic=_places(found["source_topic"], topic_keys),
         target_topic=_places(found["target_topic"], topic_keys),
         topics=tuple(topic_keys.values()),
+    )
+
+
+def _few_columns(found: Sequence[Any]) -> EdgeColumns:
+    """The same of rows that came one by one, in the order of their ids."""
+    nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in found]))
+    relations = sorted({row["relation"] for row in found})
+    named = {relation: place for place, relation in enumerate(relations)}
+    none = np.full(len(found), -1, dtype=np.int64)
+    plain = {
+        name: np.array([row[name] for row in found], dtype=kind.replace(">", "="))
+        for name, kind, _ in FIELDS
+        if name in EdgeColumns.__slots__ and kind != "V16" and name not in ("relation", "source_topic", "target_topic")
+    }
+    return EdgeColumns(
+        ids=as_ids([row["id"] for row in found]),
+        nodes=nodes,
+        source=ends[: len(found)],
+        target=ends[len(found) :],
+        relation=np.array([named[row["relation"]] for row in found], dtype=np.int64),
+        relations=tuple(relations),
+        source_topic=none,
+        target_topic=none,
+        topics=(),
+        **plain,
     )
 
 
