@@ -21,14 +21,17 @@ from recollect.store.tables import edges
 STRENGTH_NOW = """coalesce(e.strength * exp(-e.decay_rate * greatest(0, extract(epoch FROM
     {now}::timestamptz - coalesce(e.last_reinforced_at, e.created_at))::float8 / 86400)), 1.0)"""
 # An edge is alive while it is active and both its ends are; archived and merged nodes are few, and have an index.
-ALIVE = """(e.status = 'active' AND NOT EXISTS (SELECT FROM nodes n
-    WHERE n.space_id = e.space_id AND n.id = e.source AND n.status <> 'active') AND NOT EXISTS (SELECT FROM nodes n
-    WHERE n.space_id = e.space_id AND n.id = e.target AND n.status <> 'active'))"""
+ALIVE = """(e.status = 'active'
+    AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.source AND n.status <> 'active')
+    AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.target AND n.status <> 'active'))"""
+# The same as if some nodes were awake.
+ALIVE_BUT = ALIVE.replace("n.status <> 'active'", "n.status <> 'active' AND n.id <> ALL({awake})")
 AROUND = f"""
 SELECT e.id, e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS strength
-  FROM edges e WHERE e.space_id = $1 AND (e.source = ANY($2) OR e.target = ANY($2)) AND {ALIVE}
-   AND ($4::text[] IS NULL OR e.relation = ANY($4)) LIMIT $5
+  FROM edges e WHERE e.space_id = $1 AND (e.source = ANY($2) OR e.target = ANY($2))
+   AND ($4::text[] IS NULL OR e.relation = ANY($4)) AND {ALIVE_BUT.format(awake="$5::uuid[]")}
 """
+STRONGEST = " ORDER BY strength DESC, e.id LIMIT $6"
 ADD = """
 INSERT INTO edges (space_id, id, source, target, relation, strength, confidence, explanation, source_topic,
                    target_topic, similarity, created_by, created_at, metadata)
@@ -57,11 +60,17 @@ async def around(
     *,
     relations: Collection[str] | None = None,
     at_most: int | None = None,
+    awake: Collection[UUID] = (),
 ) -> list[Link]:
-    """The living edges that touch some nodes, with their strength of this moment."""
+    """The living edges that touch some nodes, with their strength of this moment; or so many, the strongest first.
+
+    `awake` nodes count as living, whatever they are.
+    """
     raw = await driver(connection)
-    only = None if relations is None else list(relations)
-    return [Link(**row) for row in await raw.fetch(AROUND, space_id, list(nodes), now, only, at_most)]
+    given = (space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
+    if at_most is None:
+        return [Link(**row) for row in await raw.fetch(AROUND, *given)]
+    return [Link(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
 
 
 async def add_many(

@@ -1,6 +1,6 @@
 """The graph of a space as a whole: at which moment it is read, what of it sleeps, its figures, its topics, a stream."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +14,7 @@ from recollect.errors import NotFound
 from recollect.model import Edge, Node, Topic
 from recollect.store import rows
 from recollect.store.database import driver
-from recollect.store.edges import ALIVE
+from recollect.store.edges import ALIVE, ALIVE_BUT
 from recollect.store.tables import topics
 
 # Every transaction below `since` has ended and is seen from here; so what is seen later and not now was written by one
@@ -31,7 +31,7 @@ SELECT string_agg(uuid_send(id), '' ORDER BY id) FROM nodes WHERE space_id = $1 
 AMONG = f"""
 SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
  WHERE e.space_id = :space AND e.source = ANY(CAST(:ids AS uuid[])) AND e.target = ANY(CAST(:ids AS uuid[]))
-   AND {ALIVE} ORDER BY e.id
+   AND {ALIVE_BUT.format(awake="CAST(:awake AS uuid[])")} ORDER BY e.id
 """
 LINKED = f"""
 SELECT {", ".join(f"n.{column.name}" for column in rows.NODE_COLUMNS)} FROM nodes n
@@ -72,15 +72,18 @@ async def asleep(connection: AsyncConnection, space_id: UUID) -> NDArray[np.void
     return np.frombuffer(await raw.fetchval(ASLEEP, space_id) or b"", dtype="V16")
 
 
-async def among(connection: AsyncConnection, space_id: UUID, nodes: Sequence[UUID]) -> list[Edge]:
-    """The living edges that begin and end within some nodes."""
-    found = await connection.execute(text(AMONG), {"space": space_id, "ids": list(nodes)})
+async def among(
+    connection: AsyncConnection, space_id: UUID, nodes: Sequence[UUID], *, awake: Sequence[UUID] = ()
+) -> list[Edge]:
+    """The living edges that begin and end within some nodes; `awake` nodes count as living, whatever they are."""
+    given = {"space": space_id, "ids": list(nodes), "awake": list(awake)}
+    found = await connection.execute(text(AMONG), given)
     return [rows.edge(row) for row in found]
 
 
 async def stream_nodes(
     connection: AsyncConnection, space_id: UUID, *, with_isolated: bool, batch: int = 1000
-) -> AsyncIterator[Sequence[Node]]:
+) -> AsyncGenerator[Sequence[Node]]:
     """The living nodes that have an edge (or all), oldest first."""
     result = await connection.stream(text(LINKED), {"space": space_id, "alone": with_isolated})
     async for part in result.partitions(batch):
@@ -89,7 +92,7 @@ async def stream_nodes(
 
 async def stream_edges(
     connection: AsyncConnection, space_id: UUID, *, batch: int = 1000
-) -> AsyncIterator[Sequence[Edge]]:
+) -> AsyncGenerator[Sequence[Edge]]:
     """The living edges, oldest first."""
     result = await connection.stream(text(LIVING), {"space": space_id})
     async for part in result.partitions(batch):
