@@ -20,7 +20,7 @@ import numpy as np
 
 from recollect.engine import consolidate
 from recollect.engine.core import Core
-from recollect.errors import Conflict, InvalidInput
+from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Edge, Node, Topic
 from recollect.rules import graphfile, paths, strength
 from recollect.rules.graph import EdgeColumns, Ints, Numbers, as_uuids
@@ -28,6 +28,7 @@ from recollect.rules.graph import components as joined
 from recollect.rules.paths import HOPS
 from recollect.rules.picture import STRONG, WEAK
 from recollect.rules.spread import Link
+from recollect.rules.text import is_storable
 from recollect.store import edges as kept
 from recollect.store import graph, nodes
 from recollect.store.database import Connection
@@ -147,6 +148,7 @@ async def neighbours(
     """The nodes around a node: nearest first, and of those as near the most strongly linked."""
     check(1 <= hops <= FARTHEST, "hops", f"from 1 to {FARTHEST}", hops)
     check(1 <= limit <= MOST, "limit", f"from 1 to {MOST:,}", limit)
+    check(all(map(is_storable, relations or ())), "relation", "without NUL bytes and lone surrogates", "this")
     async with core.transaction(space_id) as connection:
         await nodes.get(connection, space_id, node_id)
         found = await around(connection, space_id, node_id, core.now(), hops=hops, relations=relations, enough=limit)
@@ -351,6 +353,8 @@ async def topics(core: Core, space_id: UUID, *, of: Sequence[UUID] | None = None
 
 async def topic(core: Core, space_id: UUID, key: str) -> TopicView:
     """A whole topic."""
+    if not is_storable(key):
+        raise NotFound(graph.NO_TOPIC.format(key))
     async with core.transaction(space_id) as connection:
         found = await graph.topic(connection, space_id, key)
         members = await nodes.get_many(connection, space_id, found.member_ids)
@@ -433,7 +437,9 @@ def _write_blocks(out: BinaryIO, pieces: Iterator[str]) -> None:
 
 
 async def _next_batch(batches: AsyncIterator[Sequence[Any]]) -> Sequence[Any]:
-    return await anext(batches, ())
+    async for batch in batches:
+        return batch
+    return []
 
 
 def _node_row(node: Node) -> Row:

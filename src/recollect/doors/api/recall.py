@@ -23,6 +23,7 @@ async def search(asked: SearchIn, engine: Reading) -> Recall:
         include_summaries=asked.include_summaries,
         budget_tokens=asked.budget_tokens,
         engagement=asked.engagement,
+        graph=asked.graph,
     )
 
 

@@ -20,6 +20,7 @@ from recollect.doors.cli import (
     care,
     config,
     demo,
+    graph,
     jobs,
     keys,
     memories,
@@ -92,6 +93,7 @@ def build() -> typer.Typer:
     for part in (memories.app, recall.app, reasoning.app, memories.changing, moving.app, jobs.app, care.app):
         app.add_typer(part)
     app.add_typer(reasoning.group, name="recalls", rich_help_panel=memories.PANEL)
+    app.add_typer(graph.app, name="graph", rich_help_panel=graph.PANEL)
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
     app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
     app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)
