@@ -10,6 +10,7 @@ from uuid import UUID
 import anyio
 import structlog
 
+from recollect.engine.adjacency import Adjacencies
 from recollect.engine.cache import Cache
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, LanguageModel, Notifier, Vectors
@@ -50,6 +51,7 @@ class Core:
         self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
         self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
         self._notifiers: tuple[Notifier, ...] | None = None
+        self.adjacencies = Adjacencies()
 
     def embedder(self, model: str | None = None) -> Embedder:
         """The embedder of a model, the configured one by default; each is made once."""
@@ -94,6 +96,7 @@ class Core:
             yield connection
 
     async def close(self) -> None:
+        await self.adjacencies.close()
         for embedder in set(self.embedders.values()):
             await embedder.close()
         for model in self.models.values():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from uuid import UUID, uuid4
 
+from recollect.engine import paths
 from recollect.engine.core import Core
 from recollect.model import Hit, LoggedHit, Parts, Query, Recall, RecallLog, TokenUsage
 from recollect.rules.asked import as_document
@@ -52,6 +53,7 @@ async def note(
     )
     async with core.database.noting(space_id) as connection:
         await recalls.add(connection, space_id, entry)
+        await paths.note(connection, space_id, entry, recall)
     return entry.id
 
 

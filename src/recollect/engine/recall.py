@@ -8,7 +8,7 @@ docs/concepts/recall.md goes through it by hand.
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -19,16 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.engine import cache, log
+from recollect.engine.adjacency import walk
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space, Status
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
 from recollect.ports import Embedder
 from recollect.rules import ranking, selection
 from recollect.rules.calibration import Calibration, shipped, soft
 from recollect.rules.ranking import Numbers
-from recollect.rules.spread import HOPS, Link, Reached, spread
+from recollect.rules.spread import Reached
 from recollect.rules.text import count_tokens, is_storable
-from recollect.store import activity, candidates, edges, lexicon, nodes, recalls, spaces
+from recollect.store import activity, candidates, lexicon, nodes, recalls, spaces
 from recollect.store.candidates import Candidate
 from recollect.store.database import Connection
 
@@ -102,63 +103,69 @@ async def _last_seen(core: Core, space_id: UUID) -> Space:
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """The profile `graph`: similarity, and activation that spreads from the best hits along the edges (A31, A32)."""
     near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
+    similar = {hit.node.id: hit for hit in near}
     seeds = {hit.node.id: hit.similarity for hit in near[:SEEDS] if hit.similarity > 0}
     async with core.search(space_id) as connection:
-        links = await _links_around(connection, space_id, seeds, core.now())
-        reached = spread(seeds, lambda _: links) if links else {}
-        similar = {hit.node.id: hit for hit in near}
-        beyond = await nodes.get_many(connection, space_id, [id_ for id_ in reached if id_ not in similar])
+        walked = await walk(core, connection, space_id, seeds)
+        reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
+        beyond = await _beyond(core, connection, space_id, query, near.model, reached.keys() - similar.keys())
+    everything = {**{hit.node.id: hit for hit in beyond}, **similar}
     scores = {
-        id_: ranking.hybrid(
-            similar[id_].similarity if id_ in similar else 0.0, reached[id_].activation if id_ in reached else 0.0
-        )
-        if links
-        else similar[id_].similarity
-        for id_ in {*similar, *beyond}
+        id_: _graph_score(hit, reached.get(id_)) if reached else hit.similarity for id_, hit in everything.items()
     }
-    order = sorted(
-        (id_ for id_, score in scores.items() if score >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_]
-    )
+    order = sorted((id_ for id_ in scores if scores[id_] >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_])
     hits = tuple(
-        _graph_hit(similar.get(id_), beyond.get(id_), reached.get(id_), scores[id_])
+        _graph_hit(everything[id_], reached.get(id_), scores[id_], is_similar=id_ in similar)
         for id_ in order[: query.limit or LIMIT]
-        if id_ in similar or beyond[id_].status is Status.ACTIVE
     )
-    return replace(near, hits=hits, mode=query.mode, floor=ranking.GRAPH_MINIMUM, left_out=())
+    ways = {**near.ways, "graph": walked.how, "paths": _paths(hits, reached)}
+    return replace(near, hits=hits, mode=query.mode, floor=ranking.GRAPH_MINIMUM, left_out=(), ways=ways)
 
 
-async def _links_around(
-    connection: Connection, space_id: UUID, seeds: Mapping[UUID, float], now: datetime
-) -> list[Link]:
-    """The edges within reach of the seeds."""
-    links: dict[tuple[UUID, UUID, str], Link] = {}
-    known: set[UUID] = set()
-    frontier = set(seeds)
-    for _ in range(HOPS):
-        found = await edges.around(connection, space_id, frontier, now) if frontier else []
-        links |= {(link.source, link.target, link.relation): link for link in found}
-        known |= frontier
-        frontier = {end for link in found for end in (link.source, link.target)} - known
-    return list(links.values())
+async def _beyond(
+    core: Core, connection: Connection, space_id: UUID, query: Query, model: str, ids: Collection[UUID]
+) -> list[Hit]:
+    """What only activation reached, of what may be returned at all, and how similar it is to the question."""
+    permitted = await candidates.allowed(connection, space_id, list(ids), query.wanted) if ids else set()
+    asked = await cache.embedded(core, core.embedder(model), query.text)
+    cosines = await candidates.nearest_of(connection, space_id, asked, list(permitted), model=model)
+    similarity = calibration_of(await spaces.by_id(connection, space_id), model).similarity
+    read = await nodes.get_many(connection, space_id, list(permitted))
+    return [
+        Hit(node=node, score=0.0, parts=_parts_of(cosines.get(node.id, 0.0), similarity))
+        for node in read.values()
+        if query.include_summaries or not node.is_summary
+    ]
 
 
-def _graph_hit(hit: Hit | None, node: Node | None, reached: Reached | None, score: float) -> Hit:
-    score, activation = round(score, 6), round(reached.activation, 6) if reached else 0.0
-    source = "both" if hit and reached else "vector" if hit else "graph"
-    if hit is not None:
-        return replace(hit, score=score, parts=replace(hit.parts, activation=activation), source=source)
-    assert node is not None
-    nothing = Parts(
+def _parts_of(cosine: float, similarity: Callable[[Numbers], Numbers]) -> Parts:
+    """The score of a node that was neither near nor matching, laid open."""
+    return Parts(
         relevance=0.0,
-        similarity=0.0,
-        cosine=0.0,
+        similarity=round(float(similarity(np.array([cosine]))[0]), 6),
+        cosine=round(cosine, 6),
         lexical=0.0,
         flow=0.0,
-        activation=activation,
+        activation=0.0,
         recency=0.0,
         importance=0.0,
     )
-    return Hit(node=node, score=score, parts=nothing, source=source)
+
+
+def _graph_score(hit: Hit, reached: Reached | None) -> float:
+    return ranking.hybrid(hit.similarity, reached.activation if reached else 0.0)
+
+
+def _graph_hit(hit: Hit, reached: Reached | None, score: float, *, is_similar: bool) -> Hit:
+    activation = round(reached.activation, 6) if reached else 0.0
+    source = "both" if is_similar and reached else "vector" if is_similar else "graph"
+    return replace(hit, score=round(score, 6), parts=replace(hit.parts, activation=activation), source=source)
+
+
+def _paths(hits: Sequence[Hit], reached: Mapping[UUID, Reached]) -> dict[str, dict[str, list[str]]]:
+    """By which nodes and edges activation came to each hit that is not where it began."""
+    came = [reached[hit.node.id] for hit in hits if hit.node.id in reached and reached[hit.node.id].edges]
+    return {str(one.node): {"nodes": [*map(str, one.path)], "edges": [*map(str, one.edges)]} for one in came}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

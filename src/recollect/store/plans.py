@@ -199,6 +199,13 @@ async def decisions_of(
     return [_decision(row, tuple(made[row.number])) for row in rows]
 
 
+async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
+    """The groups of a plan, in order."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id)
+    statement = select(decisions.c.group_number).where(mine).distinct().order_by(decisions.c.group_number)
+    return list((await connection.execute(statement)).scalars())
+
+
 def _plan(row: Any) -> Plan:
     return Plan(
         id=row.id,

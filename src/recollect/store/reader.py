@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
+from typing import Any
 from uuid import UUID
 
+import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
-from recollect.rules.graph import EdgeColumns
+from recollect.rules.graph import EdgeColumns, as_ids
 from recollect.store import edges as kept
 from recollect.store import rows
 from recollect.store.database import driver
@@ -39,6 +42,17 @@ ROW = np.dtype(
     [("fields", ">i2")] + [part for name, kind, _ in FIELDS for part in ((f"{name}_length", ">i4"), (name, kind))]
 )
 COPY_EDGES = f"SELECT {', '.join(of for _, _, of in FIELDS)} FROM edges e WHERE e.space_id = $1 AND "
+# The same for a few edges, asked for before every walk: no COPY, which takes three journeys, and names as they are.
+# Each is looked up by its key, and we order them: a search session, which does not sort, would walk all keys for that.
+FEW_EDGES = f"""
+WITH few AS MATERIALIZED (
+    SELECT id FROM edges WHERE space_id = $1 AND changed_in >= $2
+     UNION SELECT id FROM edges WHERE space_id = $1 AND source = ANY($3)
+     UNION SELECT id FROM edges WHERE space_id = $1 AND target = ANY($3))
+SELECT {", ".join(f"{of} AS {name}" for name, _, of in FIELDS if name not in ("active", "relation"))},
+       e.relation, {kept.ALIVE} AS active
+  FROM few CROSS JOIN LATERAL (SELECT * FROM edges WHERE space_id = $1 AND id = few.id OFFSET 0) e
+"""
 # Archived and merged nodes are few: they are looked up once, and their edges left out.
 LIVING = """e.status = 'active'
   AND e.source NOT IN (SELECT id FROM nodes WHERE space_id = $1 AND status <> 'active')
@@ -63,24 +77,32 @@ class StoreReader:
         self.connection, self.space_id = connection, space_id
 
     async def edges(self, *, retired: bool = False) -> EdgeColumns:
-        return (await self._columns("true" if retired else LIVING))[0]
+        written = await self._copied(COPY_EDGES + ("true" if retired else LIVING))
+        names = await self._names("relation"), await self._names("topic")
+        # A second or two for a million edges: in a thread, so that nobody who asks meanwhile has to wait.
+        return await anyio.to_thread.run_sync(_edge_columns, written, *names)
 
-    async def edges_changed_since(self, transaction: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
-        """Edges written by that transaction or a later one, and whether each is alive."""
-        return await self._columns("e.changed_in >= $2", transaction)
+    async def edges_changed_since(
+        self, transaction: int, touching: Sequence[UUID] = ()
+    ) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        """Edges written by that transaction or a later one, and those of some nodes; and whether each is alive.
 
-    async def _columns(self, wanted: str, *arguments: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        Without their topics, which nobody asks of single edges.
+        """
+        raw = await driver(self.connection)
+        found = sorted(await raw.fetch(FEW_EDGES, self.space_id, transaction, list(touching)), key=itemgetter("id"))
+        return _few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
+
+    async def _copied(self, query: str) -> bytearray:
+        """Rows in binary, as they come."""
         raw = await driver(self.connection)
         written = bytearray()
 
         async def take(piece: bytes) -> None:
             written.extend(piece)
 
-        await raw.copy_from_query(COPY_EDGES + wanted, self.space_id, *arguments, output=take, format="binary")
-        found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
-        found = found[_in_order(found["id"])]
-        relations, topic_keys = await self._names("relation"), await self._names("topic")
-        return _edge_columns(found, relations, topic_keys), found["active"].astype(np.bool_)
+        await raw.copy_from_query(query, self.space_id, output=take, format="binary")
+        return written
 
     async def _names(self, what: str) -> dict[int, str]:
         """Names by the number that the database gives them."""
@@ -156,7 +178,9 @@ def _in_order(ids: NDArray[np.void]) -> NDArray[np.int64]:
     return order
 
 
-def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
+def _edge_columns(written: bytearray, relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
+    found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
+    found = found[_in_order(found["id"])]
     nodes, ends = _numbered(np.concatenate([found["source"], found["target"]]))
     return EdgeColumns(
         ids=np.ascontiguousarray(found["id"]),
@@ -176,6 +200,31 @@ def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_k
         source_topic=_places(found["source_topic"], topic_keys),
         target_topic=_places(found["target_topic"], topic_keys),
         topics=tuple(topic_keys.values()),
+    )
+
+
+def _few_columns(found: Sequence[Any]) -> EdgeColumns:
+    """The same of rows that came one by one, in the order of their ids."""
+    nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in found]))
+    relations = sorted({row["relation"] for row in found})
+    named = {relation: place for place, relation in enumerate(relations)}
+    none = np.full(len(found), -1, dtype=np.int64)
+    plain = {
+        name: np.array([row[name] for row in found], dtype=kind.replace(">", "="))
+        for name, kind, _ in FIELDS
+        if name in EdgeColumns.__slots__ and kind != "V16" and name not in ("relation", "source_topic", "target_topic")
+    }
+    return EdgeColumns(
+        ids=as_ids([row["id"] for row in found]),
+        nodes=nodes,
+        source=ends[: len(found)],
+        target=ends[len(found) :],
+        relation=np.array([named[row["relation"]] for row in found], dtype=np.int64),
+        relations=tuple(relations),
+        source_topic=none,
+        target_topic=none,
+        topics=(),
+        **plain,
     )
 
 

@@ -40,6 +40,11 @@ TIMES_RECALLED = text("""
      WHERE space_id = :space AND node_id = ANY(CAST(:ids AS uuid[])) AND recalled > 0
 """)
 
+ADD_PATHS = text(
+    "UPDATE recalls SET hits = coalesce(hits, '{}') || CAST(:paths AS jsonb) WHERE space_id = :space AND id = :id"
+)
+PATH_TO = text("SELECT hits->'paths'->:node FROM recalls WHERE space_id = :space AND id = :id")
+
 
 async def add(connection: AsyncConnection, space_id: UUID, log: RecallLog) -> None:
     """Add an entry, and count one use of what was handed out; in one statement, for this is part of every recall."""
@@ -102,6 +107,20 @@ async def times_recalled(connection: AsyncConnection, space_id: UUID, ids: Seque
         return {}
     found = await connection.execute(TIMES_RECALLED, {"space": space_id, "ids": list(ids)})
     return {row.id: row.times for row in found}
+
+
+# -- the paths by which hits were reached, beside the ranking in `hits`
+
+
+async def add_paths(connection: AsyncConnection, space_id: UUID, id_: UUID, paths: Mapping[str, Sequence[str]]) -> None:
+    """Note by which edges each hit was reached, where activation led to it."""
+    await connection.execute(ADD_PATHS, {"space": space_id, "id": id_, "paths": json.dumps({"paths": paths})})
+
+
+async def path_to(connection: AsyncConnection, space_id: UUID, id_: UUID, node_id: UUID) -> list[UUID]:
+    """The edges by which an entry's hit was reached; none where it was found otherwise."""
+    found = await connection.execute(PATH_TO, {"space": space_id, "id": id_, "node": str(node_id)})
+    return [UUID(edge) for edge in found.scalar_one_or_none() or ()]
 
 
 # -- rows to nouns and back

@@ -158,7 +158,9 @@ class SearchIn(BaseModel):
     include_summaries: Annotated[bool, Field(description="Persisted summaries too.")] = False
     budget_tokens: Annotated[int | None, Field(ge=1, description="Only what fits into so many tokens.")] = None
     engagement: Annotated[bool, Field(description="Rank by use as well.")] = False
-    graph: Annotated[bool, Field(description="Let activation spread from the best hits along the edges.")] = False
+    graph: Annotated[
+        bool, Field(description="Follow the links from what is found; `ways.paths` shows how hits were reached.")
+    ] = False
 
     def wanted(self) -> NodeFilter:
         return NodeFilter(
