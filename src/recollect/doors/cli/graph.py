@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 import typer
 
 from recollect.doors.cli import output
-from recollect.doors.cli.door import Door, command
+from recollect.doors.cli.door import Door, command, listing
 from recollect.errors import Conflict, InvalidInput
 from recollect.model import Node, Topic
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.engine.pictures import Form
 
 PANEL = "Look around"
-app = typer.Typer(help="Look around in the graph: its figures, neighbours, paths, topics, pictures.")
+app = typer.Typer()
 
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="A node's id, or its first 4 or more characters.")]
 Hops = Annotated[int, typer.Option("--hops", metavar="N", help="How far, from 1 to 3.")]
@@ -33,6 +33,12 @@ class FileFormat(StrEnum):
     GRAPHML = "graphml"
     GEXF = "gexf"
     JSON = "json"
+
+
+@listing(app)
+def graph(door: Door) -> None:
+    """Look around in the graph: its figures, neighbours, paths, topics, pictures."""
+    stats(door)
 
 
 @command(app, "stats")
