@@ -309,6 +309,7 @@ def test_A00b_A00c_links_are_made_used_protected_and_taken_away(cli: Cli) -> Non
         (["reinforce", "0000"], 3, "There is no edge"),
         (["reinforce", "0000", "--kind", "shouting"], 2, "There is no reinforcement 'shouting'"),
         (["graph", "edges", "0000"], 3, "Nothing is remembered"),
+        (["graph"], 2, "Say what to look at"),
         (["history", NOBODY], 3, "Nothing is remembered under"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

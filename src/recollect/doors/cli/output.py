@@ -69,17 +69,17 @@ def hint(sentence: str) -> None:
 
 def document(value: object) -> None:
     """The answer as one JSON document."""
-    write(sys.stdout, _json(value, indent=2) + "\n")
+    write(sys.stdout, _json(plain(value), indent=2) + "\n")
 
 
 def _json(value: object, *, indent: int | None = None) -> str:
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return json.dumps(plain(value), ensure_ascii=not readable, indent=indent)
+    return json.dumps(value, ensure_ascii=not readable, indent=indent, default=plain)
 
 
 async def document_in_parts(head: Mapping[str, object], name: str, parts: AsyncIterator[Sequence[object]]) -> None:
     """The same where one list in it is too long to be held: `head`, then the list `name` as its parts come."""
-    write(sys.stdout, _json({**head, name: []}, indent=2).removesuffix("]\n}"))
+    write(sys.stdout, _json({**plain(head), name: []}, indent=2).removesuffix("]\n}"))
     comma = ""
     async for part in parts:
         for item in part:

@@ -1,7 +1,7 @@
 """Plans: propose, show, approve, decline, apply, undo; what was run; and tidy, which does it all at once."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -281,7 +281,8 @@ async def _decisions(
 
 
 def _labelled(decision: Decision, plan: "ShownPlan") -> dict[str, Any]:
-    return {**output.plain(decision), "label": plan_text.label_of(decision.subject, plan.labels)}
+    known = {one.name: getattr(decision, one.name) for one in fields(decision)}
+    return {**known, "label": plan_text.label_of(decision.subject, plan.labels)}
 
 
 async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus | None) -> "ShownPlan":

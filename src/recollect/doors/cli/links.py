@@ -1,4 +1,4 @@
-"""The graph: links between memories, made, used, protected and taken away by hand."""
+"""Links between memories: made, used, protected and taken away by hand."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.doors.cli import output, values
-from recollect.doors.cli.door import Door, Verb, command
+from recollect.doors.cli.door import Door, Verb, command, listing
 from recollect.doors.cli.memories import Reason
+from recollect.errors import InvalidInput
 from recollect.model import Edge
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from recollect.engine.shown import ShownEdge
 
 app = typer.Typer()
-group = typer.Typer(help="Look at the links between memories.")
+group = typer.Typer()
 PANEL = "Link"
 
 EdgeId = Annotated[str, typer.Argument(metavar="EDGE", help="The edge's id, or its first 4 or more characters.")]
@@ -93,6 +94,12 @@ def protect(
     """Say that tidying must leave a link alone."""
     changed = door.ask(partial(_one, verb=lambda memory: memory.graph.protect(edge, not off, reason=reason)))
     door.show(changed, partial(_done, "Unprotected" if off else "Protected"))
+
+
+@listing(group)
+def look(_door: Door) -> None:
+    """Look at the links between memories."""
+    raise InvalidInput("Say what to look at: `recollect graph edges ID` lists the links of a memory.")
 
 
 @command(group, "edges")
