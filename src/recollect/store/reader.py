@@ -114,7 +114,8 @@ class StoreReader:
         found = await raw.fetch(VECTORS, self.space_id, list(kinds))
         ids = np.frombuffer(b"".join(row["node_id"].bytes for row in found), dtype="V16")
         vectors = np.array([row["vector"].to_numpy() for row in found], dtype=np.float32)
-        return ids, vectors.reshape(len(found), -1), np.array([row["created_at"] for row in found], dtype=np.float64)
+        created_at = np.array([row["created_at"] for row in found], dtype=np.float64)
+        return ids, vectors.reshape(len(found), -1 if found else 0), created_at
 
     async def count_nodes(self) -> int:
         raw = await driver(self.connection)
