@@ -246,7 +246,7 @@ def test_P14_plans_and_policies_are_listed(cli: Cli) -> None:
     assert cli("plan", "runs").err == "Nothing was run yet.\n"
     policies = {line.split("\t")[0]: line for line in cli("plan", "policies").out.splitlines()}
     assert {"prune", "merge-edges", "topics", "link"} <= set(policies)
-    assert "every 1 day\tthreshold=0.05, min_inactive_days=7.0" in policies["prune"]
+    assert "low risk\tevery 1 day\tthreshold=0.05, min_inactive_days=7.0" in policies["prune"]
 
 
 # -- links

@@ -18,11 +18,11 @@ from starlette.exceptions import HTTPException
 
 from recollect import __version__
 from recollect.doors.api import (
-    edges,
     graph,
     health,
     jobs,
     keys,
+    links,
     memories,
     plans,
     reasoning,
@@ -100,7 +100,7 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
     app.add_middleware(Edge, metrics=app.state.metrics)
-    for part in (memories, plans, edges, graph, schedules, recall, reasoning, jobs, spaces, keys, health):
+    for part in (memories, plans, links, graph, schedules, recall, reasoning, jobs, spaces, keys, health):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)

@@ -1,4 +1,4 @@
-"""The graph: links between memories, made, used, protected and taken away by hand."""
+"""Links between memories: made, used, protected and taken away by hand."""
 
 from collections.abc import Sequence
 from functools import partial

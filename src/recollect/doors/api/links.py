@@ -1,4 +1,4 @@
-"""The graph: links between nodes, made, used, protected and taken away."""
+"""Links between nodes: made, used, protected and taken away."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from recollect.engine.shown import ShownEdge
 from recollect.model import Edge
 from recollect.plan import HistoryEntry
 
-router = access.router("graph", problems(409))
+router = access.router("links", problems(409))
 
 Id = Annotated[str, Path(pattern=ID, description="The UUID of an edge, or a unique beginning of it.")]
 Reference = Annotated[str, Field(pattern=ID)]
