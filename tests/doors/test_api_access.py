@@ -68,6 +68,15 @@ GUARDED = [
     ("POST", "/api/v1/schedules/prune/pause"),
     ("POST", "/api/v1/schedules/prune/resume"),
     ("POST", "/api/v1/schedules/prune/run"),
+    ("GET", "/api/v1/graph/stats"),
+    ("GET", "/api/v1/graph/neighbours/abcd"),
+    ("GET", "/api/v1/graph/paths?source=abcd&target=abce"),
+    ("GET", "/api/v1/graph/components"),
+    ("GET", "/api/v1/graph/topics"),
+    ("GET", "/api/v1/graph/topics/tag:tea"),
+    ("GET", "/api/v1/graph/export"),
+    ("GET", "/api/v1/graph/picture/prune"),
+    ("GET", "/api/v1/plans/abcd/picture"),
     ("GET", "/api/v1/jobs"),
     ("POST", "/api/v1/jobs/retry"),
     ("GET", "/api/v1/spaces"),
@@ -87,7 +96,8 @@ def test_E28_every_route_is_in_the_list_above(app: FastAPI) -> None:
             path.replace("{id}", "abcd")
             .replace("{slug}", "default")
             .replace("{prefix}", "abcdefgh")
-            .replace("{name}", "prune"),
+            .replace("{name}", "prune")
+            .replace("{key}", "tag:tea"),
         )
         for path, methods in app.openapi()["paths"].items()
         for method in methods
