@@ -33,8 +33,24 @@ GUARDED = [
     ("POST", f"{MEMORIES}/abcd/include"),
     ("GET", f"{MEMORIES}/abcd/history"),
     ("GET", "/api/v1/export"),
+    ("GET", "/api/v1/policies"),
+    ("GET", "/api/v1/plans"),
+    ("POST", "/api/v1/plans"),
     ("GET", "/api/v1/plans/abcd"),
+    ("POST", "/api/v1/plans/abcd/approve"),
+    ("POST", "/api/v1/plans/abcd/decline"),
+    ("POST", "/api/v1/plans/abcd/apply"),
     ("POST", "/api/v1/plans/abcd/undo"),
+    ("GET", "/api/v1/runs"),
+    ("GET", "/api/v1/runs/abcd"),
+    ("GET", "/api/v1/nodes/abcd/history"),
+    ("GET", "/api/v1/nodes/abcd/edges"),
+    ("POST", "/api/v1/edges"),
+    ("GET", "/api/v1/edges/abcd"),
+    ("DELETE", "/api/v1/edges/abcd"),
+    ("GET", "/api/v1/edges/abcd/history"),
+    ("POST", "/api/v1/edges/abcd/reinforce"),
+    ("POST", "/api/v1/edges/abcd/protect"),
     ("POST", "/api/v1/search"),
     ("GET", "/api/v1/search?q=x"),
     ("POST", "/api/v1/query"),
@@ -163,18 +179,20 @@ async def test_E28_with_a_key_anybody_may_call_from_anywhere(app: FastAPI, engin
 
 
 @pytest.mark.parametrize(
-    ("scope", "reads", "writes", "administers"),
+    ("scope", "reads", "writes", "tidies", "administers"),
     [
-        (Scope.READ, True, False, False),
-        (Scope.WRITE, False, True, False),
-        (Scope.CONSOLIDATE, False, False, False),
-        (Scope.ADMIN, True, True, True),
+        (Scope.READ, True, False, False, False),
+        (Scope.WRITE, False, True, False, False),
+        (Scope.CONSOLIDATE, False, False, True, False),
+        (Scope.ADMIN, True, True, True, True),
     ],
 )
 async def test_E28_a_key_may_do_what_its_scopes_say(
-    app: FastAPI, engine: Engine, scope: Scope, reads: bool, writes: bool, administers: bool
+    app: FastAPI, engine: Engine, scope: Scope, reads: bool, writes: bool, tidies: bool, administers: bool
 ) -> None:
-    node = await engine.add("here before", wait=False)
+    node, other = [await engine.add(text, wait=False) for text in ("here before", "here as well")]
+    edge = await engine.graph.link(node.id, other.id)
+    plan = await engine.plans.propose("topics")
     asked: dict[str, list[tuple[str, str, Any]]] = {
         "read": [
             ("GET", MEMORIES, None),
@@ -184,6 +202,14 @@ async def test_E28_a_key_may_do_what_its_scopes_say(
             ("GET", "/api/v1/export", None),
             ("GET", "/api/v1/jobs", None),
             ("GET", "/api/v1/spaces", None),
+            ("GET", "/api/v1/policies", None),
+            ("GET", "/api/v1/plans", None),
+            ("GET", f"/api/v1/plans/{plan.id}", None),
+            ("GET", "/api/v1/runs", None),
+            ("GET", f"/api/v1/nodes/{node.id}/history", None),
+            ("GET", f"/api/v1/nodes/{node.id}/edges", None),
+            ("GET", f"/api/v1/edges/{edge.id}", None),
+            ("GET", f"/api/v1/edges/{edge.id}/history", None),
         ],
         "write": [
             ("POST", MEMORIES, {"text": "new"}),
@@ -192,6 +218,15 @@ async def test_E28_a_key_may_do_what_its_scopes_say(
             ("POST", f"{MEMORIES}/{node.id}/archive", None),
             ("POST", f"{MEMORIES}/{node.id}/restore", None),
             ("POST", "/api/v1/jobs/retry", None),
+            ("POST", "/api/v1/edges", {"source": str(node.id), "target": str(other.id), "relation": "extends"}),
+            ("POST", f"/api/v1/edges/{edge.id}/reinforce", None),
+            ("POST", f"/api/v1/edges/{edge.id}/protect", {"protected": True}),
+            ("DELETE", f"/api/v1/edges/{edge.id}", None),
+        ],
+        "consolidate": [
+            ("POST", "/api/v1/plans", {"policy": "prune"}),
+            ("POST", f"/api/v1/plans/{plan.id}/approve", None),
+            ("POST", f"/api/v1/plans/{plan.id}/apply", None),
         ],
         "admin": [
             ("GET", "/api/v1/keys", None),
@@ -200,7 +235,7 @@ async def test_E28_a_key_may_do_what_its_scopes_say(
             ("PATCH", "/api/v1/spaces/default", {"settings": {}}),
         ],
     }
-    allowed = {"read": reads, "write": writes, "admin": administers}
+    allowed = {"read": reads, "write": writes, "consolidate": tidies, "admin": administers}
     async with visitor(app, key=await key_for(engine, scope)) as caller:
         for group, requests in asked.items():
             for method, path, body in requests:

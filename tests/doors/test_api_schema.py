@@ -41,15 +41,20 @@ class Enough(Exception):
 
 @pytest.fixture(scope="module")
 def known(api_settings: Settings) -> dict[str, str]:
-    """What there is to ask for: a memory, a plan, and a key to everything."""
+    """What there is to ask for: a memory, an edge, a plan, its run, and a key to everything."""
 
     async def furnish() -> dict[str, str]:
         async with Engine(api_settings) as engine:
             node = await engine.add("here before", metadata={"tags": ["ai"]}, thread="t")
             await engine.forget(node.id)
-            plan = (await engine.history(node.id))[-1].plan_id
+            other = await engine.add("here as well")
+            edge = await engine.graph.link(node.id, other.id, strength=0.4)
+            await engine.graph.link(node.id, other.id, "extends", strength=0.5)
+            plan = await engine.plans.propose("merge-edges")
+            run = (await engine.plans.apply(plan.id)).run_id
             key = await support.key_for(engine, Scope.ADMIN)
-            return {"memories": str(node.id), "plans": str(plan), "key": key}
+            known = {"memories": node.id, "nodes": node.id, "edges": edge.id, "plans": plan.id, "runs": run, "key": key}
+            return {name: str(id_) for name, id_ in known.items()}
 
     return anyio.run(furnish)
 

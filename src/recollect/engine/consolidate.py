@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
 from recollect.engine.core import Core
 from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
@@ -29,6 +30,7 @@ from recollect.store.reader import StoreReader
 log = structlog.get_logger("recollect.consolidate")
 
 Progress = Callable[[int, int], None]
+Started = Callable[[UUID], None]
 TRIES = 3
 HAND = "hand"
 
@@ -72,9 +74,13 @@ def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:
             f"{policy.short} has no option {unknown[0]!r}: it has {', '.join(sorted(known))}.", field=unknown[0]
         )
     try:
-        return policy.options(**wanted)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"This option does not fit: {error}.", field="options") from error
+        return TypeAdapter(policy.options).validate_python(dict(wanted))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name, said = str(first["loc"][0]), first["msg"]
+        raise InvalidInput(
+            f"The option {name} cannot be {first['input']!r:.60}: {said[0].lower()}{said[1:]}.", field=name
+        ) from error
 
 
 def _braked(core: Core, plan: Plan) -> Plan:
@@ -201,13 +207,14 @@ async def apply(
     decline: Sequence[int] = (),
     by: str = "user",
     progress: Progress | None = None,
+    started: Started | None = None,
 ) -> Outcome:
     """Carry out a plan, group by group; a plan that was interrupted goes on. Applying twice is success."""
     async with _turn(core, space_id):
         plan = await _made_ready(core, space_id, plan_id, decline, by)
         if plan is None:
             return await _as_it_is(core, space_id, plan_id)
-        return await _Applying(core, space_id, plan, progress).run()
+        return await _Applying(core, space_id, plan, progress, started).run()
 
 
 @asynccontextmanager
@@ -259,10 +266,13 @@ class AuditFailed(RecollectError):
 class _Applying:
     """One run of a plan."""
 
-    def __init__(self, core: Core, space_id: UUID, plan: Plan, progress: Progress | None) -> None:
+    def __init__(
+        self, core: Core, space_id: UUID, plan: Plan, progress: Progress | None, started: Started | None
+    ) -> None:
         self.core, self.space_id, self.plan = core, space_id, plan
         self.policy = None if plan.policy in (HAND, "undo") else policy_named(plan.policy)
         self.progress = progress or (lambda _done, _total: None)
+        self.has_started = started or (lambda _run_id: None)
         self.started = time.perf_counter()
         self.total = self.seen = self.applied = 0
         self.stale: dict[int, str] = {}
@@ -276,6 +286,7 @@ class _Applying:
             self.total = sum(group.size for group in groups)
             about = {"policy": self.plan.policy, "total": self.total, "done": 0}
             self.run_id = await plans.start_run(connection, space_id, plan_id, "apply", about, core.now())
+        self.has_started(self.run_id)
         self.progress(0, self.total)
         for group in groups:
             await self._group(group)

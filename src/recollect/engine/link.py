@@ -16,6 +16,7 @@ from recollect.store import changes, edges, nodes
 
 LONGEST_EXPLANATION = 10_000
 LONGEST_RELATION = 100
+LONGEST_PAGE = 1000
 
 
 async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> list[UUID]:
@@ -69,6 +70,8 @@ async def get(core: Core, space_id: UUID, reference: str | UUID) -> Edge:
 
 
 async def of_node(core: Core, space_id: UUID, node_id: UUID, *, limit: int = 100) -> list[Edge]:
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
     async with core.transaction(space_id) as connection:
         await nodes.get(connection, space_id, node_id)
         return await edges.of_node(connection, space_id, node_id, limit=limit)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
+from recollect.model import Kind
 from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import EdgeColumns, Flags, Ints, Numbers, as_text, places_in
@@ -41,7 +42,7 @@ class Options:
     def __post_init__(self) -> None:
         require(0 < self.min_similarity <= 1, "min_similarity", "above 0 and at most 1")
         require(self.at_most >= 1, "at_most", "1 or more")
-        require(bool(self.kinds), "kinds", "at least one kind")
+        require(bool(self.kinds) and set(self.kinds) <= set(Kind), "kinds", f"some of {', '.join(Kind)}")
         require(self.batch >= 1, "batch", "1 or more")
         _seconds(self.only_newer_than)
 

@@ -14,7 +14,7 @@ import asyncpg
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from recollect.errors import Busy, Conflict
+from recollect.errors import Busy, Conflict, InvalidInput
 from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with
 from recollect.store import plans as kept
 from recollect.store.database import driver
@@ -444,7 +444,9 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
     states = {row["number"]: row["status"] for row in rows}
     meant = set(states) if numbers is None else set(numbers)
     if unknown := sorted(meant - states.keys()):
-        raise Conflict(f"The plan {plan.id} has no decision {unknown[0]}: `recollect plan show` numbers them.")
+        raise InvalidInput(
+            f"The plan {plan.id} has no decision {unknown[0]}: `recollect plan show` numbers them.", field="decisions"
+        )
     if not any(states[number] in ("applied", "undone") for number in meant) and (states or numbers):
         raise Conflict(f"The plan {plan.id} is {plan.status}: only what was applied can be undone.")
     meant = falling_with(meant, await kept.needs_of(connection, space_id, plan.id))

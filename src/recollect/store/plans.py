@@ -177,7 +177,7 @@ async def decisions_of(
     """Decisions, in order, with their changes unless they are not wanted; a stretch of them where asked."""
     mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.number > after)
     if numbers is not None:
-        mine &= decisions.c.number.in_(numbers)
+        mine &= text("decisions.number = ANY(:numbers)").bindparams(numbers=list(numbers))
     if group is not None:
         mine &= decisions.c.group_number == group
     if status is not None:

@@ -124,11 +124,14 @@ SpaceName = Annotated[
 ]
 
 
-def _in_space(scope: Scope) -> Callable[[Request, str | None], Awaitable[Engine]]:
+def _in_space(scope: Scope, *or_else: Scope) -> Callable[[Request, str | None], Awaitable[Engine]]:
+    """The engine in the space that is meant, for callers who hold one of these scopes."""
+
     async def enter(request: Request, space: SpaceName = None) -> Engine:
         engine, caller = engine_of(request), caller_of(request)
         slug = space or caller.space or engine.settings.space
-        caller.need(scope, slug)  # first, so that a key bound elsewhere does not learn which spaces there are
+        held = next((one for one in or_else if one in caller.scopes), scope)
+        caller.need(held, slug)  # first, so that a key bound elsewhere does not learn which spaces there are
         return await engine.in_space(slug)
 
     return enter
@@ -149,6 +152,9 @@ Whole = Annotated[Engine, Depends(engine_of)]
 Reading = Annotated[Engine, Depends(_in_space(Scope.READ))]
 Writing = Annotated[Engine, Depends(_in_space(Scope.WRITE))]
 Consolidating = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
+Tidying = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
+# For what is told apart only once it is looked at.
+Changing = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE, Scope.WRITE))]
 Administering = Annotated[Engine, Depends(_admin)]
 
 

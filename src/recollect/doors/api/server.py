@@ -70,9 +70,10 @@ class Listening(uvicorn.Server):
     the signal on, and so end the process before the database is let go of."""
 
     def __init__(self, engine: Engine, listener: socket.socket, ready: Ready | None = None) -> None:
+        app = create_app(engine)
         super().__init__(
             uvicorn.Config(
-                create_app(engine),
+                app,
                 lifespan="off",
                 ws="none",
                 log_config=None,
@@ -83,13 +84,17 @@ class Listening(uvicorn.Server):
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
         )
+        self._running = app.state.running
         self._listener = listener
         self._ready = ready
         logging.getLogger("uvicorn.error").addFilter(_is_news)
 
     async def answer(self) -> None:
-        """Answer requests until told to stop, then those under way."""
-        await self.serve([self._listener])
+        """Answer requests until told to stop, then those under way; plans that nobody waits for are broken off."""
+        try:
+            await self.serve([self._listener])
+        finally:
+            await self._running.stop()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

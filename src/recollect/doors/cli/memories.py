@@ -1,4 +1,4 @@
-"""Memories: add, list, show, edit, forget and restore, exclude and include, history and undo."""
+"""Memories: add, list, show, edit, forget and restore, exclude and include, and their history."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +11,8 @@ from recollect.doors.cli import care, output, values
 from recollect.doors.cli.door import Door, command
 from recollect.errors import InvalidInput
 from recollect.model import Added, ContentType, Metadata, NewMemory, Node, NodeFilter, Page, Status
-from recollect.plan import HistoryEntry, Outcome
+from recollect.plan import HistoryEntry
+from recollect.rules.plan_text import difference
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -209,22 +210,15 @@ def include(door: Door, id_: Id, reason: Reason = None) -> None:
 
 
 @command(changing, "history", rich_help_panel=CHANGING)
-def history(door: Door, id_: Id) -> None:
-    """Show what happened to a memory, and by which plan; oldest first."""
+def history(
+    door: Door,
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of a memory or an edge, or its beginning.")],
+) -> None:
+    """Show what happened to a memory or an edge, and by which plan; oldest first."""
     entries = door.ask(lambda memory: memory.history(id_))
     door.show(entries, show_history)
     if any(entry.plan_id for entry in entries):
         output.hint("`recollect undo PLAN` takes a change back.")
-
-
-@command(changing, "undo", rich_help_panel=CHANGING)
-def undo(
-    door: Door,
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan of `recollect history`, or its beginning.")],
-) -> None:
-    """Take back a change. Everything is as it was before that plan; undoing twice does no harm."""
-    outcome = door.ask(lambda memory: memory.undo(plan))
-    door.show(outcome, _show_outcome)
 
 
 # -- asking
@@ -310,26 +304,9 @@ def _show_node(node: Node) -> None:
 def show_history(entries: Sequence[HistoryEntry]) -> None:
     output.table(
         ("when", "what", "plan", "why"),
-        [
-            (output.minute(entry.at), entry.verb, output.short(entry.plan_id), f"{entry.reason}{_difference(entry)}")
-            for entry in entries
-        ],
+        [(output.minute(entry.at), entry.verb, output.short(entry.plan_id), _why(entry)) for entry in entries],
     )
 
 
-def _difference(entry: HistoryEntry) -> str:
-    """What changed, in words: `importance 0.5 -> 0.9`."""
-    if entry.before is None or entry.after is None:
-        return ""
-    before, after = entry.before, entry.after
-    changed = [name for name in after if name not in ("version", "updated_at")]
-    parts = [f"{name} {output.compact(before.get(name))} -> {output.compact(after[name])}" for name in changed]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _show_outcome(outcome: Outcome) -> None:
-    if outcome.repeated:
-        output.say("That was undone already.")
-        return
-    output.say(f"Undone: {output.counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
-    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes this back in turn.")
+def _why(entry: HistoryEntry) -> str:
+    return entry.reason + difference(entry.before, entry.after)

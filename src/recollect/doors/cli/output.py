@@ -11,7 +11,7 @@ in a text is taken for markup.
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
@@ -73,6 +73,18 @@ def document(value: object) -> None:
     write(sys.stdout, json.dumps(plain(value), ensure_ascii=not readable, indent=2) + "\n")
 
 
+async def document_in_parts(head: Mapping[str, object], name: str, parts: AsyncIterator[Sequence[object]]) -> None:
+    """The same where one list in it is too long to be held: `head`, then the list `name` as its parts come."""
+    opened = json.dumps({**plain(head), name: []}, ensure_ascii=True, indent=2)
+    write(sys.stdout, opened.removesuffix("]\n}"))
+    comma = ""
+    async for part in parts:
+        for item in part:
+            write(sys.stdout, f"{comma}\n    {json.dumps(plain(item), ensure_ascii=True)}")
+            comma = ","
+    write(sys.stdout, ("\n  " if comma else "") + "]\n}\n")
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool = False) -> None:
     """One line an item; on a terminal the last column takes what room is left, and is cut there unless it may wrap."""
     if not sys.stdout.isatty():
@@ -95,6 +107,21 @@ def entries(rows: Iterable[Sequence[str]]) -> None:
     for *first, last in rows:
         console(sys.stdout).print("  ".join(map(one_line, first)), style="cyan")
         console(sys.stdout).print("    " + one_line(last))
+
+
+SIGNED = {"+": "green", "~": "yellow", "-": "red"}
+
+
+def signed(rows: Iterable[Sequence[str]]) -> None:
+    """Like entries, in the colour of their second column: what comes, changes, goes."""
+    if not sys.stdout.isatty():
+        table((), rows)
+        return
+    for number, sign, *more, last in rows:
+        on = console(sys.stdout)
+        on.print(f"{number:>5} {sign} {'  '.join(map(one_line, more))}", style=SIGNED.get(sign))
+        if last:
+            on.print("        " + one_line(last), style="dim")
 
 
 def _draw(on: "Console", headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool) -> None:

@@ -14,6 +14,8 @@ SPAN = re.compile(r"(\d{1,5})([mhdw])")
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 STDIN = "-"
+STRETCH = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+MOST_NUMBERS = 1_000_000
 
 
 def text_of(words: Sequence[str]) -> str:
@@ -35,6 +37,34 @@ def json_object(option: str, text: str | None) -> dict[str, Any] | None:
         found = None
     if not isinstance(found, dict):
         raise InvalidInput(f'{option} is a JSON object like \'{{"tags": ["code"]}}\', not {_shown(text)}.')
+    return found
+
+
+def numbers(option: str, text: str | None) -> list[int] | None:
+    """`3,8` and `10-20`, as numbers."""
+    if text is None:
+        return None
+    found: list[int] = []
+    for part in text.replace(" ", "").split(","):
+        stretch = STRETCH.fullmatch(part)
+        first, last = (int(stretch[1]), int(stretch[2] or stretch[1])) if stretch else (1, 0)
+        if first > last or last - first + len(found) >= MOST_NUMBERS:
+            raise InvalidInput(f"{option} takes numbers like 3,8 or 10-20, not {_shown(text)}.", field=option)
+        found += range(first, last + 1)
+    return found
+
+
+def assignments(option: str, given: Sequence[str]) -> dict[str, Any]:
+    """`threshold=0.1`, by name: the value as JSON where it is that, else as text."""
+    found = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not name.strip() or not equals:
+            raise InvalidInput(f"{option} takes NAME=VALUE like threshold=0.1, not {_shown(one)}.", field=option)
+        try:
+            found[name.strip()] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[name.strip()] = value
     return found
 
 

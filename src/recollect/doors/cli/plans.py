@@ -1,0 +1,509 @@
+"""Plans: propose, show, approve, decline, apply, undo; what was run; and tidy, which does it all at once."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from recollect.doors.cli import output, values
+from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.memories import CHANGING
+from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Run
+from recollect.rules import plan_text
+from recollect.rules.plan_text import Line
+
+if TYPE_CHECKING:
+    from recollect.engine.consolidate import Tidied
+    from recollect.engine.engine import Engine
+    from recollect.engine.shown import PolicyInfo, ShownPlan
+
+PANEL = "Tidy, by plans"
+FIRST = 50
+LEFT_ALONE = 20
+
+
+class PlanGroup(TyperGroup):
+    """`recollect plan prune` is short for `recollect plan propose prune`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        is_policy = args[0] not in self.commands and not args[0].startswith("-")
+        return super().resolve_command(ctx, ["propose", *args] if is_policy else args)
+
+
+app = typer.Typer()
+group = typer.Typer(cls=PlanGroup)
+
+PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id, or its first 4 or more characters.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the policy; repeat for more."),
+]
+Status = Annotated[
+    str | None, typer.Option("--status", metavar="STATUS", help="Only these: proposed, applied, undone, ...")
+]
+OfPolicy = Annotated[str | None, typer.Option("--policy", metavar="POLICY", help="Only of this policy.")]
+Cursor = Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")]
+
+
+# -- looking
+
+
+@listing(group)
+def list_plans(
+    door: Door, status: Status = None, policy: OfPolicy = None, limit: Limit = 20, cursor: Cursor = None
+) -> None:
+    """Propose plans, look at them, approve and decline them.
+
+    \b
+    recollect plan prune            what would go, and why; nothing is changed
+    recollect plan show 7f3a        the same plan again
+    recollect apply 7f3a            carry it out
+    recollect plan                  list the plans, newest first
+    """
+    found, more = door.ask(lambda memory: memory.plans.list(status=status, policy=policy, limit=limit, cursor=cursor))
+    door.show(found, partial(_show_plans, more=more), as_json={"items": found, "next_cursor": more})
+
+
+@command(group, "list")
+def list_again(
+    door: Door, status: Status = None, policy: OfPolicy = None, limit: Limit = 20, cursor: Cursor = None
+) -> None:
+    """List plans, newest first: every change that was proposed or made."""
+    list_plans(door, status, policy, limit, cursor)
+
+
+@command(group, "policies")
+def policies(door: Door) -> None:
+    """List the policies: the ways of tidying there are, with their options."""
+    found = door.ask(lambda memory: memory.plans.policies())
+    door.show(found, _show_policies)
+
+
+@command(group, "propose")
+def propose(
+    door: Door,
+    policy: Annotated[
+        str, typer.Argument(metavar="POLICY", help="prune, merge-edges, ...: `recollect plan policies`.")
+    ],
+    set_: Set = None,
+) -> None:
+    """Let a policy propose a plan; `recollect plan POLICY` for short.
+
+    Shows what comes (+), what changes (~) and what goes (-), each with its reason, and what was left alone and by which
+    rule. The plan is saved under an id; nothing else is written until you apply it.
+
+    \b
+    recollect plan prune --set threshold=0.1 --set min_inactive_days=14
+    """
+    options = values.assignments("--set", set_ or ())
+
+    async def verb(memory: "Engine") -> "ShownPlan":
+        with output.busy("Looking"):
+            plan = await memory.plans.propose(policy, options)
+        return await _show(memory, str(plan.id), door=door)
+
+    _hint_next(door.ask(verb))
+
+
+@command(group, "show")
+def show(
+    door: Door,
+    plan: PlanId,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Every decision, not only the first 50.")] = False,
+    markdown: Annotated[bool, typer.Option("--md", help="All of it as Markdown, for a file.")] = False,
+    status: Annotated[DecisionStatus | None, typer.Option("--status", help="Only decisions that came to this.")] = None,
+) -> None:
+    """Show a plan: the very one that will be applied, or was.
+
+    With --json it is one document, with every decision and each row before and after.
+
+    \b
+    recollect plan show 7f3a
+    recollect plan show 7f3a --md > plan.md
+    """
+    verb = _show_markdown if markdown and not door.json else partial(_show, door=door, all_=all_)
+    shown = door.ask(lambda memory: verb(memory, plan, status=status))
+    if not markdown:
+        _hint_next(shown)
+
+
+@command(group, "runs")
+def runs(
+    door: Door,
+    plan: Annotated[str | None, typer.Argument(metavar="PLAN", help="Only of this plan.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """List what was applied and undone, newest first: how far it is, or its report."""
+    found = door.ask(lambda memory: memory.plans.runs(plan, limit=limit))
+    door.show(found, _show_runs)
+
+
+# -- deciding
+
+
+@command(group, "approve")
+def approve(door: Door, plan: PlanId) -> None:
+    """Say yes to a plan; `recollect apply` carries it out."""
+    approved = door.ask(lambda memory: memory.plans.approve(plan))
+    door.show(approved, partial(_show_plans, more=None))
+    output.hint(f"`recollect apply {output.short(approved.id)}` carries it out.")
+
+
+@command(group, "decline")
+def decline(
+    door: Door,
+    plan: PlanId,
+    decision: Annotated[
+        str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
+    ] = None,
+    never: Annotated[
+        bool, typer.Option("--never", help="Never propose to join these pairs again; else not for 30 days.")
+    ] = False,
+) -> None:
+    """Say no to a plan, or to some of its decisions and what needs them."""
+    numbers = values.numbers("--decision", decision)
+    declined = door.ask(lambda memory: memory.plans.decline(plan, numbers, never=never))
+    door.show(declined, lambda plan: _show_plans([plan], more=None))
+
+
+@command(app, "apply", rich_help_panel=PANEL)
+def apply(
+    door: Door,
+    plan: PlanId,
+    decline: Annotated[
+        str | None, typer.Option("--decline", metavar="N,N", help="All but these decisions, like 3,8 or 10-20.")
+    ] = None,
+) -> None:
+    """Carry out a plan, group by group; each is changed as a whole or not at all.
+
+    What has changed since the plan was made is left alone and reported as stale. A plan that was interrupted goes on;
+    applying twice does no harm.
+    """
+    numbers = values.numbers("--decline", decline) or []
+
+    async def verb(memory: "Engine") -> Outcome:
+        with output.progress("Applying") as progress:
+            return await memory.plans.apply(plan, decline=numbers, progress=progress)
+
+    outcome = door.ask(verb)
+    door.show(outcome, _show_applied)
+    if is_short(outcome):
+        raise typer.Exit(1)
+
+
+@command(app, "undo", rich_help_panel=CHANGING)
+def undo(
+    door: Door,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan of `recollect history`, or its beginning.")],
+    decision: Annotated[
+        str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
+    ] = None,
+) -> None:
+    """Take back a plan, or some of its decisions and what needs them.
+
+    Everything is as it was before, and what happened since (recalls, other changes) is kept. Undoing twice does no
+    harm; an undo is a plan itself, and can be undone.
+    """
+    numbers = values.numbers("--decision", decision)
+    outcome = door.ask(lambda memory: memory.plans.undo(plan, decisions=numbers), doing="Undoing")
+    door.show(outcome, _show_undone)
+
+
+@command(app, "tidy", rich_help_panel=PANEL)
+def tidy(
+    door: Door,
+    policy: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="POLICY", help="prune, merge-edges, ...; those that have a schedule, if none is named."),
+    ] = None,
+    set_: Set = None,
+) -> None:
+    """Run policies now: propose, and apply what may be applied without asking.
+
+    What would touch much of the graph, and in production whatever merges or archives, waits for `recollect apply`. Each
+    run is a plan, and `recollect undo` takes it back.
+
+    \b
+    recollect tidy
+    recollect tidy prune --set threshold=0.1
+    """
+    options = values.assignments("--set", set_ or ())
+    done = door.ask(partial(_tidy, named=policy or [], options=options))
+    door.show([tidied for tidied, _ in done], lambda tidied: _show_tidied(tidied))
+    for sentence in dict.fromkeys(sentence for _, said in done for sentence in said):
+        output.note(sentence)
+    if any(is_short(tidied.outcome) for tidied, _ in done):
+        raise typer.Exit(1)
+
+
+def is_short(outcome: Outcome | None) -> bool:
+    """Whether a plan did not do what it should: something failed, or all of it was stale."""
+    return outcome is not None and (bool(outcome.failed) or outcome.status in (PlanStatus.STALE, PlanStatus.FAILED))
+
+
+# -- asking
+
+
+async def _show(
+    memory: "Engine", plan: str, *, door: Door, all_: bool = False, status: DecisionStatus | None = None
+) -> "ShownPlan":
+    """Print a plan as it comes out of the store; returns its head."""
+    first = await memory.plans.show(plan, limit=FIRST, status=status)
+    if door.json:
+        head = {**output.plain(first), "labels": {}}
+        await output.document_in_parts(_without(head), "decisions", _decisions(memory, plan, status))
+        return first
+    _show_head(first)
+    if not all_:
+        _show_decisions(first)
+    else:
+        async for stretch in memory.plans.stretches(plan, status=status):
+            _show_decisions(stretch)
+    _show_left_alone(first)
+    _say_more(first, is_all=all_)
+    return first
+
+
+def _without(head: dict[str, Any]) -> dict[str, Any]:
+    """A plan's head as JSON; each decision will carry its own label."""
+    return {name: value for name, value in head.items() if name not in ("decisions", "labels", "next_after")}
+
+
+async def _decisions(
+    memory: "Engine", plan: str, status: DecisionStatus | None
+) -> AsyncIterator[Sequence[dict[str, Any]]]:
+    async for stretch in memory.plans.stretches(plan, status=status):
+        yield [_labelled(one, stretch) for one in stretch.decisions]
+
+
+def _labelled(decision: Decision, plan: "ShownPlan") -> dict[str, Any]:
+    return {**output.plain(decision), "label": plan_text.label_of(decision.subject, plan.labels)}
+
+
+async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus | None) -> "ShownPlan":
+    first: ShownPlan | None = None
+    async for stretch in memory.plans.stretches(plan, status=status):
+        if stretch.tally is not None:
+            first = stretch
+            output.say(plan_text.markdown_head(stretch, stretch.tally).rstrip())
+        said = plan_text.markdown_decisions(stretch.decisions, stretch.labels, with_heading=stretch is first)
+        output.say(said.rstrip("\n"))
+    assert first is not None, "a plan has at least one stretch"
+    if left := plan_text.markdown_left_alone(first.findings, first.labels):
+        output.say(left.rstrip("\n"))
+    return first
+
+
+async def _tidy(
+    memory: "Engine", *, named: Sequence[str], options: dict[str, Any]
+) -> "list[tuple[Tidied, Sequence[str]]]":
+    done = []
+    for policy in named or [one.short for one in await memory.plans.policies() if one.every_minutes or one.cron]:
+        with output.progress(f"Tidying: {policy}") as progress:
+            tidied = await memory.plans.run(policy, options, progress=progress)
+        done.append((tidied, await memory.plans.warnings(tidied.plan)))
+    return done
+
+
+# -- showing
+
+
+def _show_head(plan: "ShownPlan") -> None:
+    known = {
+        "plan": str(plan.id),
+        "what": plan.title,
+        "state": f"{_words(plan.status)}; {plan_text.states_of(plan)}",
+        "policy": f"{plan.policy}, {plan.risk.value} risk",
+        "made": f"{output.minute(plan.created_at)} by {plan.created_by}",
+        "undoes": str(plan.undoes or ""),
+        "options": plan_text.options_of(plan),
+        "report": plan_text.report_of(plan),
+        "rows": str(plan.tally),
+    }
+    output.facts((name, value) for name, value in known.items() if value)
+
+
+def _show_decisions(plan: "ShownPlan") -> None:
+    lines = [line for decision in plan.decisions for line in plan_text.lines_of(decision, plan.labels)]
+    if lines and plan.tally is not None:
+        output.say("")
+    output.signed(map(_cells, lines))
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    number = "" if line.number is None else str(line.number)
+    why = f"[{line.state}] {line.why}" if line.state else line.why
+    return number, line.sign, output.short(line.id), line.what, why
+
+
+def _show_left_alone(plan: "ShownPlan") -> None:
+    if not plan.findings:
+        return
+    rules = ", ".join(f"{count:,} {rule}" for rule, count in Counter(one.rule for one in plan.findings).most_common())
+    output.heading(f"Left alone: {rules}")
+    output.entries(
+        (one.rule, output.short(one.subject), plan_text.subject_of(one, plan.labels), one.text)
+        for one in plan.findings[:LEFT_ALONE]
+    )
+
+
+def _say_more(plan: "ShownPlan", *, is_all: bool) -> None:
+    id_ = output.short(plan.id)
+    if plan.next_after is not None and not is_all:
+        total = sum(plan.counts.values())
+        output.note(f"These are the first {FIRST} of {total:,} decisions: `recollect plan show {id_} --all` shows all.")
+    if len(plan.findings) > LEFT_ALONE:
+        output.note(f"{len(plan.findings):,} were left alone: `recollect plan show {id_} --md` lists them.")
+    for sentence in plan.warnings:
+        output.note(sentence)
+    if not plan.counts:
+        output.note("There is nothing to do.")
+
+
+def _hint_next(plan: Plan) -> None:
+    id_ = output.short(plan.id)
+    if plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED) and plan.counts:
+        output.hint(
+            f"`recollect apply {id_}` carries it out, `--decline 3,8` leaves some out; "
+            f"`recollect plan decline {id_}` says no."
+        )
+    elif plan.counts.get("applied"):
+        output.hint(f"`recollect undo {id_}` takes it back.")
+
+
+def _show_plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
+    listed = [found] if isinstance(found, Plan) else found
+    output.table(
+        ("plan", "made", "policy", "state", "decisions", "what"),
+        [
+            (
+                output.short(plan.id),
+                output.minute(plan.created_at),
+                plan.policy,
+                _words(plan.status),
+                plan_text.states_of(plan),
+                plan.title,
+            )
+            for plan in listed
+        ],
+    )
+    if more:
+        output.note(f"There is more: `--cursor {more}` goes on.")
+    elif not listed:
+        output.note("There are no plans: `recollect plan policies` says what can be tidied.")
+
+
+def _show_policies(found: "Sequence[PolicyInfo]") -> None:
+    output.table(
+        ("policy", "risk", "by schedule", "options", "what it does"),
+        [(one.short, one.risk.value, _schedule(one), _options(one), one.about) for one in found],
+        wrap=True,
+    )
+    output.hint("`recollect plan POLICY` proposes; `--set NAME=VALUE` changes an option.")
+
+
+def _schedule(policy: "PolicyInfo") -> str:
+    if policy.every_minutes is None:
+        return policy.cron or "never"
+    return f"every {output.counted(policy.every_minutes // 1440, 'day')}"
+
+
+def _options(policy: "PolicyInfo") -> str:
+    return ", ".join(f"{name}={output.compact(value)}" for name, value in policy.options.items())
+
+
+def _show_runs(found: Sequence[Run]) -> None:
+    output.table(
+        ("run", "plan", "what", "state", "started", "report"),
+        [
+            (
+                output.short(run.id),
+                output.short(run.plan_id),
+                run.action,
+                run.status,
+                output.minute(run.started_at),
+                _report(run),
+            )
+            for run in found
+        ],
+    )
+    if not found:
+        output.note("Nothing was run yet.")
+
+
+def _report(run: Run) -> str:
+    if run.status == "running":
+        return f"{run.report.get('done', 0):,} of {run.report.get('total', 0):,} decisions"
+    marks = run.report.get("metrics", {})
+    plain = {name: value for name, value in run.report.items() if name not in ("metrics", "policy", "status")}
+    said = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
+    said += [f"{name.replace('_', ' ')} {_mark(one)}" for name, one in marks.items() if name not in plain]
+    return ", ".join(said)
+
+
+def _mark(figure: dict[str, Any]) -> str:
+    """A29: a figure, its target, and whether it was met."""
+    met = "in" if figure["in_target"] else "out of"
+    return f"{figure['value']:.3g} ({met} target, {figure['target']})"
+
+
+def _show_applied(outcome: Outcome) -> None:
+    id_ = output.short(outcome.plan_id)
+    if outcome.repeated:
+        output.say(f"The plan {id_} was {_words(outcome.status)} already: {_counted(outcome)}.")
+        return
+    output.say(f"The plan {id_} is {_words(outcome.status)}: {_counted(outcome)}.")
+    for state, these in (("stale", outcome.stale), ("failed", outcome.failed)):
+        output.table(("", ""), [(state, said) for said in these[:FIRST]])
+        if len(these) > FIRST:
+            output.note(f"{len(these):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
+    if outcome.applied:
+        output.hint(f"`recollect undo {id_}` takes it back.")
+
+
+def _counted(outcome: Outcome) -> str:
+    counts = {
+        "applied": outcome.applied,
+        "stale": len(outcome.stale),
+        "declined": outcome.declined,
+        "failed": len(outcome.failed),
+    }
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "applied")
+
+
+def _show_undone(outcome: Outcome) -> None:
+    if outcome.repeated:
+        output.say("That was undone already.")
+        return
+    output.say(f"Undone: {output.counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
+    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes this back in turn.")
+
+
+def _show_tidied(done: "Sequence[Tidied]") -> None:
+    output.table(
+        ("plan", "policy", "what", "became"),
+        [
+            (
+                output.short(one.plan.id),
+                one.plan.policy,
+                one.plan.title,
+                " ".join(one.notes)
+                if one.outcome is None
+                else f"{_words(one.outcome.status)}: {_counted(one.outcome)}",
+            )
+            for one in done
+        ],
+        wrap=True,
+    )
+    if any(one.outcome and one.outcome.applied for one in done):
+        output.hint("`recollect undo PLAN` takes it back.")
+    if any(one.outcome is None and one.plan.decisions for one in done):
+        output.hint("`recollect plan show PLAN` shows what waits, `recollect apply PLAN` carries it out.")
+
+
+def _words(status: PlanStatus) -> str:
+    return status.value.replace("_", " ")
