@@ -430,6 +430,10 @@ class Case:
     updated_at: datetime
     updated_by: str | None
 
+    @property
+    def id(self) -> UUID:
+        return self.case_id
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseFilter:
