@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Literal
 from uuid import UUID
 
@@ -37,6 +38,7 @@ LONGEST_PAGE = 1000
 WARN_BELOW = 50.0
 POLICIES = ("consolidate_cases", "archive_poor_cases", "merge_duplicate_cases", "archive_unused_cases")
 LAST_RUNS = 5
+LOOKED_AT = 50
 # A merge or archiving between searching and reading takes hits away: so many more are asked for.
 SPARE = 5
 
@@ -246,12 +248,16 @@ async def _plans(connection: Connection, space_id: UUID) -> tuple[tuple[CaseRun,
     waiting: list[CaseRun] = []
     last: list[CaseRun] = []
     for policy in POLICIES:
-        proposed, _ = await plans.list_heads(connection, space_id, status=PlanStatus.PROPOSED, policy=policy)
-        waiting += [_run(plan) for plan in proposed if plan.counts]
-        some, _ = await plans.list_heads(connection, space_id, policy=policy, limit=LAST_RUNS)
-        last += [_run(plan) for plan in some if plan.status is not PlanStatus.PROPOSED]
+        some, _ = await plans.list_heads(connection, space_id, policy=policy, limit=LOOKED_AT)
+        # A plan that was made before one that was carried out is of the past: a rehearsal, or overtaken.
+        waiting += [_run(plan) for plan in takewhile(_is_waiting, some) if plan.counts]
+        last += [_run(plan) for plan in some if not _is_waiting(plan)]
     last.sort(key=lambda run: run.created_at, reverse=True)
     return tuple(waiting), tuple(last[:LAST_RUNS])
+
+
+def _is_waiting(plan: Plan) -> bool:
+    return plan.status is PlanStatus.PROPOSED
 
 
 def _run(plan: Plan) -> CaseRun:
