@@ -133,17 +133,12 @@ async def add_many(
 ) -> list[UUID | None]:
     """Store a batch, each with its counts and its embedding jobs; None for those whose id is taken."""
     ids = [case.id or uuid4() for case in wanted]
+    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
+    columns = zip(*(_values(id_, wanted[number], number, now) for id_, number in first.items()), strict=True)
     raw = await driver(connection)
-    columns = zip(
-        *(_values(id_, one, number, now) for number, (id_, one) in enumerate(_pairs(ids, wanted))), strict=True
-    )
-    stored = {row["id"] for row in await raw.fetch(ADD, space_id, *columns, list(models), max_attempts, now)}
-    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}
+    models_and_time = (list(models), max_attempts, now)
+    stored = {row["id"] for row in await raw.fetch(ADD, space_id, *columns, *models_and_time)} if ids else set()
     return [id_ if id_ in stored and first[id_] == number else None for number, id_ in enumerate(ids)]
-
-
-def _pairs(ids: Sequence[UUID], wanted: Sequence[NewCase]) -> list[tuple[UUID, NewCase]]:
-    return list(zip(ids, wanted, strict=True))
 
 
 def _values(id_: UUID, case: NewCase, number: int, now: datetime) -> tuple[Any, ...]:
