@@ -531,6 +531,7 @@ async def test_E15_asking_for_an_archived_case_warns_and_search_does_not_find_it
 async def test_E16_restoring_makes_it_active_and_searchable(cases: Engine) -> None:
     case = await a_case(cases, "poor question", uses=20, rate=1.0, wait=True)
     await cases.cases.consolidate()
+    stopped(cases, NOW + timedelta(hours=1))
     restored = await cases.cases.restore(case)
     assert (restored.status, restored.usage_count) == ("active", 20)
     assert [hit.case.case_id for hit in await cases.cases.search("poor question")] == [case]
