@@ -36,7 +36,9 @@ STANDINGS = """
                      ORDER BY o.created_at DESC LIMIT 100) l) o
     )
     SELECT own.keeper, sum(own.uses)::int8,
-           (CASE WHEN bool_or(own.plain) THEN avg(own.rate)
+           -- One rate alone is that rate: weighing it could move it across a threshold by a last digit.
+           (CASE WHEN min(own.rate) = max(own.rate) THEN min(own.rate)
+                 WHEN bool_or(own.plain) THEN avg(own.rate)
                  ELSE coalesce(sum(own.rate * own.uses) / nullif(sum(own.uses) FILTER (WHERE own.rate IS NOT NULL), 0),
                                avg(own.rate)) END)::float8,
            sum(own.judged)::int8, max(own.last_used_at)
