@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Edge, Topic
+from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.graph import EdgeColumns, as_ids
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -110,7 +111,10 @@ class Known:
         vectors: Vectors | None = None,
         tags: Mapping[UUID, str] | None = None,
         last_applied: datetime | None = None,
+        cases: CaseColumns | None = None,
+        case_vectors: Sequence[CaseVectors] = (),
     ) -> None:
+        self._cases, self._case_vectors = cases, case_vectors
         self._tags, self._last_applied = tags or {}, last_applied
         self._edges, self._topics, self._apart, self._vectors = edges, topics, apart or {}, vectors
 
@@ -138,3 +142,15 @@ class Known:
 
     async def count_nodes(self) -> int:
         return len({end for one in self._edges for end in (one.source, one.target)})
+
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        living = [one for one in self._edges if one.status == "active"]
+        found = {id_: [one for one in living if id_ in (one.source, one.target)] for id_ in ids}
+        return {id_: some for id_, some in found.items() if some}
+
+    async def cases(self) -> CaseColumns:
+        assert self._cases is not None, "this test has no cases"
+        return self._cases
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        return self._case_vectors

@@ -18,12 +18,14 @@ from uuid import UUID
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from recollect.engine import notices
 from recollect.engine.core import Core
 from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
 from recollect.policies import policy_named
 from recollect.policies.policy import Policy
-from recollect.store import changes, edges, plans
+from recollect.ports import Notice
+from recollect.store import changes, edges, plans, spaces
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
 
@@ -33,6 +35,8 @@ Progress = Callable[[int, int], None]
 Started = Callable[[UUID], None]
 TRIES = 3
 HAND = "hand"
+NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
+NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +67,7 @@ async def propose(
     # A plan without decisions has nothing to wait for.
     status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
     plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
+    plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as connection:
         await plans.save(connection, space_id, plan, status=plan.status)
     return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
@@ -97,6 +102,17 @@ def _braked(core: Core, plan: Plan) -> Plan:
     return plan
 
 
+def _is_announced(policy: Policy, plan: Plan) -> bool:
+    return policy.announces is not None and plan.summary.get(policy.announces, 0) > 0
+
+
+def _needs_telling(core: Core, policy: Policy, plan: Plan) -> Plan:
+    """E02: what somebody must hear of beforehand waits for a person where nobody can be told."""
+    if "waits" in plan.summary or not _is_announced(policy, plan) or notices.is_anybody_told(core):
+        return plan
+    return replace(plan, summary={**plan.summary, "waits": NOBODY_IS_TOLD})
+
+
 # -- running: propose, and apply what may be applied without asking
 
 
@@ -113,7 +129,35 @@ async def run(
     plan = await propose(core, space_id, name, options, created_by=created_by)
     if not plan.decisions or not applies_by_itself(core, plan):
         return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
-    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=created_by, progress=progress))
+    return await carry_out(core, space_id, plan, by=created_by, progress=progress)
+
+
+async def carry_out(
+    core: Core, space_id: UUID, plan: Plan, *, by: str = "user", progress: Progress | None = None
+) -> Tidied:
+    """Apply a plan that may be applied without asking; who must hear of it beforehand is told first, else it waits."""
+    if plan.status is PlanStatus.PROPOSED and _is_announced(policy_named(plan.policy), plan):
+        told = await notices.tell(core, await _announcement(core, space_id, plan))
+        if not notices.reached_anybody(told):
+            async with core.transaction(space_id) as connection:
+                await plans.let_wait(connection, space_id, plan.id, NOBODY_HEARD)
+            plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})
+            return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
+    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=by, progress=progress))
+
+
+async def _announcement(core: Core, space_id: UUID, plan: Plan) -> Notice:
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+    short = str(plan.id)[:8]
+    return Notice(
+        kind="before",
+        title="About to be applied",
+        text=f"{plan.title}. `recollect plan show {short}` shows it, `recollect undo {short}` takes it back.",
+        space=space.slug,
+        at=core.now(),
+        facts={"plan_id": str(plan.id), "policy": plan.policy, "summary": dict(plan.summary)},
+    )
 
 
 def applies_by_itself(core: Core, plan: Plan) -> bool:

@@ -153,9 +153,11 @@ async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
 
 async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Vectors) -> None:
     async with core.transaction(space.id) as connection:
-        await lexicon.index(connection, space.id, [_entry(job) for job in done])
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
-        await jobs.save(connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now())
+        finished = await jobs.save(
+            connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now()
+        )
+        await lexicon.index(connection, space.id, [_entry(job) for job in done if job.node_id in finished])
 
 
 async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> Finished | None:

@@ -24,6 +24,7 @@ from recollect.engine import (
     remember,
     summaries,
 )
+from recollect.engine.cases import Cases
 from recollect.engine.core import Core
 from recollect.engine.face import Reference
 from recollect.engine.graph import Graph
@@ -120,6 +121,11 @@ class Engine:
     def graph(self) -> Graph:
         """Links between nodes."""
         return Graph(self)
+
+    @property
+    def cases(self) -> Cases:
+        """Questions with the answers given, and how well they did."""
+        return Cases(self)
 
     @property
     def schedules(self) -> Schedules:

@@ -1,7 +1,16 @@
 """The policies by name. A new one is a file, and a line here."""
 
 from recollect.errors import InvalidInput
-from recollect.policies import gather_topics, link_similar, merge_parallel_edges, prune_weak_edges
+from recollect.policies import (
+    archive_poor_cases,
+    archive_unused_cases,
+    consolidate_cases,
+    gather_topics,
+    link_similar,
+    merge_duplicate_cases,
+    merge_parallel_edges,
+    prune_weak_edges,
+)
 from recollect.policies.policy import Policy
 
 POLICIES: dict[str, Policy] = {
@@ -11,6 +20,10 @@ POLICIES: dict[str, Policy] = {
         merge_parallel_edges.POLICY,
         gather_topics.POLICY,
         link_similar.POLICY,
+        consolidate_cases.POLICY,
+        archive_poor_cases.POLICY,
+        merge_duplicate_cases.POLICY,
+        archive_unused_cases.POLICY,
     )
 }
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from recollect.errors import InvalidInput
 from recollect.model import Edge, Topic
 from recollect.plan import Decision, Plan, Risk
+from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.graph import EdgeColumns
 
 
@@ -46,6 +47,15 @@ class Reader(Protocol):
     async def count_nodes(self) -> int:
         """How many living nodes there are."""
 
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        """The living edges of some nodes, by node; nodes without any are not among them."""
+
+    async def cases(self) -> CaseColumns:
+        """The active cases and how they stand."""
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        """The vectors of the active cases, each length for itself; not those whose text is waiting to be embedded."""
+
 
 Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
 # Decisions that no longer make sense in the world as it is, with the reason; asked at the start of an applying.
@@ -75,6 +85,8 @@ class Policy:
     tally: Tally | None = None
     # The title under which a report is sent after every scheduled run; None where the run's record suffices.
     report: str | None = None
+    # E02: the number of the summary of which somebody is told before it takes effect; nobody to tell: the plan waits.
+    announces: str | None = None
     every_minutes: int | None = None
     cron: str | None = None
     # A27: whether the gate (enough edges, old enough) is asked before a scheduled run.

@@ -152,6 +152,19 @@ async def of_node(
     return [rows.edge(row) for row in await connection.execute(statement)]
 
 
+async def of_nodes(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Edge]]:
+    """The living edges of some nodes, by node; an edge between two of them is there twice."""
+    found: dict[UUID, list[Edge]] = {}
+    touching = text("(edges.source = ANY(:ids) OR edges.target = ANY(:ids))").bindparams(ids=list(ids))
+    statement = select(edges).where(edges.c.space_id == space_id, edges.c.status == "active", touching)
+    wanted = set(ids)
+    for row in await connection.execute(statement.order_by(edges.c.id)) if ids else ():
+        edge = rows.edge(row)
+        for end in {edge.source, edge.target} & wanted:
+            found.setdefault(end, []).append(edge)
+    return found
+
+
 async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
     """The edge that a reference means: a whole UUID, or a unique beginning of one."""
     low, high = meant_by(reference)

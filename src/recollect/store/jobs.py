@@ -27,21 +27,25 @@ UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, cl
 RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, n.created_at
 """)
 
-# Nodes are locked for the moment, so that one archived just now cannot come back as recallable.
+# Nodes are locked for the moment, so that one archived just now cannot come back as recallable. First of all, in the
+# order of the ids: whoever changes a node holds it before its jobs, and so nobody waits for each other in a circle.
+HOLD = "SELECT FROM nodes WHERE space_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE"
+# A job that was queued anew meanwhile, because its text changed, is not finished by the vector of the old text.
 SAVE = """
 WITH given AS (
     SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::halfvec[]) AS g(job_id, node_id, vector)
-), held AS (
-    SELECT n.id, n.kind, n.recallable FROM nodes n WHERE n.space_id = $1 AND n.id = ANY($3) FOR SHARE
+), finished AS (
+    UPDATE embedding_jobs j SET status = 'completed', completed_at = $7, error_message = NULL
+      FROM given g WHERE j.space_id = $1 AND j.id = g.job_id RETURNING j.node_id
 ), saved AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
-    SELECT $1, h.id, $5, $6, g.vector, h.kind, h.recallable, $7 FROM given g JOIN held h ON h.id = g.node_id
+    SELECT $1, n.id, $5, $6, g.vector, n.kind, n.recallable, $7 FROM given g JOIN finished f ON f.node_id = g.node_id
+      JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
     ON CONFLICT (space_id, node_id, model)
     DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
                   created_at = excluded.created_at
 )
-UPDATE embedding_jobs j SET status = 'completed', completed_at = $7, error_message = NULL
-  FROM given g WHERE j.space_id = $1 AND j.id = g.job_id
+SELECT node_id FROM finished
 """
 
 # A vector that joins an earlier one moves updated_at (D04); the first one does not.
@@ -131,21 +135,20 @@ async def save(
     model: str,
     renewing: bool,
     now: datetime,
-) -> None:
-    """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already."""
+) -> set[UUID]:
+    """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already.
+
+    Returns the nodes that were finished; those whose text changed meanwhile are still waiting.
+    """
     raw = await driver(connection)
+    nodes = [job.node_id for job in done]
+    await raw.execute(HOLD, space_id, nodes)
     if renewing:
-        await raw.execute(RENEW, space_id, [job.node_id for job in done], now)
-    await raw.execute(
-        SAVE,
-        space_id,
-        [job.id for job in done],
-        [job.node_id for job in done],
-        [HalfVector(vector) for vector in vectors],
-        model,
-        vectors.shape[1],
-        now,
-    )
+        await raw.execute(RENEW, space_id, nodes, now)
+    vectors_as_halves = [HalfVector(vector) for vector in vectors]
+    jobs = [job.id for job in done]
+    finished = await raw.fetch(SAVE, space_id, jobs, nodes, vectors_as_halves, model, vectors.shape[1], now)
+    return {row["node_id"] for row in finished}
 
 
 async def fail(

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 from pgvector import HalfVector
-from sqlalchemy import ColumnElement, TableValuedAlias, column, func, select, text, type_coerce
+from sqlalchemy import ColumnElement, Select, TableValuedAlias, column, func, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,7 +19,7 @@ from recollect.rules.text import checksum
 from recollect.store import rows
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import driver
-from recollect.store.tables import nodes
+from recollect.store.tables import cases, nodes
 
 SHORTEST_PREFIX = 4
 
@@ -331,6 +331,8 @@ def conditions(wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement
         found.append(columns.created_at >= wanted.created_from)
     if wanted.created_to is not None:
         found.append(columns.created_at <= wanted.created_to)
+    if wanted.category is not None:
+        found.append(columns.id.in_(of_category(wanted.category)))
     if wanted.metadata:
         found.append(columns.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
     return found
@@ -342,3 +344,9 @@ def holding(metadata: Mapping[str, Any]) -> TableValuedAlias:
     columns = (nodes.c[name] for name in ("id", *tested))
     found = func.nodes_holding(type_coerce(dict(metadata), JSONB))
     return found.table_valued(*(column(one.name, one.type) for one in columns), name="found")
+
+
+def of_category(path: str) -> Select[Any]:
+    """The cases of a category and of those below it."""
+    here = (cases.c.category_path == path) | cases.c.category_path.startswith(f"{path}/", autoescape=True)
+    return select(cases.c.node_id).where(here)

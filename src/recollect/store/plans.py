@@ -266,6 +266,15 @@ async def set_status(
     await connection.execute(update(plans).where(mine).values(status=status, **moments))
 
 
+async def let_wait(connection: AsyncConnection, space_id: UUID, plan_id: UUID, why: str) -> None:
+    """Note why a plan waits for a person."""
+    await connection.execute(
+        text("""UPDATE plans SET summary = summary || jsonb_build_object('waits', CAST(:why AS text))
+                 WHERE space_id = :space AND id = :plan"""),
+        {"why": why, "space": space_id, "plan": plan_id},
+    )
+
+
 async def recount(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> dict[str, int]:
     """How many decisions are in which state now."""
     counted = (await connection.execute(COUNT, {"space": space_id, "plan": plan_id})).scalar_one()

@@ -13,7 +13,9 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
+from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.graph import EdgeColumns, as_ids
+from recollect.store import cases as case_store
 from recollect.store import edges as kept
 from recollect.store import rows
 from recollect.store.database import driver
@@ -156,6 +158,15 @@ class StoreReader:
             policy,
         )
         return last
+
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        return await kept.of_nodes(self.connection, self.space_id, ids)
+
+    async def cases(self) -> CaseColumns:
+        return await case_store.columns(self.connection, self.space_id)
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        return await case_store.vectors(self.connection, self.space_id)
 
     async def count_nodes(self) -> int:
         raw = await driver(self.connection)

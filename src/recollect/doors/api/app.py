@@ -18,6 +18,8 @@ from starlette.exceptions import HTTPException
 
 from recollect import __version__
 from recollect.doors.api import (
+    cases,
+    consolidation,
     graph,
     health,
     jobs,
@@ -100,7 +102,8 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
     app.add_middleware(Edge, metrics=app.state.metrics)
-    for part in (memories, plans, links, graph, schedules, recall, reasoning, jobs, spaces, keys, health):
+    parts = (memories, cases, consolidation, plans, links, graph, schedules, recall, reasoning)
+    for part in (*parts, jobs, spaces, keys, health):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)

@@ -18,6 +18,7 @@ from typer.main import get_command
 from recollect import __version__
 from recollect.doors.cli import (
     care,
+    cases,
     config,
     demo,
     graph,
@@ -98,6 +99,7 @@ def build() -> typer.Typer:
     for part in (*parts, jobs.app, care.app):
         app.add_typer(part)
     app.add_typer(reasoning.group, name="recalls", rich_help_panel=memories.PANEL)
+    app.add_typer(cases.app, name="cases", rich_help_panel=cases.PANEL)
     app.add_typer(plans.group, name="plan", rich_help_panel=plans.PANEL)
     app.add_typer(graph.app, name="graph", rich_help_panel=graph.PANEL)
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
