@@ -85,6 +85,13 @@ class Settings(BaseSettings):
     brake_at_least: int = Field(50, ge=0, description="The brake looks at graphs with at least so many nodes or edges.")
     declined_days: float = Field(30.0, ge=0, description="How long a declined merge is not offered again.")
 
+    duplicates_detect_every: int = Field(
+        1000, ge=0, description="Changes of a space after which its concepts are looked through; 0 = only when asked."
+    )
+    duplicates_merge_every: int = Field(
+        10_000, ge=0, description="Changes of a space after which duplicates are merged before their time; 0 = never."
+    )
+
     time_zone: str = Field("UTC", description="Zone of schedules that name a time of day, when they are first made.")
     notify: SecretStr | None = Field(
         None,

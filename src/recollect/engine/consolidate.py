@@ -9,7 +9,7 @@ A run that was killed left each group in its old or its new state: applying the 
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -34,6 +34,8 @@ log = structlog.get_logger("recollect.consolidate")
 Progress = Callable[[int, int], None]
 Started = Callable[[UUID], None]
 TRIES = 3
+# So many decisions share a transaction at most, where a policy lets its groups share one.
+MOST_TOGETHER = 500
 HAND = "hand"
 NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
 NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
@@ -310,6 +312,18 @@ class AuditFailed(RecollectError):
     code = "audit_failed"
 
 
+def together(groups: Sequence[plans.Group], most: int) -> Iterator[list[plans.Group]]:
+    """Groups that follow each other, so many at a time as long as they are small."""
+    some: list[plans.Group] = []
+    for group in groups:
+        if some and (len(some) >= most or sum(one.size for one in some) + group.size > MOST_TOGETHER):
+            yield some
+            some = []
+        some.append(group)
+    if some:
+        yield some
+
+
 class _Applying:
     """One run of a plan."""
 
@@ -335,8 +349,8 @@ class _Applying:
             self.run_id = await plans.start_run(connection, space_id, plan_id, "apply", about, core.now())
         self.has_started(self.run_id)
         self.progress(0, self.total)
-        for group in groups:
-            await self._group(group)
+        for some in together(groups, self.policy.together if self.policy else 1):
+            await self._groups(some)
             self.progress(self.seen, self.total)
         return await self._finish()
 
@@ -352,10 +366,21 @@ class _Applying:
         await plans.mark(*mine, moved, DecisionStatus.STALE)
         self.stale |= moved
 
+    async def _groups(self, some: Sequence[plans.Group]) -> None:
+        """Small groups share a transaction; where one of them fails, each is tried in its own (P05)."""
+        if len(some) > 1:
+            try:
+                await self._write(some)
+                return
+            except (AuditFailed, Conflict):
+                log.info("groups are written one by one", plan=str(self.plan.id), groups=len(some))
+        for group in some:
+            await self._group(group)
+
     async def _group(self, group: plans.Group) -> None:
         for attempt in range(1, TRIES + 1):
             try:
-                await self._write(group)
+                await self._write([group])
                 return
             except Busy as problem:
                 if attempt == TRIES:
@@ -364,15 +389,15 @@ class _Applying:
                 await self._fail(group, problem.message)
                 return
 
-    async def _write(self, group: plans.Group) -> None:
-        """One group, one transaction: written, audited, counted."""
-        core, mine = self.core, (self.space_id, self.plan.id)
+    async def _write(self, some: Sequence[plans.Group]) -> None:
+        """One transaction: written, audited, counted."""
+        core, mine, size = self.core, (self.space_id, self.plan.id), sum(group.size for group in some)
         async with core.transaction(self.space_id) as connection:
-            done = await changes.apply_group(connection, *mine, group, core.now())
+            done = await changes.apply_groups(connection, *mine, some, core.now())
             await self._audit(connection, done.applied)
-            report = {"done": self.seen + group.size, "applied": self.applied + len(done.applied)}
+            report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
             await plans.note_run(connection, self.space_id, self.run_id, report)
-        self.seen += group.size
+        self.seen += size
         self.applied += len(done.applied)
         self.stale |= done.stale
 

@@ -30,8 +30,8 @@ class Graph(Face):
     ) -> Edge:
         """Link two nodes. A link with the same ends and relation is kept once: the stronger, the newer explanation."""
         wanted = NewEdge(
-            source=await self.node_id(source),
-            target=await self.node_id(target),
+            source=await self.keeper_id(source),
+            target=await self.keeper_id(target),
             relation=relation,
             strength=strength,
             confidence=confidence,
@@ -53,7 +53,7 @@ class Graph(Face):
 
     async def edges(self, node: Reference, *, limit: int = 100) -> Sequence[Edge]:
         """The edges of a node, strongest first."""
-        return await link.of_node(self.core, self.space_id, await self.node_id(node), limit=limit)
+        return await link.of_node(self.core, self.space_id, await self.keeper_id(node), limit=limit)
 
     async def unlink(self, edge: Reference, *, reason: str | None = None) -> Edge:
         """Take an edge out of the graph; it has a history, and undo brings it back."""

@@ -32,6 +32,12 @@ SELECT e.id, e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS 
    AND ($4::text[] IS NULL OR e.relation = ANY($4)) AND {ALIVE_BUT.format(awake="$5::uuid[]")}
 """
 STRONGEST = " ORDER BY strength DESC, e.id LIMIT $6"
+# LATERAL with OFFSET 0: the edges of each node are looked up by their keys, however many there are believed to be.
+AT = """
+SELECT DISTINCT e.id FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND source = g.id
+     UNION ALL SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND target = g.id OFFSET 0) e
+"""
 ADD = """
 INSERT INTO edges (space_id, id, source, target, relation, strength, confidence, explanation, source_topic,
                    target_topic, similarity, created_by, created_at, metadata)
@@ -152,17 +158,11 @@ async def of_node(
     return [rows.edge(row) for row in await connection.execute(statement)]
 
 
-async def of_nodes(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Edge]]:
-    """The living edges of some nodes, by node; an edge between two of them is there twice."""
-    found: dict[UUID, list[Edge]] = {}
-    touching = text("(edges.source = ANY(:ids) OR edges.target = ANY(:ids))").bindparams(ids=list(ids))
-    statement = select(edges).where(edges.c.space_id == space_id, edges.c.status == "active", touching)
-    wanted = set(ids)
-    for row in await connection.execute(statement.order_by(edges.c.id)) if ids else ():
-        edge = rows.edge(row)
-        for end in {edge.source, edge.target} & wanted:
-            found.setdefault(end, []).append(edge)
-    return found
+async def of_nodes(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[Edge]:
+    """The living edges that begin or end at any of some nodes, each once."""
+    raw = await driver(connection)
+    found = await raw.fetch(AT, space_id, list(ids))
+    return list((await get_many(connection, space_id, [row["id"] for row in found])).values())
 
 
 async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:

@@ -1,7 +1,7 @@
 """Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -84,6 +84,20 @@ GET_MANY = (
     f"SELECT {', '.join(f'n.{column.name}' for column in rows.NODE_COLUMNS)} FROM unnest($2::uuid[]) AS g(id),"
     " LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
 )
+
+# In the order of the ids, so that two who link the same nodes wait for each other and cannot deadlock.
+HOLD = text("SELECT FROM nodes WHERE space_id = :space AND id = ANY(CAST(:ids AS uuid[])) ORDER BY id FOR SHARE")
+
+# From a node up to what it was merged into in the end.
+UP = """
+WITH RECURSIVE up AS (
+    SELECT g.id AS start, n.id, n.merged_into FROM unnest($2::uuid[]) AS g(id),
+           LATERAL (SELECT id, merged_into FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
+     UNION
+    SELECT up.start, n.id, n.merged_into FROM up,
+           LATERAL (SELECT id, merged_into FROM nodes WHERE space_id = $1 AND id = up.merged_into OFFSET 0) n
+) SELECT start, id FROM up WHERE merged_into IS NULL
+"""
 
 LOCK_THREADS = text("SELECT pg_advisory_xact_lock(hashtextextended(t, 20)) FROM unnest(CAST(:threads AS text[])) AS t")
 LAST_POSITIONS = text(
@@ -255,6 +269,17 @@ async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UU
         return {}
     raw = await driver(connection)
     return {record["id"]: rows.node_of(record) for record in await raw.fetch(GET_MANY, space_id, list(ids))}
+
+
+async def keepers(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Where each node is now: itself, or whatever it was merged into in the end."""
+    raw = await driver(connection)
+    return {row["start"]: row["id"] for row in await raw.fetch(UP, space_id, list(ids))}
+
+
+async def hold(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> None:
+    """Keep some nodes from being merged away until this transaction ends: whatever hangs on them is then seen."""
+    await connection.execute(HOLD, {"space": space_id, "ids": list(ids)})
 
 
 async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:

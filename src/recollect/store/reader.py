@@ -1,6 +1,6 @@
 """What a policy reads: one consistent look at a space, in columns where there is much of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -14,10 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
 from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
 from recollect.store import cases as case_store
+from recollect.store import concept_columns, concepts, nodes, rows
 from recollect.store import edges as kept
-from recollect.store import rows
 from recollect.store.database import driver
 from recollect.store.tables import topics
 
@@ -160,13 +161,36 @@ class StoreReader:
         return last
 
     async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
-        return await kept.of_nodes(self.connection, self.space_id, ids)
+        found: dict[UUID, list[Edge]] = {}
+        wanted = set(ids)
+        for edge in sorted(await self.edges_around(ids), key=lambda edge: edge.id):
+            for end in {edge.source, edge.target} & wanted:
+                found.setdefault(end, []).append(edge)
+        return found
 
     async def cases(self) -> CaseColumns:
         return await case_store.columns(self.connection, self.space_id)
 
     async def case_vectors(self) -> Sequence[CaseVectors]:
         return await case_store.vectors(self.connection, self.space_id)
+
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+        return await kept.of_nodes(self.connection, self.space_id, ids)
+
+    async def concepts(self) -> Known:
+        return await concept_columns.read(self.connection, self.space_id)
+
+    async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
+        return await concept_columns.changed_since(self.connection, self.space_id, moment)
+
+    async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+        return await concepts.names_of(self.connection, self.space_id, ids)
+
+    async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
+        return await nodes.keepers(self.connection, self.space_id, ids)
+
+    async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+        return await concept_columns.last_pass(self.connection, self.space_id, policy, options)
 
     async def count_nodes(self) -> int:
         raw = await driver(self.connection)

@@ -425,7 +425,10 @@ aliases = Table(
     moment("created_at", nullable=False, default_now=True),
     PrimaryKeyConstraint("space_id", "id"),
     node_reference("node_id"),
+    # Every name a node is known by, its own among them, in the form in which names are compared (rules/similarity).
     UniqueConstraint("space_id", "kind", "subtype", "alias", "node_id"),
+    Index("aliases_alias", "space_id", "kind", "alias"),
+    Index("aliases_node", "space_id", "node_id"),
 )
 
 never_merge = Table(
