@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,7 +116,7 @@ def compare(
         columns = [place for place, page in enumerate(old) if page.type == type]
         olds = [len(new) + place for place in columns]
         seen = {name: view.cosines(rows, olds) for name, view in names.items()}
-        seen["name"] = (seen["name"] + _spelling_ratios(spellings, rows, olds)) / 2
+        seen["name"] = np.float32(0.5) * (seen["name"] + _spelling_ratios(spellings, rows, olds))
         if new_vectors is not None and old_vectors is not None:
             seen["meaning"] = (new_vectors[rows] @ old_vectors[columns].T).astype(np.float32)
         similarity = _mean_of_present(list(seen.values()))
@@ -181,7 +182,7 @@ def _readers(hierarchy: Hierarchy) -> dict[str, Callable[[Page], list[str]]]:
 
 
 def _with_pairs(words: list[str]) -> list[str]:
-    return [*words, *(f"{one} {other}" for one, other in zip(words, words[1:], strict=False))]
+    return [*words, *(f"{one} {other}" for one, other in pairwise(words))]
 
 
 def _children_words(page: Page, hierarchy: Hierarchy) -> list[str]:

@@ -62,7 +62,8 @@ def _some(names: set[str]) -> str:
 Version = tuple[int, ...]
 _REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z][\w.-]*[A-Za-z_-]|[A-Za-z])`?[ \t|:]*"
-    r"(?P<how>>=|<=|==|~=|>|<|=)?[ \t]*v?(?P<version>\d+(?:\.\d+)+|\d+(?=\.x|\+))(?P<tail>\.x|\+|[ \t]+or[ \t]+(?:later|newer|higher))?"
+    r"(?P<how>>=|<=|==|~=|>|<|=)?[ \t]*v?(?P<version>\d+(?:\.\d+)+|\d+(?=\.x|\+))"
+    r"(?P<tail>\.x|\+|[ \t]+or[ \t]+(?:later|newer|higher))?"
 )
 _REQUIRES = re.compile(r"overview|description|summary|require|dependenc|package|install|version", re.IGNORECASE)
 
@@ -134,6 +135,7 @@ def _begins_before_end(one: Range, other: Range) -> bool:
 
 # -- Heuristic: advice that contradicts
 
+CONTRADICTION = "contradicting advice"
 _LEAST_COMMON = 0.75
 _FEWEST_WORDS = 2
 # What a word advises: the axis it speaks of, and which end of it.
@@ -160,7 +162,7 @@ def contradicting_advice(new: Page, old: Page) -> str | None:
     for one in advice(new):
         for other in there:
             if one.axis == other.axis and one.end == -other.end and _same_matter(one.about, other.about):
-                return f"contradicting advice: “{_short(one.sentence)}” here, “{_short(other.sentence)}” there"
+                return f"{CONTRADICTION}: “{_short(one.sentence)}” here, “{_short(other.sentence)}” there"
     return None
 
 
