@@ -7,11 +7,10 @@ content    every heading of the new page is in the result, and nearly all of its
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from recollect.rules.page_execution import Executed
-from recollect.rules.page_merging import with_rewritten_links
-from recollect.rules.page_plans import AuditFailure, NodePlan, Verdict
+from recollect.rules.page_execution import arriving
+from recollect.rules.page_plans import AuditFailure, NodePlan, SubgraphPlan, Verdict
 from recollect.rules.page_text import blocks, said, said_in, sentences_of
 from recollect.rules.pages import Page, normal_name
 
@@ -19,29 +18,36 @@ TRACEABLE = 0.9
 
 
 def audit(
-    executed: Executed, before: Mapping[str, Page], after: Mapping[str, Page], results: Mapping[str, str]
+    subgraph: SubgraphPlan,
+    before: Mapping[str, Page],
+    after: Mapping[str, Page],
+    results: Mapping[str, str],
+    left_out: Collection[str] = (),
 ) -> list[AuditFailure]:
     """Everything that is wrong with a sub-graph as it was carried out."""
     failures: list[AuditFailure] = []
-    for id, node in executed.subgraph.nodes.items():
+    for id, node in subgraph.nodes.items():
         if id in results:
-            problems = (*_nodes(node, before, after, results), *_edges(node, after, results))
+            problems = (*_nodes(node, before, after, results, left_out), *_edges(node, after, results))
             failures += (AuditFailure(page_id=id, message=message) for message in problems)
     return failures
 
 
 def _nodes(
-    node: NodePlan, before: Mapping[str, Page], after: Mapping[str, Page], results: Mapping[str, str]
+    node: NodePlan,
+    before: Mapping[str, Page],
+    after: Mapping[str, Page],
+    results: Mapping[str, str],
+    left_out: Collection[str],
 ) -> Iterator[str]:
     result = after.get(results[node.page_id])
     if result is None:
         yield f"{results[node.page_id]} does not exist"
-    elif node.page is not None and node.decision is Verdict.MERGE:
-        yield from lost(with_rewritten_links(node.page, results), result)
-        if old := before.get(result.id):
-            yield from lost(old, result, traceable=1.0)
     elif node.page is not None:
-        yield from lost(with_rewritten_links(node.page, results), result, traceable=1.0)
+        is_merged = node.decision is Verdict.MERGE
+        yield from lost(arriving(node.page, results, left_out), result, traceable=TRACEABLE if is_merged else 1.0)
+        if is_merged and result.id in before:
+            yield from lost(before[result.id], result, traceable=1.0)
 
 
 def _edges(node: NodePlan, after: Mapping[str, Page], results: Mapping[str, str]) -> Iterator[str]:

@@ -225,7 +225,7 @@ class _Search:
     def _row(self, id: str, scope: Scope) -> dict[str, float]:
         """The scores of a page in its scope; what another new page has taken is not in it any more."""
         free = [one for one in scope.candidates if one not in self._taken]
-        return dict(zip(free, map(float, self._scores.of(id, free)), strict=True)) if free else {}
+        return dict(zip(free, self._scores.of(id, free), strict=True)) if free else {}
 
     def _best(self, id: str, scope: Scope, row: Mapping[str, float]) -> _Attempt:
         """The best match that no veto stands against; where all that is good enough is vetoed, the veto."""
@@ -246,6 +246,8 @@ class _Search:
         self, id: str, attempt: _Attempt, rivals: Mapping[str, Sequence[tuple[float, str]]]
     ) -> _Attempt:
         if attempt.target is None or attempt.score is None or attempt.against:
+            return attempt
+        if attempt.score < self._options.judge_from:
             return attempt
         for score, rival in rivals[attempt.target]:
             if rival == id or score < attempt.score:

@@ -4,12 +4,12 @@ Which id each new page ends with is settled before the first is written, so that
 and references too, can be rewritten at once. What is written here is what the store saves; the audit looks at it first.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from recollect.rules.hierarchy import WIKI, Hierarchy
 from recollect.rules.page_formats import free_id
-from recollect.rules.page_merging import merge_pages, with_links, with_rewritten_links
+from recollect.rules.page_merging import merge_pages, with_links, with_rewritten_links, without_links_to
 from recollect.rules.page_plans import (
     DeferredEdge,
     MergePlan,
@@ -47,15 +47,24 @@ def result_ids(plan: MergePlan, existing: Iterable[str]) -> dict[str, str]:
     return results
 
 
+def left_out(plan: MergePlan, results: Mapping[str, str]) -> set[str]:
+    """The new pages that do not arrive."""
+    return plan.nodes.keys() - results.keys()
+
+
 def execute(
     subgraph: SubgraphPlan,
     pages: Mapping[str, Page],
     results: Mapping[str, str],
     *,
+    left_out: Collection[str] = (),
     updated: str | None = None,
     hierarchy: Hierarchy = WIKI,
 ) -> Executed:
-    """Every node of a sub-graph that is not done yet, bottom-up. `pages` are those of the wiki as it stands."""
+    """Every node of a sub-graph that is not done yet, bottom-up. `pages` are those of the wiki as it stands.
+
+    `left_out` are new pages that do not arrive (declined, or waiting for a person): nothing will link to them.
+    """
     written: dict[str, Page] = {}
     findings: list[Finding] = []
     nodes = dict(subgraph.nodes)
@@ -63,7 +72,8 @@ def execute(
         node = nodes[id]
         if node.status is NodeStatus.COMPLETED or node.page is None or id not in results:
             continue
-        page, notes = _written(node, {**pages, **written}, results, updated, hierarchy)
+        new = arriving(node.page, results, left_out)
+        page, notes = _written(node, new, {**pages, **written}, results, updated, hierarchy)
         if page != pages.get(page.id):
             written[page.id] = page
         findings += (Finding(page=page.id, message=note) for note in notes)
@@ -72,12 +82,20 @@ def execute(
     return Executed(subgraph=done, written=written, findings=tuple(findings))
 
 
+def arriving(page: Page, results: Mapping[str, str], left_out: Collection[str] = ()) -> Page:
+    """A new page as it comes in: its links lead to what the pages became."""
+    return with_rewritten_links(without_links_to(page, left_out), results)
+
+
 def _written(
-    node: NodePlan, pages: Mapping[str, Page], results: Mapping[str, str], updated: str | None, hierarchy: Hierarchy
+    node: NodePlan,
+    new: Page,
+    pages: Mapping[str, Page],
+    results: Mapping[str, str],
+    updated: str | None,
+    hierarchy: Hierarchy,
 ) -> tuple[Page, tuple[str, ...]]:
-    """The page that a node ends in: made or merged, its links rewritten, its back-links complete."""
-    assert node.page is not None, "checked before"
-    new = with_rewritten_links(node.page, results)
+    """The page that a node ends in: made or merged, its back-links complete."""
     conflicts: tuple[str, ...] = ()
     if node.decision is Verdict.MERGE:
         merged = merge_pages(pages[results[node.page_id]], new, updated=updated)

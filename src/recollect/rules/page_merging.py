@@ -7,7 +7,7 @@ one link, the richer of the two. What contradicts (a field with two values) is k
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -305,6 +305,23 @@ def with_rewritten_links(page: Page, results: Mapping[str, str]) -> Page:
     if rewritten == changed(page):
         return page
     return rewritten if page.raw is None else replace(rewritten, raw=rewrite_links(page.raw, results))
+
+
+def without_links_to(page: Page, gone: Collection[str]) -> Page:
+    """The page without the lines that do nothing but link to pages that will not be there."""
+    if not any(link.target in gone for link in page.links):
+        return page
+    sections = tuple(replace(one, body=_without_lines(one.body, gone)) for one in page.sections)
+    return changed(page, lead=_without_lines(page.lead, gone), sections=sections)
+
+
+def _without_lines(body: str, gone: Collection[str]) -> str:
+    kept = (line for line, is_code in lines_with_code(body) if is_code or not _only_links_to(line, gone))
+    return "\n".join(kept).strip("\n")
+
+
+def _only_links_to(line: str, gone: Collection[str]) -> bool:
+    return any(block.kind == "link" for block in blocks(line)) and all(link.target in gone for link in links_in([line]))
 
 
 def with_links(page: Page, links: Iterable[tuple[str, str, str]]) -> Page:

@@ -49,7 +49,7 @@ _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class Scores(Protocol):
     """Where decisions get their scores from: a comparison, or figures supplied by somebody else."""
 
-    def of(self, new_id: str, old_ids: Sequence[str]) -> Matrix:
+    def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
         """The scores of one new page with some old ones, in their order."""
         ...
 
@@ -60,8 +60,8 @@ class SuppliedScores:
 
     scores: Mapping[tuple[str, str], float]
 
-    def of(self, new_id: str, old_ids: Sequence[str]) -> Matrix:
-        return np.array([self.scores.get((new_id, old_id), 0.0) for old_id in old_ids], np.float32)
+    def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
+        return [self.scores.get((new_id, old_id), 0.0) for old_id in old_ids]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,9 +80,10 @@ class Comparison:
     tables: Mapping[str, Table]
     type_of: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, new_id: str, old_ids: Sequence[str]) -> Matrix:
+    def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
         table = self.tables[self.type_of[new_id]]
-        return table.scores[table.new_at[new_id], [table.old_at[id] for id in old_ids]]
+        row: list[float] = table.scores[table.new_at[new_id]].astype(float).round(6).tolist()
+        return [row[table.old_at[id]] for id in old_ids]
 
     def factors(self, new_id: str, old_id: str) -> dict[str, float]:
         """What a score is made of, for people."""
