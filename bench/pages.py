@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bench.figures import Figure
+from bench.recall import SHARES, WORDS
 from recollect.engine.page_files import PageFile, read_folder
 from recollect.ports import Vectors
 from recollect.providers.minilm import MiniLMEmbedder
@@ -242,10 +243,7 @@ def vault(folder: Path) -> list[Figure]:
     return [
         Figure(name="notes", value=len(pages), how=how),
         Figure(name="links to files", value=len(to_files), how=how),
-        Figure(
-            name="of these resolved", value=sum(one.target is not None for one in to_files), how="exactly as written"
-        ),
-        _count("links to nowhere", len(resolved.unresolved), "each is a finding", bar=None),
+        _count("links to files left unresolved", sum(one.target is None for one in to_files), "each a finding", bar=4),
         _count(
             "untouched notes exported otherwise",
             sum(
@@ -300,14 +298,13 @@ def speed(size: int) -> list[Figure]:
 def invented(count: int, *, seed: int) -> list[Page]:
     """A wiki of principles with an implementation, an environment and a heuristic each, in words drawn by chance."""
     chance = np.random.default_rng(seed)
-    words = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrstx"]
 
     def prose(length: int) -> str:
-        return " ".join(chance.choice(words, length)).capitalize() + "."
+        return " ".join(chance.choice(WORDS, length, p=SHARES)).capitalize() + "."
 
     pages: list[Page] = []
     for number in range(-(-count // 4)):
-        name = f"{chance.choice(words)}_{chance.choice(words)}_{number}"
+        name = f"{chance.choice(WORDS)}_{chance.choice(WORDS)}_{number}"
         links = {
             "Principle": f"* [[implemented_by::Implementation:{name}]]\n* [[uses_heuristic::Heuristic:{name}]]",
             "Implementation": f"* [[requires_env::Environment:{name}]]",

@@ -49,17 +49,10 @@ def merge_pages(old: Page, new: Page, *, updated: str | None = None) -> Merged:
 
 
 def _sources(old: Sequence[Source], new: Sequence[Source]) -> tuple[Source, ...]:
-    """United; of two with one address the one that says more."""
-    found: dict[str, Source] = {}
-    for source in (*old, *new):
-        known = found.setdefault(source.key, source)
-        if _richness(source) > _richness(known) and not known.title:
-            found[source.key] = source
-    return tuple(found.values())
-
-
-def _richness(source: Source) -> int:
-    return len(source.kind) + len(source.title)
+    """The old ones, and the new ones with another address."""
+    known = {source.key for source in old}
+    fresh = {source.key: source for source in reversed(new) if source.key not in known}
+    return (*old, *(source for source in new if fresh.get(source.key) is source))
 
 
 def _domains(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
@@ -129,7 +122,7 @@ class _Body:
         self._root = _tree(page)
         bodies = [part.body for part in self._root.all()]
         self._said = {one for one in said_in(bodies) if _is_long(one)}
-        self._whole = {said(block.text) for body in bodies for block in blocks(body)}
+        self._whole = {_whole(block) for body in bodies for block in blocks(body)}
         self._links = {(link.relation, link.target): link for link in links_in(bodies)}
 
     @property
@@ -166,16 +159,20 @@ class _Body:
 
     def _fresh(self, given: Sequence[Block], here: set[str]) -> Iterator[Block]:
         for block in given:
-            if block.kind == "label":
+            if block.kind == "label" and self._is_known(block, here):
                 yield block
             elif block.kind == "link":
                 yield from self._fresh_link(block)
             elif block.kind in ("code", "table"):
-                if said(block.text) not in self._whole:
-                    self._whole.add(said(block.text))
+                if _whole(block) not in self._whole:
+                    self._whole.add(_whole(block))
                     yield block
             else:
                 yield from self._fresh_prose(block, here)
+
+    def _is_known(self, block: Block, here: set[str]) -> bool:
+        spoken = map(said, sentences_of(block))
+        return all(one in self._said or one in self._whole or one in here for one in spoken)
 
     def _fresh_link(self, block: Block) -> Iterator[Block]:
         """A link line is new if its target is; where it says more than the one that is there, it takes its place."""
@@ -206,7 +203,7 @@ class _Body:
         self._said |= {said(one) for one in fresh if _is_long(said(one))}
         here |= {said(one) for one in fresh}
         if len(fresh) == len(spoken) and spoken:
-            yield block
+            yield replace(block, kind="paragraph") if block.kind == "label" else block
         elif fresh:
             mark = re.match(r"[ \t]*(?:[*#:;>+-]+|\d+[.)])[ \t]*", block.text) if block.kind == "item" else None
             yield Block(kind=block.kind, text=(mark[0] if mark else "") + " ".join(fresh))
@@ -258,7 +255,7 @@ def _end(here: _Part) -> int:
 
 
 def _with_their_labels(given: Sequence[Block]) -> Iterator[Block]:
-    """The blocks; a label only where something of what it introduces is left."""
+    """The blocks; a label that is there already only where something of what it introduces is left."""
     for number, block in enumerate(given):
         follows = given[number + 1].kind if number + 1 < len(given) else "label"
         if block.kind != "label" or follows not in ("label", "paragraph"):
@@ -273,6 +270,11 @@ def _appended(body: str, block: Block) -> str:
     is_list = bool(last) and last[0].kind in ("item", "link", "label")
     gap = "\n" if is_list else "\n\n"
     return f"{closed(body)}{gap}{block.text}"
+
+
+def _whole(block: Block) -> str:
+    """A block as it is compared: code and tables sign by sign, save for blank space; prose by its words."""
+    return " ".join(block.text.split()) if block.kind in ("code", "table") else said(block.text)
 
 
 def _is_long(sentence: str) -> bool:

@@ -40,7 +40,7 @@ SCALE = ((0.0, 0.0), (0.35, 0.60), (0.50, 0.85), (1.0, 1.0))
 """Evidence, and the score it stands for. Measured on two independent descriptions of one code base: true pairs begin at
 0.55; from 0.35 to 0.50 lie sister pages and true pairs mixed, which is what a judge is for."""
 COMMON_SHARE = 4  # a word in more than a quarter of all names (the owner, the project) does not tell pages apart
-OVERVIEW_CHARACTERS = 600
+OVERVIEW_CHARACTERS = 400
 
 # Between a small letter or digit and a capitalised word, so that FastCohereModel has three words and MoE one.
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
