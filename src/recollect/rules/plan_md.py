@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from graphlib import TopologicalSorter
 
 from recollect.errors import InvalidInput
-from recollect.rules.hierarchy import WIKI, Hierarchy, PageEdge
+from recollect.rules.hierarchy import PageEdge
 from recollect.rules.page_plans import (
     MAX_RETRIES,
     DeferredEdge,
@@ -333,7 +334,6 @@ def with_edits(
     edits: Sequence[Edit],
     pages: Mapping[str, Page],
     children: Mapping[str, Sequence[PageEdge]],
-    hierarchy: Hierarchy = WIKI,
 ) -> MergePlan:
     """The plan as a person wants it, and all that follows from that; InvalidInput where an edit cannot be honoured."""
     nodes = plan.nodes
@@ -343,11 +343,19 @@ def with_edits(
             nodes[edit.page_id], decision=edit.decision, merge_target_id=edit.target, reason="Decided by a person"
         )
     _check_targets(nodes)
-    fixed = {edit.page_id for edit in edits}
-    for id in sorted(nodes, key=lambda id: (-hierarchy.rank(nodes[id].page_type), id)):
-        if id not in fixed:
-            nodes[id] = _following(nodes[id], nodes, children)
+    moved = {edit.page_id for edit in edits}
+    for id in _top_down(nodes):
+        above = {edge.parent_id for edge in nodes[id].deferred_edges}
+        if id not in moved and above & moved:
+            follows = _following(nodes[id], nodes, children)
+            moved |= {id} if follows != nodes[id] else set()
+            nodes[id] = follows
     return plan.with_nodes(nodes)
+
+
+def _top_down(nodes: Mapping[str, NodePlan]) -> list[str]:
+    above = {id: [edge.parent_id for edge in nodes[id].deferred_edges] for id in sorted(nodes)}
+    return list(TopologicalSorter(above).static_order())
 
 
 def _check(edit: Edit, nodes: Mapping[str, NodePlan], pages: Mapping[str, Page]) -> None:
