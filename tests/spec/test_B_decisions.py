@@ -183,7 +183,10 @@ def test_B09_a_cycle_of_one_type_is_cut_at_the_smallest_id() -> None:
 def test_B09_a_cycle_below_a_root_keeps_the_root() -> None:
     pages = [note("Low", "z", "Low:m"), note("Low", "m", "Low:b"), note("Low", "b", "Low:m"), note("Low", "s", "Low:s")]
     found = detect_subgraphs(pages, NOTES)
-    assert {one.root: one.nodes for one in found.subgraphs} == {"Low:z": ("Low:z", "Low:m", "Low:b"), "Low:s": ("Low:s",)}
+    assert {one.root: one.nodes for one in found.subgraphs} == {
+        "Low:z": ("Low:z", "Low:m", "Low:b"),
+        "Low:s": ("Low:s",),
+    }
     assert len(found.findings) == 2
 
 
@@ -278,7 +281,9 @@ def test_B28_edges_to_one_target_are_one() -> None:
 # -- B29: deciding
 
 
-@pytest.mark.parametrize(("score", "verdict"), [(0.85, MERGE), (0.8499, CREATE_NEW), (0.60, CREATE_NEW), (0.2, CREATE_NEW)])
+@pytest.mark.parametrize(
+    ("score", "verdict"), [(0.85, MERGE), (0.8499, CREATE_NEW), (0.60, CREATE_NEW), (0.2, CREATE_NEW)]
+)
 def test_B29_without_a_judge_only_the_threshold_merges(score: float, verdict: Verdict) -> None:
     assert decisions(planned([page("P8")], [page("P1")], {("P8", "P1"): score}))["P8"][0] is verdict
 

@@ -15,7 +15,7 @@ from recollect.rules.documents import FRONT_MATTER, LOOKS_LIKE_FRONT_MATTER, fro
 from recollect.rules.page_text import lines_with_code
 from recollect.rules.pages import Page
 from recollect.rules.wiki import HEADING as WIKI_HEADING
-from recollect.rules.wiki import About, Parsed, both, cut_properties, cut_title, sections_of, sources_from
+from recollect.rules.wiki import About, Parsed, cut_title, sections_of, settled, sources_from
 
 HEADING = re.compile(r"(#{1,6})[ \t]+(\S(?:.*\S)?)[ \t]*")
 _LOOKS_LIKE_HEADING = re.compile(r"\\*#{1,6}[ \t]+\S.*")
@@ -29,8 +29,7 @@ def parse_markdown(text: str) -> Parsed:
     about, rest = _cut_front_matter(text)
     title, lines = cut_title(rest.split("\n"))
     lead, sections = sections_of("\n".join(lines), HEADING, _unescaped)
-    lead, properties = cut_properties(lead)
-    return Parsed(title=title, about=both(about, properties), lead=lead, sections=sections)
+    return settled(Parsed(title=title, about=about, lead=lead, sections=sections))
 
 
 def _cut_front_matter(text: str) -> tuple[About, str]:

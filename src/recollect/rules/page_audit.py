@@ -69,7 +69,7 @@ def lost(page: Page, result: Page, *, traceable: float = TRACEABLE) -> Iterator[
         yield f"headings are missing in {result.id}: {', '.join(missing)}"
     sentences = said_in(page.texts)
     gone = missing_sentences(page, result)
-    if len(gone) > (1 - traceable) * len(sentences):
+    if len(sentences) - len(gone) < traceable * len(sentences):
         yield f"{len(gone)} of {len(sentences)} sentences are missing in {result.id}, such as “{min(gone)[:80]}”"
 
 

@@ -122,7 +122,7 @@ class Page:
     def tags(self) -> tuple[str, ...]:
         """Tags of the front matter and of the text, each once."""
         given = [tag.lstrip("#") for tag in _strings(self.fields.get("tags", self.fields.get("tag")))]
-        inline = [tag for text in self.texts for line in outside_code(text) for tag in _TAG.findall(line)]
+        inline = [tag for text in self.texts for line in outside_code(text) for tag in _TAG.findall(without_code(line))]
         return tuple(dict.fromkeys([*given, *inline]))
 
     @property

@@ -18,7 +18,7 @@ before it, and what no wiki markup can hold is written as JSON.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recollect.rules.page_text import lines_with_code
@@ -67,8 +67,17 @@ def parse_wiki(text: str) -> Parsed:
     title, rest = cut_title(text.split("\n"))
     about, rest = _cut_infobox(rest)
     lead, sections = sections_of("\n".join(rest), HEADING, _unescaped)
-    lead, properties = cut_properties(lead)
-    return Parsed(title=title, about=both(about, properties), lead=lead, sections=sections)
+    return settled(Parsed(title=title, about=about, lead=lead, sections=sections))
+
+
+def settled(parsed: Parsed) -> Parsed:
+    """Properties out of the lead; and a heading of the first level that nothing stands before is the title."""
+    lead, properties = cut_properties(parsed.lead)
+    about = both(parsed.about, properties)
+    first = parsed.sections[0] if parsed.sections else None
+    if parsed.title is None and not lead and first and first.level == 1:
+        return settled(Parsed(title=first.heading, about=about, lead=first.body, sections=parsed.sections[1:]))
+    return replace(parsed, about=about, lead=lead)
 
 
 def cut_title(lines: list[str]) -> tuple[str | None, list[str]]:
