@@ -33,7 +33,8 @@ def merge_pages(old: Page, new: Page, *, updated: str | None = None) -> Merged:
     """The old page with what the new one adds; the very same old page where it adds nothing."""
     fields, conflicts = _fields(old.fields, new.fields)
     body = _Body(old)
-    body.add(new)
+    if not _is_all_said(old, new):
+        body.add(new)
     merged = changed(
         old,
         sources=_sources(old.sources, new.sources),
@@ -78,6 +79,24 @@ def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, A
                     f"{key} is {merged[key]!r} in the one page and {value!r} in the other: both were kept."
                 )
     return merged, conflicts
+
+
+def _is_all_said(old: Page, new: Page) -> bool:
+    """Whether the old page has every heading, sentence, block and link of the new one, wherever that may be."""
+    headings = {normal_name(one.heading) for one in old.sections}
+    known = {(link.relation, link.target): link.richness for link in old.links}
+    blocks_there = {_whole(block) for text in old.texts for block in blocks(text)}
+    return (
+        all(normal_name(one.heading) in headings for one in new.sections)
+        and all(known.get((link.relation, link.target), -1) >= link.richness for link in new.links)
+        and _prose(new) <= said_in(old.texts)
+        and all(_whole(block) in blocks_there for text in new.texts for block in blocks(text) if _is_whole(block))
+    )
+
+
+def _prose(page: Page) -> set[str]:
+    prose = (block for text in page.texts for block in blocks(text) if not _is_whole(block) and block.kind != "link")
+    return {said(one) for block in prose for one in sentences_of(block)}
 
 
 # -- sections
@@ -163,7 +182,7 @@ class _Body:
                 yield block
             elif block.kind == "link":
                 yield from self._fresh_link(block)
-            elif block.kind in ("code", "table"):
+            elif _is_whole(block):
                 if _whole(block) not in self._whole:
                     self._whole.add(_whole(block))
                     yield block
@@ -274,7 +293,12 @@ def _appended(body: str, block: Block) -> str:
 
 def _whole(block: Block) -> str:
     """A block as it is compared: code and tables sign by sign, save for blank space; prose by its words."""
-    return " ".join(block.text.split()) if block.kind in ("code", "table") else said(block.text)
+    return " ".join(block.text.split()) if _is_whole(block) else said(block.text)
+
+
+def _is_whole(block: Block) -> bool:
+    """Code and tables are kept or left out as they are."""
+    return block.kind in ("code", "table")
 
 
 def _is_long(sentence: str) -> bool:
