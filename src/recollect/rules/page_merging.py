@@ -3,7 +3,7 @@
 Sections are merged by their headings, in place; a section that the old page does not have is put where the new page
 has it. Within a section, blocks that say something new follow what is there already: a sentence that the old page says
 is not said again, code and tables are kept whole. A link to a page that is linked already, in the same relation, stays
-one link, the richer of the two. What contradicts (a field with two values) is kept from both and named.
+one link, with what both say about it. What contradicts (a field with two values) is kept from both and named.
 """
 
 import re
@@ -84,11 +84,11 @@ def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, A
 def _is_all_said(old: Page, new: Page) -> bool:
     """Whether the old page has every heading, sentence, block and link of the new one, wherever that may be."""
     headings = {normal_name(one.heading) for one in old.sections}
-    known = {(link.relation, link.target): link.richness for link in old.links}
+    known = _by_target(old.links)
     blocks_there = {_whole(block) for text in old.texts for block in blocks(text)}
     return (
         all(normal_name(one.heading) in headings for one in new.sections)
-        and all(known.get((link.relation, link.target), -1) >= link.richness for link in new.links)
+        and all(_is_covered(link, known) for link in new.links)
         and _prose(new) <= said_in(old.texts)
         and all(_whole(block) in blocks_there for text in new.texts for block in blocks(text) if _is_whole(block))
     )
@@ -142,7 +142,7 @@ class _Body:
         bodies = [part.body for part in self._root.all()]
         self._said = {one for one in said_in(bodies) if _is_long(one)}
         self._whole = {_whole(block) for body in bodies for block in blocks(body)}
-        self._links = {(link.relation, link.target): link for link in links_in(bodies)}
+        self._links = _by_target(links_in(bodies))
 
     @property
     def lead(self) -> str:
@@ -163,8 +163,9 @@ class _Body:
         for part in new.below:
             match = claims.get(id(part))
             if match is None:
-                match = _Part(heading=part.heading, level=_level_below(here, part), body="")
-                here.below.insert(min(place, _end(here)), match)
+                place = min(place, _end(here))
+                match = _Part(heading=part.heading, level=_level_at(here, place, part), body="")
+                here.below.insert(place, match)
             if match in here.below:
                 place = _index(here.below, match) + 1
             self._grow(match, part.body)
@@ -194,27 +195,30 @@ class _Body:
         return all(one in self._said or one in self._whole or one in here for one in spoken)
 
     def _fresh_link(self, block: Block) -> Iterator[Block]:
-        """A link line is new if its target is; where it says more than the one that is there, it takes its place."""
-        fresh = False
-        for link in links_in([block.text]):
-            known = self._links.get((link.relation, link.target))
-            if known is None:
+        """A link line is new if its target is; what it says beyond a link that is there already joins that one."""
+        links = links_in([block.text])
+        fresh = not links and _whole(block) not in self._whole
+        for link in links:
+            if not _is_covered(link, self._links) and not self._enrich(link):
+                self._links.setdefault((link.relation, link.target), []).append(link)
                 fresh = True
-            elif link.richness > known.richness:
-                self._replace_line(known, block.text)
-            self._links.setdefault((link.relation, link.target), link)
-        if fresh or (not links_in([block.text]) and said(block.text) not in self._whole):
-            self._whole.add(said(block.text))
+        if fresh:
+            self._whole.add(_whole(block))
             yield block
 
-    def _replace_line(self, known: Link, line: str) -> None:
+    def _enrich(self, link: Link) -> bool:
+        """Add label and note of a link to the line that holds it already; False where no line holds it alone."""
+        known = self._links.get((link.relation, link.target), [])
         for part in self._root.all():
             lines = part.body.split("\n")
-            for number, one in enumerate(lines):
-                if links_in([one]) == [known] and not known.richness:
-                    lines[number] = line
+            for number, line in enumerate(lines):
+                held = links_in([line])
+                if len(held) == 1 and held[0] in known:
+                    lines[number] = _enriched(line, held[0], link)
                     part.body = "\n".join(lines)
-                    return
+                    known[known.index(held[0])] = links_in([lines[number]])[0]
+                    return True
+        return False
 
     def _fresh_prose(self, block: Block, here: set[str]) -> Iterator[Block]:
         spoken = sentences_of(block)
@@ -258,9 +262,10 @@ def _claim_by_place(old: _Part, new: _Part, claims: dict[int, _Part]) -> None:
             _claim_by_place(same[0], part, claims)
 
 
-def _level_below(here: _Part, part: _Part) -> int:
-    """The level of a section that comes below another: its own where that is deeper, at most 6."""
-    return min(max(part.level, here.level + 1), 6)
+def _level_at(here: _Part, place: int, part: _Part) -> int:
+    """The level of a section put in among others: that of the next or the last one, so that none slips below it."""
+    beside = here.below[place : place + 1] or here.below[-1:]
+    return beside[0].level if beside else min(max(part.level, here.level + 1), 6)
 
 
 def _index(parts: Sequence[_Part], part: _Part) -> int:
@@ -306,6 +311,31 @@ def _is_long(sentence: str) -> bool:
 
 
 # -- links
+
+
+def _by_target(links: Iterable[Link]) -> dict[tuple[str, str], list[Link]]:
+    """The links by relation and target, those that say most first."""
+    found: dict[tuple[str, str], list[Link]] = {}
+    for link in sorted(links, key=lambda link: -link.richness):
+        found.setdefault((link.relation, link.target), []).append(link)
+    return found
+
+
+def _is_covered(link: Link, known: Mapping[tuple[str, str], Sequence[Link]]) -> bool:
+    return any(_covers(one, link) for one in known.get((link.relation, link.target), ()))
+
+
+def _covers(known: Link, link: Link) -> bool:
+    """Whether a link says all that another one to the same target says."""
+    return said(link.note) in said(known.note) and bool(known.label or not link.label)
+
+
+def _enriched(line: str, known: Link, link: Link) -> str:
+    if link.label and not known.label:
+        line = line.replace("]]", f"|{link.label}]]", 1)
+    if said(link.note) not in said(known.note):
+        line = f"{line.rstrip()}{'; ' if known.note else ' - '}{link.note}"
+    return line
 
 
 def rewrite_links(text: str, results: Mapping[str, str]) -> str:
