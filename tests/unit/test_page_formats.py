@@ -1,5 +1,6 @@
 """Pages read and written in both formats (B30): nothing lost, and back again unchanged."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -242,3 +243,12 @@ def test_B30_any_infobox_survives_both_formats(
     formats: tuple[Format, ...] = ("wiki", "markdown")
     for format in formats:
         assert same_content(read(page.path, export_page(page, format)), page)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<code>[[", "<nowiki>[[", "<!-- [[", "` [[", "[a](", "[[source::", "<pre>\n[[", "{{\n", "```\n"]
+)
+def test_a_page_of_openings_alone_is_read_in_time_that_grows_with_it(piece: str) -> None:
+    started = time.process_time()
+    read("principles/P.md", piece * 10_000)
+    assert time.process_time() - started < 5

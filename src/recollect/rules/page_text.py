@@ -14,7 +14,13 @@ _TAG = re.compile(r"[ \t]*<(syntaxhighlight|source|pre|math|nowiki|mermaid)\b[^>
 _COMMENT = re.compile(r"[ \t]*<!--")
 _TEMPLATE = re.compile(r"[ \t]*\{\{")
 _CLOSING = re.compile(r"</(?:syntaxhighlight|source|pre|math|nowiki|mermaid)>|-->|\}\}")
-_INLINE_CODE = re.compile(r"(`+)(?!`)(?:.*?[^`])??\1(?!`)|<code>.*?</code>|<nowiki>.*?</nowiki>|<!--.*?-->")
+# None of these looks beyond the next opening of its kind: else a line of openings alone would be read again and again.
+_INLINE_CODE = re.compile(
+    r"(`+)(?!`)(?:.*?[^`])??\1(?!`)"
+    r"|<code>(?:(?!<code>).)*?</code>"
+    r"|<nowiki>(?:(?!<nowiki>).)*?</nowiki>"
+    r"|<!--(?:(?!<!--).)*?-->"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+(?=[^\s])")
 _LIST_MARK = re.compile(r"[ \t]*(?!\*\*[^\s*][^*\n]*\*\*)(?:[*#:;>+-]+[ \t]|[*#:;]+(?=\S)|\d+[.)][ \t])[ \t]*")
 _LINK_LINE = re.compile(r"[ \t]*(?:[*-][ \t]*)?!?\[\[[^\[\]\n]+\]\][^\[\]\n]*")
