@@ -27,6 +27,7 @@ from recollect.engine import (
 from recollect.engine.core import Core
 from recollect.engine.face import Reference
 from recollect.engine.graph import Graph
+from recollect.engine.pages import Pages
 from recollect.engine.scheduling import Schedules
 from recollect.engine.sources import Format, Options
 from recollect.engine.tidying import Plans
@@ -120,6 +121,11 @@ class Engine:
     def graph(self) -> Graph:
         """Links between nodes."""
         return Graph(self)
+
+    @property
+    def pages(self) -> Pages:
+        """Pages: import a wiki, merge it, look at it, export it."""
+        return Pages(self)
 
     @property
     def schedules(self) -> Schedules:

@@ -63,7 +63,7 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
             connection,
             space_id,
             accepted.memories,
-            models=_models(core, space),
+            models=models_of(core, space),
             max_attempts=core.settings.job_max_attempts,
             now=now,
         )
@@ -88,7 +88,7 @@ def _searchable_at_once(memories: Sequence[NewMemory], stored: nodes.Stored, now
     ]
 
 
-def _models(core: Core, space: Space) -> list[str]:
+def models_of(core: Core, space: Space) -> list[str]:
     """The models to embed with: the configured one, and while search still uses another, that one too (D35)."""
     wanted = core.embedder().model
     current = space.embedding_model

@@ -1,7 +1,7 @@
 """The policies by name. A new one is a file, and a line here."""
 
 from recollect.errors import InvalidInput
-from recollect.policies import gather_topics, link_similar, merge_parallel_edges, prune_weak_edges
+from recollect.policies import gather_topics, link_similar, merge_pages, merge_parallel_edges, prune_weak_edges
 from recollect.policies.policy import Policy
 
 POLICIES: dict[str, Policy] = {
@@ -11,6 +11,7 @@ POLICIES: dict[str, Policy] = {
         merge_parallel_edges.POLICY,
         gather_topics.POLICY,
         link_similar.POLICY,
+        merge_pages.POLICY,
     )
 }
 

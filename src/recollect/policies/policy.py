@@ -4,6 +4,7 @@ A policy's file has four parts in this order: `Options`, `propose`, its predicat
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from recollect.errors import InvalidInput
 from recollect.model import Edge, Topic
 from recollect.plan import Decision, Plan, Risk
 from recollect.rules.graph import EdgeColumns
+from recollect.rules.stored_pages import Batch, StoredPage
 
 
 class Reader(Protocol):
@@ -45,6 +47,18 @@ class Reader(Protocol):
 
     async def count_nodes(self) -> int:
         """How many living nodes there are."""
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        """The pages there are, archived ones too; or some of them."""
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        """Pages that came in together, and what is planned for them; or some of them."""
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        """The living edges that begin at pages, by source, relation and target."""
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        """The aliases of pages, each with the node it means."""
 
 
 Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
@@ -79,6 +93,8 @@ class Policy:
     cron: str | None = None
     # A27: whether the gate (enough edges, old enough) is asked before a scheduled run.
     gated: bool = False
+    # Whether its plans make nodes, which must be embedded.
+    makes_nodes: bool = False
     recheck: Recheck | None = None
     audit: Audit | None = None
     metrics: Metrics | None = None
