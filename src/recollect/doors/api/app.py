@@ -17,7 +17,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 
 from recollect import __version__
-from recollect.doors.api import graph, health, jobs, keys, memories, plans, reasoning, recall, schedules, spaces
+from recollect.doors.api import graph, health, jobs, keys, memories, pages, plans, reasoning, recall, schedules, spaces
 from recollect.doors.api.edge import Edge, finish_headers
 from recollect.doors.api.metrics import Metrics
 from recollect.doors.api.running import Running
@@ -88,7 +88,7 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
     app.add_middleware(Edge, metrics=app.state.metrics)
-    for part in (memories, plans, graph, schedules, recall, reasoning, jobs, spaces, keys, health):
+    for part in (memories, plans, graph, pages, schedules, recall, reasoning, jobs, spaces, keys, health):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)

@@ -27,6 +27,7 @@ from recollect.doors.cli import (
     moving,
     notify,
     output,
+    pages,
     plans,
     reasoning,
     recall,
@@ -99,6 +100,7 @@ def build() -> typer.Typer:
     app.add_typer(reasoning.group, name="recalls", rich_help_panel=memories.PANEL)
     app.add_typer(plans.group, name="plan", rich_help_panel=plans.PANEL)
     app.add_typer(graph.group, name="graph", rich_help_panel=graph.PANEL)
+    app.add_typer(pages.group, name="pages", rich_help_panel=memories.PANEL)
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
     app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
     app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)
