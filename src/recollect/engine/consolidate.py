@@ -20,12 +20,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from recollect.engine import notices
 from recollect.engine.core import Core
+from recollect.engine.remember import models_of
 from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
 from recollect.policies import policy_named
 from recollect.policies.policy import Policy
 from recollect.ports import Notice
-from recollect.store import changes, edges, plans, spaces
+from recollect.store import changes, edges, jobs, plans, spaces
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
 
@@ -394,12 +395,28 @@ class _Applying:
         core, mine, size = self.core, (self.space_id, self.plan.id), sum(group.size for group in some)
         async with core.transaction(self.space_id) as connection:
             done = await changes.apply_groups(connection, *mine, some, core.now())
+            await self._embed_what_was_made(connection, done.applied)
             await self._audit(connection, done.applied)
             report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
             await plans.note_run(connection, self.space_id, self.run_id, report)
         self.seen += size
         self.applied += len(done.applied)
         self.stale |= done.stale
+
+    async def _embed_what_was_made(self, connection: Connection, applied: Sequence[int]) -> None:
+        if self.policy is None or not self.policy.makes_nodes:
+            return
+        core = self.core
+        space = await spaces.by_id(connection, self.space_id)
+        await jobs.enqueue_made(
+            connection,
+            self.space_id,
+            self.plan.id,
+            applied,
+            models=models_of(core, space),
+            max_attempts=core.settings.job_max_attempts,
+            now=core.now(),
+        )
 
     async def _audit(self, connection: Connection, applied: Sequence[int]) -> None:
         mine = (connection, self.space_id, self.plan.id)

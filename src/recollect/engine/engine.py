@@ -29,6 +29,7 @@ from recollect.engine.concepts import Concepts
 from recollect.engine.core import Core
 from recollect.engine.face import Reference
 from recollect.engine.graph import Graph
+from recollect.engine.pages import Pages
 from recollect.engine.scheduling import Schedules
 from recollect.engine.sources import Format, Options
 from recollect.engine.tidying import Plans
@@ -127,6 +128,11 @@ class Engine:
     def cases(self) -> Cases:
         """Questions with the answers given, and how well they did."""
         return Cases(self)
+
+    @property
+    def pages(self) -> Pages:
+        """Pages: import a wiki, merge it, look at it, export it."""
+        return Pages(self)
 
     @property
     def schedules(self) -> Schedules:

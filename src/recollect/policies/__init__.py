@@ -9,6 +9,7 @@ from recollect.policies import (
     link_similar,
     merge_duplicate_cases,
     merge_duplicate_concepts,
+    merge_pages,
     merge_parallel_edges,
     note_similar_memories,
     prune_weak_edges,
@@ -28,6 +29,7 @@ POLICIES: dict[str, Policy] = {
         archive_unused_cases.POLICY,
         merge_duplicate_concepts.POLICY,
         note_similar_memories.POLICY,
+        merge_pages.POLICY,
     )
 }
 

@@ -4,6 +4,7 @@ A policy's file has four parts in this order: `Options`, `propose`, its predicat
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from recollect.plan import Decision, Plan, Risk
 from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
+from recollect.rules.stored_pages import Batch, StoredPage
 
 
 class Reader(Protocol):
@@ -75,6 +77,18 @@ class Reader(Protocol):
     async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
         """The last pass of a policy with these options whose outcome is settled; None if there was none."""
 
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        """The pages there are, archived ones too; or some of them."""
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        """Pages that came in together, and what is planned for them; or some of them."""
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        """The living edges that begin at pages, by source, relation and target."""
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        """The aliases of pages, each with the node it means."""
+
 
 Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
 # Decisions that no longer make sense in the world as it is, with the reason; asked at the start of an applying.
@@ -114,6 +128,8 @@ class Policy:
     quiet: bool = False
     # So many groups may be written in one transaction; where that fails, each in its own (P05 holds either way).
     together: int = 1
+    # Whether its plans make nodes, which must be embedded.
+    makes_nodes: bool = False
     recheck: Recheck | None = None
     audit: Audit | None = None
     metrics: Metrics | None = None

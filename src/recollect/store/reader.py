@@ -1,6 +1,7 @@
 """What a policy reads: one consistent look at a space, in columns where there is much of it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -16,9 +17,11 @@ from recollect.model import Edge, Topic
 from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
+from recollect.rules.stored_pages import Batch, StoredPage
 from recollect.store import cases as case_store
 from recollect.store import concept_columns, concepts, nodes, rows
 from recollect.store import edges as kept
+from recollect.store import pages as page_store
 from recollect.store.database import driver
 from recollect.store.tables import topics
 
@@ -197,6 +200,18 @@ class StoreReader:
         return int(
             await raw.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'", self.space_id)
         )
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        return await page_store.all_pages(self.connection, self.space_id, ids)
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        return await page_store.get_batch(self.connection, self.space_id, batch, page_ids)
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        return await page_store.edges(self.connection, self.space_id)
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        return await page_store.aliases(self.connection, self.space_id)
 
 
 def _halves(ids: NDArray[np.void]) -> NDArray[np.uint64]:

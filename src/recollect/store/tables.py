@@ -566,6 +566,32 @@ runs = Table(
     Index("runs_plan", "space_id", "plan_id"),
 )
 
+# Pages that came in together, each as its file was and with what is planned for it, until a plan takes them. They stay:
+# a plan that is edited, or carried out a second time, is made from them anew.
+page_batches = Table(
+    "page_batches",
+    metadata,
+    space(),
+    Column("id", Uuid, nullable=False),
+    document("about"),
+    moment("created_at", nullable=False, default_now=True),
+    PrimaryKeyConstraint("space_id", "id"),
+)
+
+incoming_pages = Table(
+    "incoming_pages",
+    metadata,
+    space(),
+    Column("batch", Uuid, nullable=False),
+    Column("page_id", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    document("planned"),
+    PrimaryKeyConstraint("space_id", "batch", "page_id"),
+    ForeignKeyConstraint(["space_id", "batch"], ["page_batches.space_id", "page_batches.id"]),
+)
+
 # What a cached answer is checked against (D36): a number a space, raised once by every transaction that changes it. The
 # second table holds, until its commit, that a transaction has changed a space; a deferred trigger then counts it, so
 # the one hot row is the last lock that a transaction takes.

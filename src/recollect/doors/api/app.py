@@ -27,6 +27,7 @@ from recollect.doors.api import (
     keys,
     links,
     memories,
+    pages,
     plans,
     reasoning,
     recall,
@@ -103,7 +104,7 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
     app.add_middleware(Edge, metrics=app.state.metrics)
-    parts = (memories, cases, consolidation, concepts, plans, links, graph, schedules, recall, reasoning)
+    parts = (memories, cases, consolidation, concepts, pages, plans, links, graph, schedules, recall, reasoning)
     for part in (*parts, jobs, spaces, keys, health):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)

@@ -30,6 +30,7 @@ from recollect.doors.cli import (
     moving,
     notify,
     output,
+    pages,
     plans,
     reasoning,
     recall,
@@ -105,6 +106,7 @@ def build() -> typer.Typer:
     app.add_typer(graph.app, name="graph", rich_help_panel=graph.PANEL)
     app.add_typer(concepts.group, name="concepts", rich_help_panel=concepts.PANEL)
     app.add_typer(concepts.never_merge, name="never-merge", rich_help_panel=concepts.PANEL)
+    app.add_typer(pages.group, name="pages", rich_help_panel=memories.PANEL)
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
     app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
     app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.engine.shown import ShownPlan
 
 PANEL = "Tidy, by plans"
+PAGES = "merge_pages"
 
 
 class PlanGroup(TyperGroup):
@@ -175,16 +177,24 @@ def apply(
     decline: Annotated[
         str | None, typer.Option("--decline", metavar="N,N", help="All but these decisions, like 3,8 or 10-20.")
     ] = None,
+    plan_md: Annotated[
+        Path | None,
+        typer.Option("--plan-md", metavar="FILE", help="The plan.md of a merge of pages, as you have edited it."),
+    ] = None,
 ) -> None:
     """Carry out a plan, group by group; each is changed as a whole or not at all.
 
     What has changed since the plan was made is left alone and reported as stale. A plan that was interrupted goes on;
-    applying twice does no harm.
+    applying twice does no harm. A merge of pages follows its plan.md, and keeps it current.
     """
     numbers = values.numbers("--decline", decline) or []
 
     async def verb(memory: "Engine") -> Outcome:
         with output.progress("Applying") as progress:
+            if (await memory.plans.get(plan, decisions=False)).policy == PAGES or plan_md is not None:
+                text = None if plan_md is None else _read(plan_md)
+                merged = await memory.pages.apply(plan, plan_md=text, decline=numbers, file=plan_md, progress=progress)
+                return merged.outcome
             return await memory.plans.apply(plan, decline=numbers, progress=progress)
 
     outcome = door.ask(verb)
@@ -238,6 +248,13 @@ def tidy(
         output.note(sentence)
     if any(is_short(tidied.outcome) for tidied, _ in done):
         raise typer.Exit(1)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeError) as error:
+        raise InvalidInput(f"{file} cannot be read ({error}).", field="plan_md") from error
 
 
 def is_short(outcome: Outcome | None) -> bool:
