@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.figures import show
 
-NAMES = ("store", "recall")
+NAMES = ("store", "recall", "cases")
 
 
 def main() -> int:
