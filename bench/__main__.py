@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.figures import show
 
-NAMES = ("store", "recall", "cases")
+NAMES = ("store", "recall", "graph", "cases", "dedupe", "pages")
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """Small graphs for tests: edges with everything else filled in, as the columns that rules read and as whole edges."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,9 +10,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import NotFound
 from recollect.model import Edge, Topic
 from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.concepts import Known as Concepts
+from recollect.rules.concepts import LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
+from recollect.rules.stored_pages import Batch, StoredPage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=400)
@@ -154,3 +159,33 @@ class Known:
 
     async def case_vectors(self) -> Sequence[CaseVectors]:
         return self._case_vectors
+
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+        return [one for one in self._edges if one.status == "active" and not {one.source, one.target}.isdisjoint(ids)]
+
+    async def concepts(self) -> Concepts:
+        raise AssertionError("this test has no concepts")
+
+    async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
+        return []
+
+    async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+        return {}
+
+    async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
+        return {id_: id_ for id_ in ids}
+
+    async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+        return None
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        return ()
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        raise NotFound(f"There is no batch of pages {batch}.")
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        return {}
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        return frozenset()

@@ -290,3 +290,27 @@ def falling_with(numbers: Iterable[int], needs: Mapping[int, Sequence[int]]) -> 
         growing = bool(more)
         fallen |= more
     return fallen
+
+
+def levels(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """For each decision how many others must come before it, one after the other: those of one level can go together.
+
+    A decision needs only such as have a lower number.
+    """
+    found: dict[int, int] = {}
+    for number in sorted(needs):
+        found[number] = max((found[needed] + 1 for needed in needs[number] if needed in found), default=0)
+    return found
+
+
+def turned_round(numbers: Iterable[int], needs: Mapping[int, Sequence[int]], beyond: int) -> dict[int, list[int]]:
+    """Which decisions need which when some are taken back, the last first: what was needed waits for what needed it.
+
+    A decision that takes back `n` has the number `beyond - n`.
+    """
+    turned: dict[int, list[int]] = {beyond - number: [] for number in numbers}
+    for number, needed in needs.items():
+        for one in needed:
+            if beyond - one in turned and beyond - number in turned:
+                turned[beyond - one].append(beyond - number)
+    return turned

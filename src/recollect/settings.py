@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     summaries: bool = Field(False, description="Whether summaries may be kept (each waits for approval).")
     hnsw_m: int = Field(16, ge=2, le=100, description="Links per vector in the HNSW index.")
     hnsw_ef_construction: int = Field(200, ge=4, le=1000, description="Care taken when the HNSW index is built.")
-    hnsw_ef_search: int = Field(200, ge=1, le=1000, description="Care taken when the HNSW index is searched.")
+    hnsw_ef_search: int = Field(800, ge=1, le=1000, description="Care taken when the HNSW index is searched.")
     hnsw_min_rows: int = Field(10_000, ge=0, description="Below this, exact search is faster: no HNSW index is built.")
 
     production: bool = Field(
@@ -84,6 +84,13 @@ class Settings(BaseSettings):
     brake_share: float = Field(0.15, gt=0, le=1, description="A plan that touches a larger share of the graph waits.")
     brake_at_least: int = Field(50, ge=0, description="The brake looks at graphs with at least so many nodes or edges.")
     declined_days: float = Field(30.0, ge=0, description="How long a declined merge is not offered again.")
+
+    duplicates_detect_every: int = Field(
+        1000, ge=0, description="Changes of a space after which its concepts are looked through; 0 = only when asked."
+    )
+    duplicates_merge_every: int = Field(
+        10_000, ge=0, description="Changes of a space after which duplicates are merged before their time; 0 = never."
+    )
 
     time_zone: str = Field("UTC", description="Zone of schedules that name a time of day, when they are first made.")
     notify: SecretStr | None = Field(

@@ -1,5 +1,5 @@
-"""P06: kill the process, or the database, at any moment. Each group is in its old or its new state, never a mix; applying
-again finishes; undo restores the first state byte for byte."""
+"""P06: kill the process, or the database, at any moment. Each group is in its old or its new state, never a mix;
+applying again finishes; undo restores the first state byte for byte."""
 
 import os
 import random
@@ -172,7 +172,7 @@ def test_P06_two_appliers_and_an_undo_at_once_never_interleave(database_url: str
         weak_triangles(memory, TRIANGLES // 4)
         before = edges(memory)
         plan = memory.plans.propose("prune", {"batch": BATCH})
-        children = [begun(database_url, space, plan.id)]
+        children: list[subprocess.Popen[Any]] = [begun(database_url, space, plan.id)]
         children.append(
             subprocess.Popen(
                 [sys.executable, "-c", CHILD, database_url, space, str(plan.id)],

@@ -203,7 +203,8 @@ class Plans(RuleBasedStateMachine):
         living = [edge.id for edge in self.model.living()]
         touched = {e for plan in self.plans for patches in plan.decisions.values() for e in patches}
         known = [edge for edge in living if edge in touched]
-        return self.model.edges[data.draw(st.sampled_from(known if known and data.draw(st.booleans()) else living))]
+        prefer_known: bool = data.draw(st.booleans())
+        return self.model.edges[data.draw(st.sampled_from(known if known and prefer_known else living))]
 
     @initialize(some=st.lists(LINKS, min_size=4, max_size=10))
     def a_graph(self, some: list[tuple[Any, ...]]) -> None:
@@ -304,7 +305,7 @@ class Plans(RuleBasedStateMachine):
         return all(len(patches) == 1 for patches in plan.decisions.values())
 
     def still_wanted(self, plan: P, number: int) -> bool:
-        """The premises: still weak, idle and free, and no bridge among those that are left; or: still as unprotected."""
+        """The premises: still weak, idle and free, and no bridge among those that are left; or: still there."""
         if not hasattr(plan, "checked"):
             plan.checked = self.checked(plan)  # type: ignore[attr-defined]
         return number in plan.checked  # type: ignore[attr-defined]

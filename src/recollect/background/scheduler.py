@@ -8,7 +8,7 @@ or loses that connection, the next round of another one finds the lock free and 
 import anyio
 import structlog
 
-from recollect.engine import scheduled
+from recollect.engine import scheduled, ticking
 from recollect.engine.core import Core
 from recollect.errors import Busy, DatabaseProblem, RecollectError
 from recollect.store.locks import Lock
@@ -45,11 +45,12 @@ async def _is_done(core: Core, schedule: Schedule) -> bool:
 
 
 async def one_round(core: Core, lead: Lock) -> list[str]:
-    """If we lead: new spaces get their schedules, and what is due is done."""
+    """If we lead: new spaces get their schedules, ticks are counted, and what is due is done."""
     try:
         if not await lead.take():
             return []
         await scheduled.register(core)
+        await ticking.look(core)
         return await run_due(core)
     except (RecollectError, OSError) as problem:
         log.warning("the scheduler will try again", why=str(problem))

@@ -9,7 +9,7 @@ A run that was killed left each group in its old or its new state: applying the 
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -20,12 +20,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from recollect.engine import notices
 from recollect.engine.core import Core
+from recollect.engine.remember import models_of
 from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
 from recollect.policies import policy_named
 from recollect.policies.policy import Policy
 from recollect.ports import Notice
-from recollect.store import changes, edges, plans, spaces
+from recollect.store import changes, edges, jobs, plans, spaces
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
 
@@ -34,6 +35,8 @@ log = structlog.get_logger("recollect.consolidate")
 Progress = Callable[[int, int], None]
 Started = Callable[[UUID], None]
 TRIES = 3
+# So many decisions share a transaction at most, where a policy lets its groups share one.
+MOST_TOGETHER = 500
 HAND = "hand"
 NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
 NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
@@ -64,10 +67,12 @@ async def propose(
     chosen = options_of(policy, options or {})
     async with core.database.snapshot(space_id) as connection:
         proposed = await policy.propose(StoreReader(connection, space_id), chosen, core.now())
-    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen)))
+    # A plan without decisions has nothing to wait for.
+    status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
+    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
     plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as connection:
-        await plans.save(connection, space_id, plan)
+        await plans.save(connection, space_id, plan, status=plan.status)
     return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
 
 
@@ -218,7 +223,8 @@ async def _decline(
     core: Core, connection: Connection, space_id: UUID, plan_id: UUID, numbers: Sequence[int] | None, *, never: bool
 ) -> None:
     waiting = DecisionStatus.PROPOSED if numbers is None else None
-    meant = await plans.decisions_of(connection, space_id, plan_id, numbers=numbers, status=waiting)
+    mine = (connection, space_id, plan_id)
+    meant = await plans.decisions_of(*mine, numbers=numbers, status=waiting, with_changes=False)
     await plans.decline(connection, space_id, plan_id, [one.number for one in meant] if numbers is None else numbers)
     await plans.keep_apart(
         connection,
@@ -264,7 +270,7 @@ async def apply(
 @asynccontextmanager
 async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
     """One applying or undoing at a time in a space, over all processes."""
-    async with core.database.owner() as connection:
+    async with core.applying, core.database.owner() as connection:
         await plans.take_turn(connection, space_id)
         yield
 
@@ -307,6 +313,18 @@ class AuditFailed(RecollectError):
     code = "audit_failed"
 
 
+def together(groups: Sequence[plans.Group], most: int) -> Iterator[list[plans.Group]]:
+    """Groups that follow each other, so many at a time as long as they are small."""
+    some: list[plans.Group] = []
+    for group in groups:
+        if some and (len(some) >= most or sum(one.size for one in some) + group.size > MOST_TOGETHER):
+            yield some
+            some = []
+        some.append(group)
+    if some:
+        yield some
+
+
 class _Applying:
     """One run of a plan."""
 
@@ -332,8 +350,8 @@ class _Applying:
             self.run_id = await plans.start_run(connection, space_id, plan_id, "apply", about, core.now())
         self.has_started(self.run_id)
         self.progress(0, self.total)
-        for group in groups:
-            await self._group(group)
+        for some in together(groups, self.policy.together if self.policy else 1):
+            await self._groups(some)
             self.progress(self.seen, self.total)
         return await self._finish()
 
@@ -349,10 +367,21 @@ class _Applying:
         await plans.mark(*mine, moved, DecisionStatus.STALE)
         self.stale |= moved
 
+    async def _groups(self, some: Sequence[plans.Group]) -> None:
+        """Small groups share a transaction; where one of them fails, each is tried in its own (P05)."""
+        if len(some) > 1:
+            try:
+                await self._write(some)
+                return
+            except (AuditFailed, Conflict):
+                log.info("groups are written one by one", plan=str(self.plan.id), groups=len(some))
+        for group in some:
+            await self._group(group)
+
     async def _group(self, group: plans.Group) -> None:
         for attempt in range(1, TRIES + 1):
             try:
-                await self._write(group)
+                await self._write([group])
                 return
             except Busy as problem:
                 if attempt == TRIES:
@@ -361,17 +390,33 @@ class _Applying:
                 await self._fail(group, problem.message)
                 return
 
-    async def _write(self, group: plans.Group) -> None:
-        """One group, one transaction: written, audited, counted."""
-        core, mine = self.core, (self.space_id, self.plan.id)
+    async def _write(self, some: Sequence[plans.Group]) -> None:
+        """One transaction: written, audited, counted."""
+        core, mine, size = self.core, (self.space_id, self.plan.id), sum(group.size for group in some)
         async with core.transaction(self.space_id) as connection:
-            done = await changes.apply_group(connection, *mine, group, core.now())
+            done = await changes.apply_groups(connection, *mine, some, core.now())
+            await self._embed_what_was_made(connection, done.applied)
             await self._audit(connection, done.applied)
-            report = {"done": self.seen + group.size, "applied": self.applied + len(done.applied)}
+            report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
             await plans.note_run(connection, self.space_id, self.run_id, report)
-        self.seen += group.size
+        self.seen += size
         self.applied += len(done.applied)
         self.stale |= done.stale
+
+    async def _embed_what_was_made(self, connection: Connection, applied: Sequence[int]) -> None:
+        if self.policy is None or not self.policy.makes_nodes:
+            return
+        core = self.core
+        space = await spaces.by_id(connection, self.space_id)
+        await jobs.enqueue_made(
+            connection,
+            self.space_id,
+            self.plan.id,
+            applied,
+            models=models_of(core, space),
+            max_attempts=core.settings.job_max_attempts,
+            now=core.now(),
+        )
 
     async def _audit(self, connection: Connection, applied: Sequence[int]) -> None:
         mine = (connection, self.space_id, self.plan.id)
@@ -433,7 +478,7 @@ async def undo(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
 ) -> Outcome:
     """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
-    async with core.transaction(space_id) as connection:
+    async with core.applying, core.transaction(space_id) as connection:
         await plans.take_turn(connection, space_id)
         now = core.now()
         started = time.perf_counter()

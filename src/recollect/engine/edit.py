@@ -1,17 +1,20 @@
 """Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from recollect.engine.core import Core
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.model import Kind, Metadata, Node, Status
+from recollect.model import Kind, Metadata, Node, Space, Status
 from recollect.plan import Change, Draft, HistoryEntry, patch
 from recollect.policies.case_bank import BY_HAND, copied
+from recollect.rules.concepts import checked_open_metadata
 from recollect.rules.contract import checked_importance, checked_metadata
 from recollect.rules.text import is_storable
 from recollect.store import changes, edges, nodes, spaces
+from recollect.store.database import Connection
 
 
 async def edit(
@@ -34,7 +37,7 @@ async def edit(
         after: dict[str, Any] = {}
         if metadata is not None:
             wanted = _merged(node.metadata, metadata) if merge else metadata
-            after["metadata"] = checked_metadata(wanted, core.contract(space))
+            after["metadata"] = _checked(core, space, node, wanted)
             if after["metadata"] != node.metadata:
                 after |= {"version": node.version + 1, "updated_at": now.isoformat()}
         if importance is not None:
@@ -62,6 +65,13 @@ async def set_excluded(core: Core, space_id: UUID, id_: UUID, excluded: bool, *,
     return await _change(core, space_id, node, {"exclude": excluded}, verb=verb, reason=reason or f"{verb} by hand")
 
 
+async def set_protected(core: Core, space_id: UUID, id_: UUID, protected: bool, *, reason: str | None = None) -> Node:
+    """Say that tidying leaves a node alone, or no longer."""
+    node = await _get(core, space_id, id_)
+    verb = "protect" if protected else "unprotect"
+    return await _change(core, space_id, node, {"protected": protected}, verb=verb, reason=reason or f"{verb} by hand")
+
+
 async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
     """D01: a memory's text never changes; say so, whoever asks."""
     node = await _get(core, space_id, id_)
@@ -72,11 +82,15 @@ async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
 async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[HistoryEntry]:
     """What happened to a node, or to an edge."""
     async with core.transaction(space_id) as connection:
-        try:
-            id_ = await nodes.resolve(connection, space_id, str(reference))
-        except NotFound:
-            id_ = await edges.resolve(connection, space_id, str(reference))
+        id_ = await _node_or_edge(connection, space_id, str(reference))
         return await changes.history(connection, space_id, id_)
+
+
+async def _node_or_edge(connection: Connection, space_id: UUID, reference: str) -> UUID:
+    for resolve in (nodes.resolve, edges.resolve):
+        with suppress(NotFound):
+            return await resolve(connection, space_id, reference)
+    raise NotFound(f"Nothing is remembered under {reference}, and there is no edge of that id.")
 
 
 async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:
@@ -95,10 +109,7 @@ async def _change(
     also: Sequence[Change] = (),
 ) -> Node:
     """Apply one decision; asking for what is so already changes nothing."""
-    if len(reason) > 1000:
-        raise InvalidInput("The reason is longer than 1,000 characters: shorten it.", field="reason")
-    if not is_storable(reason):
-        raise InvalidInput("The reason holds a NUL byte or a lone surrogate: remove it.", field="reason")
+    checked_reason(reason)
     change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
     now = core.now()
     async with core.transaction(space_id) as connection:
@@ -109,6 +120,21 @@ async def _change(
         return await nodes.get(connection, space_id, node.id)
 
 
+def checked_reason(reason: str) -> str:
+    if len(reason) > 1000:
+        raise InvalidInput("The reason is longer than 1,000 characters: shorten it.", field="reason")
+    if not is_storable(reason):
+        raise InvalidInput("The reason holds a NUL byte or a lone surrogate: remove it.", field="reason")
+    return reason
+
+
+def _checked(core: Core, space: Space, node: Node, metadata: Metadata) -> Metadata:
+    """Memories keep contract V1; what describes a concept is not known beforehand."""
+    if node.kind is Kind.CONCEPT:
+        return checked_open_metadata(metadata, core.settings.max_metadata_bytes)
+    return checked_metadata(metadata, core.contract(space))
+
+
 def _as_row(node: Node) -> dict[str, Any]:
     """The columns of a node that an edit may change, as JSON."""
     return {
@@ -116,6 +142,7 @@ def _as_row(node: Node) -> dict[str, Any]:
         "importance": node.importance,
         "status": node.status.value,
         "exclude": node.exclude,
+        "protected": node.protected,
         "version": node.version,
         "updated_at": node.updated_at.isoformat(),
     }

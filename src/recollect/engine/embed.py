@@ -18,6 +18,7 @@ from recollect.engine.core import Core, log
 from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
 from recollect.model import Kind, Space
 from recollect.ports import Embedder, Vectors
+from recollect.rules.stored_pages import embedded_by
 from recollect.store import jobs, lexicon, spaces, vectors
 
 FIRST_RETRY_SECONDS = 5.0
@@ -203,7 +204,12 @@ def _entry(job: jobs.Job) -> lexicon.Entry:
 
 
 def _text_of(job: jobs.Job) -> str:
-    """What a node is embedded by: its text; a node that has only a name, by its name in plain words."""
+    """What a node is embedded by: its text; a node that has only a name, by its name in plain words.
+
+    A page is embedded by its name and overview, which is also what pages are compared by.
+    """
+    if job.kind == Kind.PAGE and job.text is not None:
+        return embedded_by(job.name, job.text)
     if job.text is not None and (job.kind != Kind.CONCEPT or job.text.strip()):
         return job.text
     return (job.name or "").lower().replace("_", " ")

@@ -25,9 +25,11 @@ from recollect.engine import (
     summaries,
 )
 from recollect.engine.cases import Cases
+from recollect.engine.concepts import Concepts
 from recollect.engine.core import Core
 from recollect.engine.face import Reference
 from recollect.engine.graph import Graph
+from recollect.engine.pages import Pages
 from recollect.engine.scheduling import Schedules
 from recollect.engine.sources import Format, Options
 from recollect.engine.tidying import Plans
@@ -128,9 +130,19 @@ class Engine:
         return Cases(self)
 
     @property
+    def pages(self) -> Pages:
+        """Pages: import a wiki, merge it, look at it, export it."""
+        return Pages(self)
+
+    @property
     def schedules(self) -> Schedules:
         """What is done by itself: when, and what came of it; pause, resume, run now."""
         return Schedules(self)
+
+    @property
+    def concepts(self) -> Concepts:
+        """Named ideas, each there once: add, look, energy, duplicates, why, never-merge."""
+        return Concepts(self)
 
     # -- remembering
 
@@ -178,10 +190,14 @@ class Engine:
     # -- looking
 
     async def get(self, reference: Reference) -> Node:
-        """A node by its id, or by a unique beginning of it (4 characters or more)."""
+        """A node by its id, or by a unique beginning of it (4 characters or more); a merged concept is its keeper."""
         async with self.core.transaction(self.space.id) as connection:
             id_ = await nodes.resolve(connection, self.space.id, str(reference))
-            return await nodes.get(connection, self.space.id, id_)
+            node = await nodes.get(connection, self.space.id, id_)
+            if node.kind is Kind.CONCEPT and node.status is Status.MERGED:
+                keepers = await nodes.keepers(connection, self.space.id, [id_])
+                node = await nodes.get(connection, self.space.id, keepers[id_])
+            return node
 
     async def list(self, wanted: NodeFilter | None = None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """A stretch of what is remembered, newest first; pass the page's `next_cursor` to go on."""
@@ -510,3 +526,9 @@ class Engine:
             return reference
         async with self.core.transaction(self.space.id) as connection:
             return await nodes.resolve(connection, self.space.id, reference)
+
+    async def keeper_id(self, reference: Reference) -> UUID:
+        """The same, but what was merged leads to the node that it is now part of."""
+        id_ = await self.node_id(reference)
+        async with self.core.transaction(self.space.id) as connection:
+            return (await nodes.keepers(connection, self.space.id, [id_])).get(id_, id_)

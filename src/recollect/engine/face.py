@@ -28,3 +28,7 @@ class Face:
     async def node_id(self, reference: Reference) -> UUID:
         """The node that a reference means: a whole id, or a unique beginning of one."""
         return await self._engine.node_id(reference)
+
+    async def keeper_id(self, reference: Reference) -> UUID:
+        """The same, but what was merged leads to the node that it is now part of."""
+        return await self._engine.keeper_id(reference)

@@ -183,6 +183,7 @@ def _checked_reason(reason: str) -> str:
 
 async def _check_ends(connection: Any, space_id: UUID, wanted: Sequence[NewEdge]) -> None:
     ends = list({end for one in wanted for end in (one.source, one.target)})
+    await nodes.hold(connection, space_id, ends)
     found = await nodes.get_many(connection, space_id, ends)
     if missing := sorted(set(ends) - found.keys()):
         raise NotFound(f"There is no node {missing[0]}: an edge needs both its ends. Nothing was linked.")

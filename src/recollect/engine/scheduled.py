@@ -199,7 +199,8 @@ class _Running:
     async def _tidy(self, policy: Policy, closed: str | None) -> Ran:
         tidied = await self._tidied()
         said = await self._said(policy, tidied)
-        self.log.info(said, plan=str(tidied.plan.id))
+        if not policy.quiet or (tidied.outcome is not None and tidied.outcome.applied):
+            self.log.info(said, plan=str(tidied.plan.id))
         return Ran(
             name=self.name,
             status=_status(tidied),

@@ -8,7 +8,10 @@ from recollect.policies import (
     gather_topics,
     link_similar,
     merge_duplicate_cases,
+    merge_duplicate_concepts,
+    merge_pages,
     merge_parallel_edges,
+    note_similar_memories,
     prune_weak_edges,
 )
 from recollect.policies.policy import Policy
@@ -24,6 +27,9 @@ POLICIES: dict[str, Policy] = {
         archive_poor_cases.POLICY,
         merge_duplicate_cases.POLICY,
         archive_unused_cases.POLICY,
+        merge_duplicate_concepts.POLICY,
+        note_similar_memories.POLICY,
+        merge_pages.POLICY,
     )
 }
 

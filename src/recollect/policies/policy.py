@@ -3,7 +3,8 @@
 A policy's file has four parts in this order: `Options`, `propose`, its predicates (each a sentence), and `POLICY`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,7 +17,9 @@ from recollect.errors import InvalidInput
 from recollect.model import Edge, Topic
 from recollect.plan import Decision, Plan, Risk
 from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
+from recollect.rules.stored_pages import Batch, StoredPage
 
 
 class Reader(Protocol):
@@ -56,6 +59,36 @@ class Reader(Protocol):
     async def case_vectors(self) -> Sequence[CaseVectors]:
         """The vectors of the active cases, each length for itself; not those whose text is waiting to be embedded."""
 
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+        """The living edges that begin or end at any of some nodes, in full."""
+
+    async def concepts(self) -> Known:
+        """The living concepts, each with what was merged into it."""
+
+    async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
+        """The concepts that were made, embedded or changed from some moment on."""
+
+    async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+        """Every name of some concepts, those they have absorbed included, as names are compared."""
+
+    async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
+        """Where each node is now: itself, or what it was merged into in the end."""
+
+    async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+        """The last pass of a policy with these options whose outcome is settled; None if there was none."""
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        """The pages there are, archived ones too; or some of them."""
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        """Pages that came in together, and what is planned for them; or some of them."""
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        """The living edges that begin at pages, by source, relation and target."""
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        """The aliases of pages, each with the node it means."""
+
 
 Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
 # Decisions that no longer make sense in the world as it is, with the reason; asked at the start of an applying.
@@ -91,6 +124,12 @@ class Policy:
     cron: str | None = None
     # A27: whether the gate (enough edges, old enough) is asked before a scheduled run.
     gated: bool = False
+    # Whether a scheduled run that did nothing says nothing (C18).
+    quiet: bool = False
+    # So many groups may be written in one transaction; where that fails, each in its own (P05 holds either way).
+    together: int = 1
+    # Whether its plans make nodes, which must be embedded.
+    makes_nodes: bool = False
     recheck: Recheck | None = None
     audit: Audit | None = None
     metrics: Metrics | None = None

@@ -1,16 +1,21 @@
 """How things become one. Each way of merging is written here once.
 
 Parallel edges: the strongest wins, the others lend it half of their strength, and it remembers them all (A13-A17).
+Nodes: the links of the absorbed one go to the keeper, direction kept; two links that thereby become the same are one,
+their strength the mean of all that went into it, so that the order of merges does not matter (C11-C13). Energy, weight,
+names and history are not copied: they are read over all that points at the keeper.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from recollect.model import Edge
+from recollect.rules.energy import running_mean
 from recollect.rules.strength import current
 
 LENT = 0.5
@@ -113,3 +118,121 @@ def _most(values: Sequence[_T | None]) -> _T | None:
 
 def _iso(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
+
+
+# -- nodes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EdgeChange:
+    """The columns of an edge that a merge of nodes changes, as JSON."""
+
+    id: UUID
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+class Links:
+    """The living edges around some nodes, as they will be once the merges so far are made."""
+
+    def __init__(self, edges: Iterable[Edge]) -> None:
+        self._edges: dict[UUID, Edge] = {}
+        self._at: defaultdict[UUID, set[UUID]] = defaultdict(set)
+        self._between: dict[tuple[UUID, UUID, str], UUID] = {}
+        for edge in edges:
+            self._put(edge)
+
+    def of(self, node: UUID) -> list[Edge]:
+        """The edges of a node, in an order of their own."""
+        return [self._edges[id_] for id_ in sorted(self._at[node], key=lambda id_: id_.bytes)]
+
+    def move(self, absorbed: UUID, keeper: UUID, now: datetime) -> Iterator[EdgeChange]:
+        """Give the links of one node to another: nothing hangs on the first any more, nothing links to itself (C12)."""
+        for edge in self.of(absorbed):
+            moved = replace(
+                edge, source=_led(edge.source, absorbed, keeper), target=_led(edge.target, absorbed, keeper)
+            )
+            self._drop(edge)
+            twin = self._between.get(_place(moved))
+            if moved.source == moved.target:
+                yield _change(edge, replace(edge, status="pruned"))
+            elif twin is None:
+                self._put(moved)
+                yield _change(edge, moved)
+            else:
+                yield from self._join(self._edges[twin], edge, now)
+
+    def _join(self, kept: Edge, absorbed: Edge, now: datetime) -> Iterator[EdgeChange]:
+        joined = averaged(kept, absorbed, now)
+        self._drop(kept)
+        self._put(joined)
+        yield _change(absorbed, replace(absorbed, status="merged", merged_into=kept.id))
+        yield _change(kept, joined)
+
+    def _put(self, edge: Edge) -> None:
+        self._edges[edge.id] = edge
+        self._between[_place(edge)] = edge.id
+        for end in (edge.source, edge.target):
+            self._at[end].add(edge.id)
+
+    def _drop(self, edge: Edge) -> None:
+        del self._edges[edge.id]
+        del self._between[_place(edge)]
+        for end in (edge.source, edge.target):
+            self._at[end].discard(edge.id)
+
+
+def averaged(kept: Edge, absorbed: Edge, now: datetime) -> Edge:
+    """Two edges that have become the same as one (C11): the running mean, counts summed, timestamps the latest."""
+    both = (kept, absorbed)
+    strength, set_at = _mean_strength(both, now)
+    return replace(
+        kept,
+        strength=strength,
+        last_reinforced_at=set_at,
+        confidence=_most([edge.confidence for edge in both]),
+        explanation=kept.explanation or absorbed.explanation,
+        activation_count=sum(edge.activation_count for edge in both),
+        reinforce_count=sum(edge.reinforce_count for edge in both),
+        last_activated_at=_most([edge.last_activated_at for edge in both]),
+        protected=kept.protected or absorbed.protected or _hides_a_users(kept, absorbed),
+        merged_from=[*(kept.merged_from or []), _remembered(absorbed, strength_at(absorbed, now))],
+    )
+
+
+def _mean_strength(edges: Sequence[Edge], now: datetime) -> tuple[float | None, datetime | None]:
+    """The mean of the strengths of this moment, each for as many edges as it is made of; never said stays unsaid."""
+    if all(edge.strength is None for edge in edges):
+        return None, _most([edge.last_reinforced_at for edge in edges])
+    mean, _ = running_mean([(strength_at(edge, now), edges_in(edge)) for edge in edges])
+    return min(1.0, mean), now
+
+
+def _hides_a_users(kept: Edge, absorbed: Edge) -> bool:
+    """What a user made is never pruned (A07), also once it is part of what the machine made."""
+    return absorbed.created_by == "user" and kept.created_by != "user"
+
+
+def united(keeper: Mapping[str, Any], absorbed: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata of both; where both speak, the keeper's stands (C13)."""
+    return {**absorbed, **keeper}
+
+
+def _led(end: UUID, absorbed: UUID, keeper: UUID) -> UUID:
+    return keeper if end == absorbed else end
+
+
+def _place(edge: Edge) -> tuple[UUID, UUID, str]:
+    return edge.source, edge.target, edge.relation
+
+
+def _change(before: Edge, after: Edge) -> EdgeChange:
+    names = [one.name for one in fields(Edge) if getattr(before, one.name) != getattr(after, one.name)]
+    old, new = ({name: _as_json(getattr(edge, name)) for name in names} for edge in (before, after))
+    return EdgeChange(id=before.id, before=old, after=new)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value

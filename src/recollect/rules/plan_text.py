@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -138,7 +139,7 @@ def value_of(value: Any) -> str:
 
 
 def edge_label(source: str, relation: str, target: str) -> str:
-    return f"{source} —{shortened(relation, LABEL_COLUMNS)}→ {target}"
+    return f"{source} —{short_name(relation)}→ {target}"
 
 
 def name_in(row: Row) -> str:
@@ -146,7 +147,9 @@ def name_in(row: Row) -> str:
     return next((str(row[column]) for column in NAMED_BY if row.get(column)), "")
 
 
+@lru_cache(maxsize=10_000)
 def short_name(text: str) -> str:
+    """A name that fits beside others; the same few come again and again in a long plan."""
     return shortened(text, LABEL_COLUMNS)
 
 
@@ -173,7 +176,8 @@ def options_of(plan: Plan) -> str:
 
 def states_of(plan: Plan) -> str:
     """`12 applied, 2 stale`, the states of a plan's decisions."""
-    return ", ".join(f"{count:,} {state}" for state, count in plan.counts.items()) or "no decisions"
+    known = ((state, plan.counts.get(state, 0)) for state in DecisionStatus)
+    return ", ".join(f"{count:,} {state}" for state, count in known if count) or "no decisions"
 
 
 # -- Markdown

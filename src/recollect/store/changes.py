@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput
-from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with
+from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
 from recollect.store import plans as kept
 from recollect.store.database import driver
 from recollect.store.tables import changes, decisions, edges, nodes, plans
@@ -74,7 +74,12 @@ TESTS = {
 }
 # Rows that change their status go first when they retire, and last when they come back.
 TURNS = ("after->>'status' <> 'active'", "NOT after ? 'status'", "after->>'status' = 'active'")
-FAILS = {"protected": "it is protected now", "status": "it is no longer active", "version": "it was changed since"}
+FAILS = {
+    "protected": "it is protected now",
+    "status": "it is no longer active",
+    "merged_into": "it was merged into another since",
+    "version": "it was changed since",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,8 +113,21 @@ async def apply_group(
     undoing: bool = False,
 ) -> Done:
     """Carry out the waiting decisions of one group, stage by stage."""
+    return await apply_groups(connection, space_id, plan_id, [group], now, undoing=undoing)
+
+
+async def apply_groups(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    groups: Sequence[kept.Group],
+    now: datetime,
+    *,
+    undoing: bool = False,
+) -> Done:
+    """The same for several groups that follow each other, all in this transaction: where one fails, none is written."""
     try:
-        return await _apply_group(connection, space_id, plan_id, group, now, undoing)
+        return await _apply_groups(connection, space_id, plan_id, groups, now, undoing)
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
         raise Busy("Somebody else is changing the same rows: try again.") from error
     except asyncpg.IntegrityConstraintViolationError as error:
@@ -118,17 +136,22 @@ async def apply_group(
         ) from error
 
 
-async def _apply_group(
-    connection: AsyncConnection, space_id: UUID, plan_id: UUID, group: kept.Group, now: datetime, undoing: bool
+async def _apply_groups(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    groups: Sequence[kept.Group],
+    now: datetime,
+    undoing: bool,
 ) -> Done:
     work = _Work(await driver(connection), space_id, plan_id, now, undoing)
-    waiting = await work.waiting(group)
+    waiting = await work.waiting(groups)
     needs = {row["number"]: row["needs"] for row in waiting}
+    stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
     stale = await work.missing(needs)
-    stages = sorted({row["stage"] for row in waiting})
-    for stage in stages:
+    for stage in sorted(set(stages.values())):
         stale = _with_fallen(stale, needs)
-        standing = [row["number"] for row in waiting if row["stage"] == stage and row["number"] not in stale]
+        standing = [number for number in needs if stages[number] == stage and number not in stale]
         moved = await work.moved(standing)
         stale = _with_fallen({**stale, **moved}, needs)
         await work.write([number for number in standing if number not in stale])
@@ -178,15 +201,15 @@ class _Work:
     def __init__(self, raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, now: datetime, undoing: bool) -> None:
         self.raw, self.mine, self.now, self.undoing = raw, (space_id, plan_id), now, undoing
 
-    async def waiting(self, group: kept.Group) -> list[asyncpg.Record]:
+    async def waiting(self, groups: Sequence[kept.Group]) -> list[asyncpg.Record]:
         found: list[asyncpg.Record] = await self.raw.fetch(
             """SELECT number, stage, needs FROM decisions WHERE space_id = $1 AND plan_id = $2
-                  AND number BETWEEN $4 AND $5 AND group_number = $3 AND status = 'proposed'
+                  AND number BETWEEN $4 AND $5 AND group_number = ANY($3) AND status = 'proposed'
                 ORDER BY stage, number FOR UPDATE""",
             *self.mine,
-            group.number,
-            group.first,
-            group.last,
+            [group.number for group in groups],
+            min(group.first for group in groups),
+            max(group.last for group in groups),
         )
         return found
 
@@ -447,9 +470,13 @@ async def undo(
     done = await apply_group(connection, space_id, inverse, all_of_it, now, undoing=True)
     if done.stale:
         raise Conflict(await _explain(connection, space_id, plan, inverse, done.stale))
+    if wrong := await dangling(connection, space_id, inverse, done.applied):
+        raise Conflict(f"{wrong[0][0].upper()}{wrong[0][1:]}. Nothing changed.")
     await finish(connection, space_id, inverse, now)
     mine = (connection, space_id, plan_id)
     await kept.mark(*mine, dict.fromkeys(wanted), DecisionStatus.UNDONE)
+    if numbers is None:
+        await kept.leave_the_rest(*mine)
     status = overall(await kept.recount(*mine))
     await kept.set_status(*mine, status, undone_at=now)
     if plan.undoes is not None:
@@ -475,14 +502,19 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
     return sorted(number for number in meant if states[number] == "applied")
 
 
-# Groups become stages: what came last goes first, all of it in one group.
+# What came last goes first, all of it in one group. What was merged comes out of its keeper only while that is no part
+# of anything else itself: the later merge must be undone first.
 TURNED_DECISIONS = """
-INSERT INTO decisions (space_id, plan_id, number, group_number, stage, verb, subject, reason, score, factors, status,
-                       undoes)
-SELECT space_id, $3, $5 - number, 0, max(turn) OVER () - turn, 'undo', subject, 'takes back: ' || reason, score,
-       factors, 'proposed', number
-  FROM (SELECT *, dense_rank() OVER (ORDER BY %s stage) AS turn FROM decisions
-         WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4)) d
+INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
+                       status, undoes, premises)
+SELECT d.space_id, $3, $5 - d.number, 0, t.stage, string_to_array(t.needs, ',')::int[], 'undo', d.subject,
+       'takes back: ' || d.reason, d.score, d.factors, 'proposed', d.number, coalesce(
+           (SELECT jsonb_agg(jsonb_build_object('table', 'nodes', 'id', c.after->>'merged_into',
+                                                'must', jsonb_build_object('merged_into', NULL)))
+              FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = d.number
+               AND c.table_name = 'nodes' AND c.after->>'merged_into' IS NOT NULL), '[]')
+  FROM unnest($4::int[], $6::int[], $7::text[]) AS t(number, stage, needs)
+  JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
 """
 TURNED_CHANGES = """
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
@@ -514,9 +546,12 @@ async def _turned_round(
         decisions=(),
     )
     await kept.save(connection, space_id, inverse, status=PlanStatus.APPROVED)
-    numbers = (space_id, plan.id, inverse.id, list(wanted), max(wanted) + 1)
-    ordered = await kept.needs_of(connection, space_id, plan.id)
-    await raw.execute(TURNED_DECISIONS % ("group_number," if ordered else ""), *numbers)
+    beyond = max(wanted) + 1
+    numbers = (space_id, plan.id, inverse.id, list(wanted), beyond)
+    needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
+    stages, own = levels(needs), [beyond - number for number in wanted]
+    told = ([stages[number] for number in own], [",".join(map(str, needs[number])) for number in own])
+    await raw.execute(TURNED_DECISIONS, *numbers, *told)
     await raw.execute(TURNED_CHANGES, *numbers)
     return inverse.id
 
@@ -542,11 +577,15 @@ async def _explain(
     """Why an undo does not fit any more: the later plan that must be undone first, or what else has moved."""
     raw = await driver(connection)
     row = await raw.fetchrow(
-        """SELECT mine.row_id, p.id, p.title FROM changes mine
+        """WITH mine AS MATERIALIZED (
+               SELECT row_id FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3)
+                UNION SELECT (p->>'id')::uuid FROM decisions, jsonb_array_elements(premises) p
+                       WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3))
+           SELECT mine.row_id, p.id, p.title FROM mine
              JOIN changes later ON later.space_id = $1 AND later.row_id = mine.row_id
              JOIN decisions d ON d.space_id = $1 AND d.plan_id = later.plan_id AND d.number = later.decision
              JOIN plans p ON p.space_id = $1 AND p.id = later.plan_id
-            WHERE mine.space_id = $1 AND mine.plan_id = $2 AND mine.decision = ANY($3) AND d.status = 'applied'
+            WHERE d.status = 'applied'
               AND p.id <> $4 AND p.id <> $2 AND d.applied_at >= (SELECT coalesce(applied_at, created_at) FROM plans
                                                     WHERE space_id = $1 AND id = $4)
             ORDER BY d.applied_at DESC LIMIT 1""",
@@ -596,7 +635,8 @@ async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> 
         )
         for row in await connection.execute(statement)
     ]
-    return [*await _birth(connection, space_id, row_id), *entries]
+    made_by_plan = any(entry.before is None for entry in entries)
+    return entries if made_by_plan else [*await _birth(connection, space_id, row_id), *entries]
 
 
 async def _birth(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:

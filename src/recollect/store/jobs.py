@@ -89,6 +89,15 @@ SELECT :space, n.id, :model, :attempts, :now, :now FROM nodes n
 ON CONFLICT DO NOTHING
 """)
 
+# A node that a plan makes has no vector yet (one whose text a plan changes is queued anew by a trigger).
+ENQUEUE_MADE = """
+INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
+SELECT $1, c.row_id, m.model, $5, $6, $6 FROM changes c CROSS JOIN unnest($4::text[]) AS m(model)
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = 'nodes' AND c.before IS NULL
+   AND coalesce(c.after->>'text', c.after->>'name') IS NOT NULL
+ON CONFLICT DO NOTHING
+"""
+
 UNFINISHED = text("""
 SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
  WHERE space_id = :space AND model = :model AND node_id = ANY(CAST(:ids AS uuid[])) AND status <> 'completed'
@@ -178,6 +187,21 @@ async def enqueue_missing(
     """Jobs for nodes that lack a vector of this model, newest first (D35)."""
     values = {"space": space_id, "model": model, "attempts": max_attempts, "most": most, "now": now}
     return (await connection.execute(ENQUEUE_MISSING, values)).rowcount
+
+
+async def enqueue_made(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    numbers: Sequence[int],
+    *,
+    models: Sequence[str],
+    max_attempts: int,
+    now: datetime,
+) -> None:
+    """Jobs for the nodes that some decisions of a plan have made, in the transaction that made them."""
+    raw = await driver(connection)
+    await raw.execute(ENQUEUE_MADE, space_id, plan_id, list(numbers), list(models), max_attempts, now)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 from sqlalchemy import insert, select, text, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput, NotFound
@@ -54,6 +55,8 @@ UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
     (SELECT status, count(*) AS number FROM decisions WHERE space_id = :space AND plan_id = :plan GROUP BY status) s
 ), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
 """)
+
+TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('recollect plan ' || :space, 0))")
 
 T = TypeVar("T")
 
@@ -194,6 +197,13 @@ async def decisions_of(
     for row in await connection.execute(statement):
         made[row.decision].append(Change(table=row.table_name, id=row.row_id, before=row.before, after=row.after))
     return [_decision(row, tuple(made[row.number])) for row in rows]
+
+
+async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
+    """The groups of a plan, in order."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id)
+    statement = select(decisions.c.group_number).where(mine).distinct().order_by(decisions.c.group_number)
+    return list((await connection.execute(statement)).scalars())
 
 
 def _plan(row: Any) -> Plan:
@@ -357,15 +367,20 @@ async def groups_to_do(connection: AsyncConnection, space_id: UUID, plan_id: UUI
 
 async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds: float = 30.0) -> None:
     """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
-    raw = await driver(connection)
-    await raw.execute(f"SET LOCAL lock_timeout = {int(wait_seconds * 1000)}")
+    await connection.execute(text(f"SET LOCAL lock_timeout = {int(wait_seconds * 1000)}"))
     try:
-        await raw.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended('recollect plan ' || $1::text, 0))", str(space_id)
-        )
-    except asyncpg.LockNotAvailableError as error:
-        raise Busy("Another plan of this space is being applied: try again when it is done.") from error
-    await raw.execute("SET LOCAL lock_timeout = DEFAULT")
+        await connection.execute(TURN, {"space": str(space_id)})
+    except DBAPIError as error:
+        if error.orig is not None and isinstance(error.orig.__cause__, asyncpg.LockNotAvailableError):
+            raise Busy("Another plan of this space is being applied: try again when it is done.") from error
+        raise
+    await connection.execute(text("SET LOCAL lock_timeout = DEFAULT"))
+
+
+async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+    """What still waits in a plan that is taken back is not wanted either."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "proposed")
+    await connection.execute(update(decisions).where(mine).values(status="declined", note="the plan was undone"))
 
 
 async def retry_failed(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:

@@ -425,7 +425,10 @@ aliases = Table(
     moment("created_at", nullable=False, default_now=True),
     PrimaryKeyConstraint("space_id", "id"),
     node_reference("node_id"),
+    # Every name a node is known by, its own among them, in the form in which names are compared (rules/similarity).
     UniqueConstraint("space_id", "kind", "subtype", "alias", "node_id"),
+    Index("aliases_alias", "space_id", "kind", "alias"),
+    Index("aliases_node", "space_id", "node_id"),
 )
 
 never_merge = Table(
@@ -561,6 +564,32 @@ runs = Table(
     ForeignKeyConstraint(["space_id", "plan_id"], ["plans.space_id", "plans.id"]),
     Index("runs_started_at", "space_id", text("started_at DESC")),
     Index("runs_plan", "space_id", "plan_id"),
+)
+
+# Pages that came in together, each as its file was and with what is planned for it, until a plan takes them. They stay:
+# a plan that is edited, or carried out a second time, is made from them anew.
+page_batches = Table(
+    "page_batches",
+    metadata,
+    space(),
+    Column("id", Uuid, nullable=False),
+    document("about"),
+    moment("created_at", nullable=False, default_now=True),
+    PrimaryKeyConstraint("space_id", "id"),
+)
+
+incoming_pages = Table(
+    "incoming_pages",
+    metadata,
+    space(),
+    Column("batch", Uuid, nullable=False),
+    Column("page_id", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    document("planned"),
+    PrimaryKeyConstraint("space_id", "batch", "page_id"),
+    ForeignKeyConstraint(["space_id", "batch"], ["page_batches.space_id", "page_batches.id"]),
 )
 
 # What a cached answer is checked against (D36): a number a space, raised once by every transaction that changes it. The

@@ -160,7 +160,6 @@ Whole = Annotated[Engine, Depends(engine_of)]
 Reading = Annotated[Engine, Depends(_in_space(Scope.READ))]
 Writing = Annotated[Engine, Depends(_in_space(Scope.WRITE))]
 Consolidating = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
-Tidying = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
 # For what is told apart only once it is looked at.
 Changing = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE, Scope.WRITE))]
 Administering = Annotated[Engine, Depends(_admin)]

@@ -8,7 +8,7 @@ from fastapi import Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.doors.api import access
-from recollect.doors.api.access import Asking, Tidying
+from recollect.doors.api.access import Asking, Consolidating
 from recollect.doors.api.schemas import WITH_BODY, problems
 from recollect.engine.case_looking import Health, Summary
 from recollect.engine.case_tidying import Consolidation
@@ -54,7 +54,9 @@ class Restored:
 @router.post(
     "/consolidation/run", summary="Retire what fails, merge what repeats, shelve the unused", responses=WITH_BODY
 )
-async def run_consolidation(engine: Tidying, caller: Asking, wanted: ConsolidationIn | None = None) -> Consolidation:
+async def run_consolidation(
+    engine: Consolidating, caller: Asking, wanted: ConsolidationIn | None = None
+) -> Consolidation:
     """Applied at once where it may be; else (in production, when much would change, or when nobody can be told of
     removals beforehand) its plan waits, and `POST /api/v1/plans/{plan_id}/apply` carries it out."""
     return await engine.cases.consolidate((wanted or ConsolidationIn()).options(), by=caller.name)
@@ -62,24 +64,24 @@ async def run_consolidation(engine: Tidying, caller: Asking, wanted: Consolidati
 
 @router.post("/consolidation/dry-run", summary="Say what a run would do", responses=WITH_BODY)
 async def dry_run_consolidation(
-    engine: Tidying, caller: Asking, wanted: ConsolidationIn | None = None
+    engine: Consolidating, caller: Asking, wanted: ConsolidationIn | None = None
 ) -> Consolidation:
     """Nothing is changed. The plan is kept: applying it does exactly this, as far as it still fits by then."""
     return await engine.cases.consolidate((wanted or ConsolidationIn()).options(), dry_run=True, by=caller.name)
 
 
 @router.post("/consolidation/restore/{case_id}", summary="Bring an archived case back")
-async def restore_archived_case(case_id: CaseId, engine: Tidying, caller: Asking) -> Restored:
+async def restore_archived_case(case_id: CaseId, engine: Consolidating, caller: Asking) -> Restored:
     """A case that was merged is taken out of its keeper again, each with its own counts."""
     case = await engine.cases.restore(case_id, by=caller.name)
     return Restored(case_id=case.case_id, status="restored")
 
 
 @router.get("/consolidation/summary", summary="The case bank at a glance")
-async def consolidation_summary(engine: Tidying) -> Summary:
+async def consolidation_summary(engine: Consolidating) -> Summary:
     return await engine.cases.summary()
 
 
 @router.get("/consolidation/health", summary="Does the case bank need somebody?")
-async def consolidation_health(engine: Tidying) -> Health:
+async def consolidation_health(engine: Consolidating) -> Health:
     return await engine.cases.health()

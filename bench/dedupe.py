@@ -1,0 +1,374 @@
+"""Duplicates: how often a merge is right (--data), and how fast exact detection is beside approximate neighbours.
+
+./run bench dedupe --data DIR [--out run.jsonl] [--clusters-out clusters.jsonl]     evaluation data
+./run bench dedupe [--size 100000] [--names FILE] [--million]                       speed
+
+With --data the set is decided as the engine decides by default, and the table shows what other thresholds would give.
+In the run file a pair's score is its certainty (the score less doubts and rivals): that is what questions are ordered
+by. Without --data, concepts with real names (--names: a graph's `N id type name` lines, gzip or not; else names made
+from the model's own vocabulary) are searched exactly, and with Annoy (10 trees, top 10) in a venv of its own.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.figures import Figure, ratio
+from bench.recall import rows, vocabulary
+from recollect.providers.minilm import MiniLMEmbedder, default_threads
+from recollect.rules.certainty import certainties
+from recollect.rules.clusters import Decided, Options, decide
+from recollect.rules.duplicates import Blocks, Concepts, Found, best_match, block, detect
+from recollect.rules.duplicates.compare import Bounds
+from recollect.rules.duplicates.pairs import scored
+from recollect.rules.similarity import BARE, DIGITS, DOUBTS, NAMELESS, NUMBERS, WEIGHTS, Traits, name_doubts, name_of
+
+SIZE = 100_000
+MILLION = 1_000_000
+LISTED_FROM = 0.70
+THRESHOLDS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87, 0.85)
+ROUNDS = 3
+ASKED = 300
+WRONG_MERGES_BAR = 1 / 200
+# What counts as a memory limit: everything, the vectors and names included.
+GIGABYTE = 1e9
+PEER = "annoy==1.17.3"
+
+Vectors = NDArray[np.float32]
+
+
+def run(size: int | None, rest: list[str]) -> list[Figure]:
+    parser = argparse.ArgumentParser(prog="./run bench dedupe")
+    parser.add_argument("--data", type=Path, help="a folder with records.jsonl and pairs.jsonl")
+    parser.add_argument("--out", type=Path, help="write the scorer's run file here")
+    parser.add_argument("--clusters-out", type=Path, help="write what became one, a list of ids a line")
+    parser.add_argument("--thresholds", type=float, nargs="*", default=THRESHOLDS, help="those that the table shows")
+    parser.add_argument("--names", type=Path, help="a graph whose nodes' names are used")
+    parser.add_argument("--cache", type=Path, help="keep the vectors of names here between runs")
+    parser.add_argument("--million", action="store_true", help="the run with a million too (minutes, 3 GB)")
+    given = parser.parse_args(rest)
+    if given.data:
+        return quality(given.data, given.out, given.clusters_out, given.thresholds)
+    return speed(size or SIZE, given.names, given.cache, given.million)
+
+
+# -- quality
+
+
+def quality(data: Path, out: Path | None, clusters_out: Path | None, thresholds: Sequence[float]) -> list[Figure]:
+    records, truth = rows(data / "records.jsonl"), things(rows(data / "pairs.jsonl"))
+    concepts = read(records)
+    listed = detect(concepts, LISTED_FROM, threads=default_threads(), most_partners=1000)
+    options = Options(most_merges=len(concepts))
+    result = decide(concepts, listed.above(options.review), options)
+    if out:
+        write_run(out, concepts, listed, result)
+    if clusters_out:
+        lines = ([concepts.ids[row] for row in group.rows] for group in result.merges)
+        clusters_out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    entities = [truth.get(record["id"], record["id"]) for record in records]
+    show_thresholds(concepts, listed, entities, thresholds)
+    return figures(data.name, result, entities)
+
+
+def read(records: Sequence[dict[str, Any]]) -> Concepts:
+    """Records as concepts: a vector is that of the text, or else of the name (DESIGN 7)."""
+    texts = [record.get("text") or record["name"].replace("_", " ").lower() for record in records]
+    return Concepts.of(
+        names=[record["name"] for record in records],
+        vectors=asyncio.run(MiniLMEmbedder().embed(texts)),
+        ids=[record["id"] for record in records],
+        types=[record["type"] for record in records],
+        metadata=[record.get("metadata", {}) for record in records],
+        has_text=[bool(record.get("text")) for record in records],
+    )
+
+
+def things(pairs: Iterable[dict[str, str]]) -> dict[str, str]:
+    """Which thing each record is: the truth, closed."""
+    parent: dict[str, str] = {}
+
+    def find(one: str) -> str:
+        while parent.setdefault(one, one) != one:
+            one = parent[one]
+        return one
+
+    for pair in pairs:
+        parent[find(pair["a"])] = find(pair["b"])
+    return {one: find(one) for one in list(parent)}
+
+
+def write_run(out: Path, concepts: Concepts, listed: Found, result: Decided) -> None:
+    decisions = {
+        ends: group.verdict.value for group in result.groups[::-1] for ends in combinations(sorted(group.rows), 2)
+    }
+    sure = certainties(listed.pairs, other_numbers(concepts, listed), listed.threshold)
+    scores = {(one, other): value for (one, other, _), value in zip(listed.pairs, sure.tolist(), strict=True)}
+    for group in listed.copies:
+        scores |= dict.fromkeys(combinations(sorted(group.tolist()), 2), 1.0)
+    with out.open("w", encoding="utf8") as file:
+        for (one, other), value in sorted((scores | dict.fromkeys(decisions.keys() - scores.keys(), 1.0)).items()):
+            line = {"a": concepts.ids[one], "b": concepts.ids[other], "score": round(value, 5)}
+            file.write(json.dumps(line | {"decision": decisions.get((one, other), "apart")}) + "\n")
+
+
+def other_numbers(concepts: Concepts, listed: Found) -> NDArray[np.bool_]:
+    names = concepts.names
+    return np.array(
+        [
+            not {DIGITS, NUMBERS}.isdisjoint(name_doubts(name_of(names[one]), name_of(names[other])))
+            for one, other, _ in listed.pairs
+        ],
+        np.bool_,
+    )
+
+
+def counted(result: Decided, entities: Sequence[str]) -> tuple[int, int, int]:
+    """Merged pairs, those that are right, and the rows of the largest wrong group."""
+    pairs = right = largest = 0
+    for group in result.merges:
+        sizes = Counter(entities[row] for row in group.rows)
+        pairs += len(group.rows) * (len(group.rows) - 1) // 2
+        right += sum(size * (size - 1) // 2 for size in sizes.values())
+        largest = max(largest, len(group.rows) if len(sizes) > 1 else 0)
+    return pairs, right, largest
+
+
+def figures(name: str, result: Decided, entities: Sequence[str]) -> list[Figure]:
+    merged, right, largest = counted(result, entities)
+    true = sum(size * (size - 1) // 2 for size in Counter(entities).values())
+    asked = [(entities[a] == entities[b]) for group in result.questions for a, b in combinations(group.rows, 2)]
+    how = f"{name}: {merged} pairs merged, {right} right, of {true} true ones"
+    return [
+        Figure(name="merges that are wrong", value=(merged - right) / max(1, merged), better="lower", how=how),
+        Figure(name="merged wrongly, pairs", value=merged - right, better="lower", how=how),
+        Figure(name="largest wrong group", value=largest, bar=2, better="lower", how="rows"),
+        Figure(name="recall of merges", value=right / max(1, true), how=how),
+        Figure(name="truth in questions", value=sum(asked) / max(1, true), how=f"{len(result.questions)} questions"),
+        Figure(name="precision of questions", value=sum(asked) / max(1, len(asked)), how=f"{len(asked)} pairs"),
+    ]
+
+
+def show_thresholds(concepts: Concepts, listed: Found, entities: Sequence[str], thresholds: Sequence[float]) -> None:
+    """What other settings would merge: by threshold, with fewer and fewer doubts asked about."""
+    every = frozenset(DOUBTS)
+    settings = {
+        "default": every,
+        "bare names merge": every - {BARE},
+        "texts too": every - {BARE, NAMELESS},
+        "no doubt asked": frozenset[str](),
+    }
+    true = sum(size * (size - 1) // 2 for size in Counter(entities).values())
+    print(f"{'threshold':>9}  " + "".join(f"{name:>34}" for name in settings))
+    print(f"{'':>9}  " + f"{'pairs  P      R      F1   largest':>34}" * len(settings))
+    for threshold in thresholds:
+        cells = []
+        for ask in settings.values():
+            options = Options(threshold=threshold, ask=ask, most_merges=len(concepts), review=min(0.85, threshold))
+            merged, right, largest = counted(decide(concepts, listed.above(options.review), options), entities)
+            p, r = right / merged if merged else 1.0, right / true if true else 1.0
+            f1 = 2 * p * r / (p + r) if p + r else 0.0
+            cells.append(f"{merged:>8}  {p:.3f}  {r:.3f}  {f1:.3f}  {largest:>4}")
+        print(f"{threshold:>9.2f}  " + "".join(f"{cell:>34}" for cell in cells))
+
+
+# -- speed
+
+
+def speed(count: int, names_file: Path | None, cache: Path | None, million: bool) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as directory:
+        python = peer_venv(Path(directory))
+        names = real_names(names_file, count) if names_file else made_names(count)
+        concepts = Concepts.of(names=names, vectors=embedded(names, cache))
+        found = [*beside_annoy(concepts, python, Path(directory), ROUNDS), *formation(concepts)]
+        if million:
+            found += of_a_million(concepts, python, Path(directory), found)
+        return found
+
+
+def real_names(file: Path, count: int) -> list[str]:
+    """Distinct names of a graph's nodes, in order."""
+    given = file.read_bytes()
+    lines = (gzip.decompress(given) if file.suffix == ".gz" else given).decode().splitlines()
+    nodes = (line.split("\t") for line in lines if line.startswith("N\t"))
+    return list(dict.fromkeys(name for node in nodes for name in node[3].split("; ")))[:count]
+
+
+def made_names(count: int) -> list[str]:
+    """Names of one to three common words; now and then the same one with an underscore or another ending."""
+    chance, words = np.random.default_rng(0), vocabulary(6000)
+    names: dict[str, None] = {}
+    while len(names) < count:
+        name = " ".join(chance.choice(words, chance.integers(1, 4)))
+        names[name] = None
+        if chance.random() < 0.01:
+            names[name.replace(" ", "_") if " " in name else f"{name}s"] = None
+    return list(names)[:count]
+
+
+def embedded(names: Sequence[str], cache: Path | None) -> Vectors:
+    if cache and cache.exists() and len(kept := np.load(cache, mmap_mode="r")) >= len(names):
+        return np.array(kept[: len(names)])
+    vectors = asyncio.run(MiniLMEmbedder().embed([name.replace("_", " ").lower() for name in names]))
+    if cache:
+        np.save(cache, vectors)
+    return vectors
+
+
+def peer_venv(directory: Path) -> Path:
+    """Annoy in a venv of its own, with numpy to read the vectors."""
+    venv.create(directory / "peers", with_pip=True)
+    python = directory / "peers" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", PEER, "numpy"], check=True)
+    return python
+
+
+ANNOY = """
+import sys, time, resource, numpy as np
+from annoy import AnnoyIndex
+vectors = np.load(sys.argv[1], mmap_mode="r")
+started, cpu = time.perf_counter(), time.process_time()
+index = AnnoyIndex(vectors.shape[1], "angular")
+index.set_seed(1)
+for number, vector in enumerate(vectors):
+    index.add_item(number, vector)
+index.build(10)
+near = [index.get_nns_by_item(number, 11) for number in range(len(vectors))]
+pairs = sorted({(min(a, b), max(a, b)) for a, others in enumerate(near) for b in others if a != b})
+print(time.perf_counter() - started, time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+np.save(sys.argv[2], np.array(pairs, np.int64).reshape(-1, 2))
+"""
+
+
+def annoy(python: Path, vectors: Path, pairs: Path) -> tuple[float, float, float]:
+    """Seconds, CPU seconds and gigabytes; the pairs are in the file."""
+    told = subprocess.run([python, "-c", ANNOY, vectors, pairs], check=True, capture_output=True, text=True).stdout
+    wall, cpu, kilobytes = (float(number) for number in told.split())
+    return wall, cpu, kilobytes * 1024 / GIGABYTE
+
+
+def beside_annoy(concepts: Concepts, python: Path, directory: Path, rounds: int) -> list[Figure]:
+    """The two in turn. Annoy's candidates are scored in bulk by our own rules, names made ready beforehand."""
+    vectors, pairs = directory / "vectors.npy", directory / "pairs.npy"
+    np.save(vectors, concepts.vectors)
+    ready = block(concepts)
+    ours, theirs, our_cpu, their_cpu, missed = [], [], [], [], 0.0
+    for _ in range(rounds):
+        started, cpu = time.perf_counter(), time.process_time()
+        found = detect(concepts, threads=default_threads())
+        ours.append(time.perf_counter() - started)
+        our_cpu.append(time.process_time() - cpu)
+        wall, cpu, _ = annoy(python, vectors, pairs)
+        started, begun = time.perf_counter(), time.process_time()
+        reached = score_all(ready, np.load(pairs))
+        theirs.append(wall + time.perf_counter() - started)
+        their_cpu.append(cpu + time.process_time() - begun)
+        truth = {(one, other) for one, other, _ in found.pairs}
+        missed = len(truth - reached) / max(1, len(truth))
+        assert reached <= truth, "Annoy found a pair that the exact search did not"
+    how = f"{len(concepts):,} concepts, {len(truth):,} pairs, median of {rounds} rounds in turn"
+    return [
+        Figure(name="exact detection / Annoy + scoring", value=ratio(ours, theirs), bar=0.75, better="lower", how=how),
+        Figure(name="the same in CPU seconds", value=ratio(our_cpu, their_cpu), better="lower", how=how),
+        Figure(name="exact detection, s", value=statistics.median(ours), better="lower", how="blocks included"),
+        Figure(name="Annoy + scoring, s", value=statistics.median(theirs), better="lower", how="10 trees, top 10"),
+        Figure(name="recall of Annoy", value=1 - missed, how="of the pairs that exact detection finds"),
+    ]
+
+
+def score_all(blocks: Blocks, pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
+    """The candidates that reach the threshold."""
+    place = np.empty(len(blocks.concepts), np.int64)
+    place[blocks.rows] = np.arange(len(blocks))
+    bounds = Bounds(threshold=0.95, weights=WEIGHTS)
+    kept = scored(blocks, bounds, place[pairs[:, 0]], place[pairs[:, 1]], default_threads())
+    return {(min(one, other), max(one, other)) for one, other, _ in kept}
+
+
+def formation(concepts: Concepts) -> list[Figure]:
+    """A new concept against all: names that are there already, and names that nearly are."""
+    blocks = block(concepts)
+    chance = np.random.default_rng(1)
+    spent, found = [], 0
+    for row in chance.choice(len(concepts), ASKED, replace=False).tolist():
+        one = Traits(name=concepts.names[row].replace(" ", "_"), vector=concepts.vectors[row])
+        started = time.perf_counter()
+        found += best_match(one, 0, blocks) is not None
+        spent.append(1000 * (time.perf_counter() - started))
+    assert found == ASKED, "a concept was not found again"
+    how = f"{ASKED} names against {len(concepts):,}, in process"
+    return [
+        Figure(name="formation check p50, ms", value=statistics.median(spent), bar=1.0, better="lower", how=how),
+        Figure(name="formation check p95, ms", value=float(np.quantile(spent, 0.95)), better="lower", how=how),
+    ]
+
+
+# -- a million
+
+
+def of_a_million(concepts: Concepts, python: Path, directory: Path, before: Sequence[Figure]) -> list[Figure]:
+    """In a process of its own, so that the memory it takes can be told."""
+    np.save(directory / "base.npy", concepts.vectors[:20_000])
+    (directory / "base.json").write_text(json.dumps(list(concepts.names[:20_000])))
+    told = subprocess.run(
+        [sys.executable, "-m", "bench.dedupe", directory], check=True, capture_output=True, text=True
+    ).stdout.split()
+    seconds, gigabytes, pairs = (float(number) for number in told[-3:])
+    wall, _, annoy_gigabytes = annoy(python, directory / "million.npy", directory / "pairs.npy")
+    hundred = next(one.value for one in before if one.name == "exact detection, s")
+    how = f"{MILLION:,} concepts, {pairs:,.0f} pairs; names and vectors made of real ones"
+    return [
+        Figure(name="1M: exact detection / Annoy", value=seconds / wall, bar=2.0, better="lower", how=how),
+        Figure(name="1M: exact detection, s", value=seconds, better="lower", how=how),
+        Figure(name="1M: resident, GB", value=gigabytes, bar=3.0, better="lower", how="vectors (1.5 GB) included"),
+        Figure(name="1M: Annoy, s", value=wall, better="lower", how=f"not scored; {annoy_gigabytes:.1f} GB"),
+        Figure(name="1M: growth from the smaller size", value=seconds / hundred, better="lower", how="times as long"),
+    ]
+
+
+def search_a_million(directory: Path) -> None:
+    """Names of two real ones, vectors between theirs; one in a hundred stands there twice, slightly changed."""
+    base, names = np.load(directory / "base.npy"), json.loads((directory / "base.json").read_text())
+    made, vectors = million_names(names, base)
+    np.save(directory / "million.npy", vectors)
+    concepts = Concepts.of(names=made, vectors=vectors)
+    started = time.perf_counter()
+    found = detect(concepts, threads=default_threads())
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIGABYTE
+    print(seconds, peak, len(found.pairs))
+
+
+def million_names(names: Sequence[str], base: Vectors) -> tuple[list[str], Vectors]:
+    chance = np.random.default_rng(2)
+    one, other = chance.integers(0, len(names), (2, MILLION))
+    made = [f"{names[a]} {names[b]}" for a, b in zip(one.tolist(), other.tolist(), strict=True)]
+    vectors = np.empty((MILLION, base.shape[1]), np.float32)
+    for first in range(0, MILLION, 50_000):
+        part = slice(first, first + 50_000)
+        mixed = 0.6 * base[one[part]] + 0.4 * base[other[part]] + chance.normal(0, 0.01, (50_000, base.shape[1]))
+        vectors[part] = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    for place in range(0, MILLION, 100):
+        made[place + 1] = made[place].replace(" ", "_")
+        vectors[place + 1] = vectors[place]
+    return made, vectors
+
+
+if __name__ == "__main__":
+    search_a_million(Path(sys.argv[1]))

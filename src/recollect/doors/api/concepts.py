@@ -1,0 +1,155 @@
+"""Concepts: named ideas, each there once; why two are taken for one, and how to keep them two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from recollect.doors.api import access
+from recollect.doors.api.access import Consolidating, Reading, Writing
+from recollect.doors.api.memories import Cursor, Limit, Word
+from recollect.doors.api.schemas import WITH_BODY, Time, problems
+from recollect.engine.alike import Duplicate, Why
+from recollect.model import Concept, Formed, KeptApart
+from recollect.plan import Outcome
+from recollect.rules.contract import parsed_time
+from recollect.rules.duplicates.detection import THRESHOLD
+
+router = access.router("concepts", problems(409))
+
+Reference = Annotated[Word, Path(min_length=1, max_length=500, description="A name, an alias, an id or its beginning.")]
+Node = Annotated[Word, Query(min_length=1, max_length=500, description="A name, an alias, an id or its beginning.")]
+Type = Annotated[Word | None, Query(max_length=100, description="Only of this type.")]
+Threshold = Annotated[float, Query(gt=0, le=1, description="From which score two are the same.")]
+
+
+class ConceptIn(BaseModel):
+    """A concept to be added. Only the name is required."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"name": "consciousness_substrate", "energy": {"translator": 0.6}}]},
+    )
+
+    name: Annotated[str, Field(description="What it is called.")]
+    node_type: Annotated[str, Field(description="Concepts of one type are compared with each other.")] = "concept"
+    text: Annotated[str | None, Field(description="What it is.")] = None
+    energy: Annotated[dict[str, float], Field(description="By entity, from 0.")] = {}
+    base_weight: Annotated[float | None, Field(description="From 0.")] = None
+    metadata: Annotated[dict[str, Any], Field(description="What else is known; at most 4,096 bytes of JSON.")] = {}
+    created_by: Annotated[str | None, Field(description="Who made it.")] = None
+    created_at: Annotated[Time, Field(description="When it was made; without a zone it means UTC.")] = None
+    threshold: Annotated[float, Field(gt=0, le=1, description="From which score it is one that is there.")] = THRESHOLD
+
+
+class EnergyIn(BaseModel):
+    """Energy to be added, by entity."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"energy": {"architect": 0.4}}]})
+
+    energy: Annotated[dict[str, float], Field(min_length=1, description="By entity, from 0.")]
+
+
+class MergeIn(BaseModel):
+    """Concepts that are one."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"keep": "3f2a91bc", "others": ["91bc3f2a"]}]}
+    )
+
+    keep: Annotated[str, Field(min_length=1, description="The one that stays: a name, or an id.")]
+    others: Annotated[list[str], Field(min_length=1, max_length=100, description="Those that go into it.")]
+    reason: Annotated[str | None, Field(max_length=1000, description="Kept in the history.")] = None
+
+
+class PairIn(BaseModel):
+    """Two names that never become one."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"a": "consciousness", "b": "consciousness_engine"}]}
+    )
+
+    a: Annotated[str, Field(min_length=1, description="A name.")]
+    b: Annotated[str, Field(min_length=1, description="Another.")]
+    reason: Annotated[str | None, Field(max_length=1000, description="Why they are two.")] = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConceptPage:
+    """A stretch of a listing; `next_cursor` leads on, null means this was the end."""
+
+    items: Sequence[Concept]
+    next_cursor: str | None
+
+
+@router.post(
+    "/concepts",
+    status_code=201,
+    summary="Add a concept",
+    responses={**WITH_BODY, 200: {"model": Formed, "description": "It is there already, and gained what is new."}},
+)
+async def add_concept(new: ConceptIn, engine: Writing, response: Response) -> Formed:
+    """A twin of its type that is there already is returned instead, with the reason, and gains energy and metadata."""
+    given = {**new.model_dump(), "created_at": parsed_time("created_at", new.created_at)}
+    formed = await engine.concepts.add(**given)
+    response.status_code = 201 if formed.is_new else 200
+    response.headers["Location"] = f"/api/v1/concepts/{formed.concept.id}"
+    return formed
+
+
+@router.get("/concepts", summary="List concepts, newest first")
+async def list_concepts(
+    engine: Reading, node_type: Type = None, limit: Limit = 50, cursor: Cursor = None
+) -> ConceptPage:
+    found, more = await engine.concepts.list(node_type=node_type, limit=limit, cursor=cursor)
+    return ConceptPage(items=found, next_cursor=more)
+
+
+@router.get("/concepts/duplicates", summary="Pairs of concepts that are alike, best first")
+async def list_duplicates(
+    engine: Reading,
+    threshold: Threshold = THRESHOLD,
+    node_type: Type = None,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many.")] = 100,
+) -> Sequence[Duplicate]:
+    """It looks, and changes nothing; the policy `merge_duplicate_concepts` proposes what to do."""
+    return await engine.concepts.duplicates(threshold=threshold, node_type=node_type, limit=limit)
+
+
+@router.post("/concepts/merge", summary="Merge concepts by hand", responses=WITH_BODY)
+async def merge_concepts(wanted: MergeIn, engine: Consolidating) -> Outcome:
+    """At once, as a plan; undoing it makes them two again."""
+    return await engine.concepts.merge(wanted.keep, *wanted.others, reason=wanted.reason)
+
+
+@router.get("/concepts/{reference}", summary="One concept, with all that was merged into it")
+async def get_concept(reference: Reference, engine: Reading, node_type: Type = None) -> Concept:
+    return await engine.concepts.get(reference, node_type)
+
+
+@router.post("/concepts/{reference}/energy", summary="Add energy to a concept", responses=WITH_BODY)
+async def add_concept_energy(reference: Reference, given: EnergyIn, engine: Writing, node_type: Type = None) -> Concept:
+    return await engine.concepts.add_energy(reference, given.energy, node_type)
+
+
+@router.get("/why", summary="Why two nodes are, or are not, taken for one")
+async def why_two(a: Node, b: Node, engine: Reading, threshold: Threshold = THRESHOLD) -> Why:
+    """The factors, the bound that failed, what would change it, and what happened to both."""
+    return await engine.concepts.why(a, b, threshold=threshold)
+
+
+@router.get("/never-merge", summary="The pairs that never become one")
+async def list_never_merge(engine: Reading) -> Sequence[KeptApart]:
+    return await engine.concepts.kept_apart()
+
+
+@router.post("/never-merge", status_code=201, summary="Keep two names apart", responses=WITH_BODY)
+async def add_never_merge(pair: PairIn, engine: Consolidating) -> Sequence[KeptApart]:
+    return await engine.concepts.keep_apart(pair.a, pair.b, reason=pair.reason)
+
+
+@router.delete("/never-merge", summary="Take a pair off the list")
+async def remove_never_merge(a: Node, b: Node, engine: Consolidating) -> Sequence[KeptApart]:
+    return await engine.concepts.let_merge(a, b)

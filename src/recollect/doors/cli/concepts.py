@@ -1,0 +1,338 @@
+"""Concepts: named ideas, each there once; why two are taken for one, and how to keep them two."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.doors.cli import output, values
+from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.memories import Reason
+from recollect.errors import InvalidInput
+from recollect.model import Concept, Formed, KeptApart
+from recollect.plan import Outcome
+
+if TYPE_CHECKING:
+    from recollect.engine.alike import Duplicate, Why
+    from recollect.engine.engine import Engine
+
+app = typer.Typer()
+group = typer.Typer()
+never_merge = typer.Typer()
+PANEL = "Concepts"
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A concept: its name, an alias, its id or the id's beginning.")
+]
+Type = Annotated[str | None, typer.Option("--type", "-t", metavar="TYPE", help="Only of this type.")]
+Energy = Annotated[
+    list[str] | None, typer.Option("--energy", metavar="ENTITY=VALUE", help="Energy of an entity; repeat for more.")
+]
+Threshold = Annotated[float, typer.Option("--threshold", metavar="0..1", help="From which score two are the same.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many at most.")]
+A = Annotated[str, typer.Argument(metavar="A", help="A name.")]
+B = Annotated[str, typer.Argument(metavar="B", help="Another.")]
+
+
+# -- adding and looking
+
+
+@listing(group)
+def list_concepts(
+    door: Door,
+    type_: Type = None,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where it ended.")] = None,
+) -> None:
+    """List the concepts, newest first.
+
+    \b
+    recollect concepts add consciousness_substrate --text "what consciousness is made of"
+    recollect concepts show "consciousness substrate"
+    recollect concepts duplicates
+    """
+    found, more = door.ask(lambda memory: memory.concepts.list(node_type=type_, limit=limit, cursor=cursor))
+    door.show(found, partial(_show_list, more=more), as_json={"items": found, "next_cursor": more})
+
+
+@command(group, "list")
+def list_again(
+    door: Door,
+    type_: Type = None,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where it ended.")] = None,
+) -> None:
+    """List the concepts, newest first."""
+    list_concepts(door, type_, limit, cursor)
+
+
+@command(group, "add")
+def add(
+    door: Door,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    type_: Annotated[str, typer.Option("--type", "-t", metavar="TYPE", help="Concepts of one type are compared.")] = (
+        "concept"
+    ),
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="What it is; - reads it from stdin.")
+    ] = None,
+    energy: Energy = None,
+    base_weight: Annotated[float | None, typer.Option("--base-weight", metavar="NUMBER", help="Its weight.")] = None,
+    metadata: Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="What else is known.")] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="WHO", help="Who made it.")] = None,
+    threshold: Threshold = 0.95,
+) -> None:
+    """Add a concept; a twin of its type that is there already is returned instead, with the reason.
+
+    \b
+    recollect concepts add consciousness_substrate --energy translator=0.6
+    """
+    said = None if text is None else values.text_of([text])
+    fields = values.json_object("--metadata", metadata)
+
+    async def verb(memory: "Engine") -> Formed:
+        return await memory.concepts.add(
+            name,
+            type_,
+            text=said,
+            energy=_energies(energy),
+            base_weight=base_weight,
+            metadata=fields,
+            created_by=by,
+            threshold=threshold,
+        )
+
+    door.show(door.ask(verb), _show_formed)
+
+
+@command(group, "show")
+def show(door: Door, name: Name, type_: Type = None) -> None:
+    """Show a concept: what it is made of, its energy, and every name that leads to it."""
+    concept = door.ask(lambda memory: memory.concepts.get(name, type_))
+    door.show(concept, _show_one)
+
+
+@command(group, "energy")
+def energy_(
+    door: Door,
+    name: Name,
+    energy: Annotated[list[str], typer.Argument(metavar="ENTITY=VALUE", help="What to add; as many as you like.")],
+    type_: Type = None,
+) -> None:
+    """Add energy to a concept; it is summed as given, and shown so that it never exceeds 2.
+
+    \b
+    recollect concepts energy consciousness_substrate translator=0.3 architect=0.4
+    """
+    concept = door.ask(lambda memory: memory.concepts.add_energy(name, _energies(energy), type_))
+    door.show(concept, _show_one)
+
+
+@command(group, "protect")
+def protect(
+    door: Door,
+    name: Name,
+    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    reason: Reason = None,
+) -> None:
+    """Say that tidying must leave a concept alone."""
+    concept = door.ask(lambda memory: memory.concepts.protect(name, not off, reason=reason))
+    door.show(concept, lambda one: output.say(f"{one.name} is {'no longer ' if off else ''}protected"))
+
+
+# -- duplicates
+
+
+@command(group, "duplicates")
+def duplicates(door: Door, threshold: Threshold = 0.95, type_: Type = None, limit: Limit = 100) -> None:
+    """List pairs that score at least the threshold, best first. It looks, and changes nothing.
+
+    `recollect plan duplicates` proposes what to do about them.
+    """
+    found = door.ask(
+        lambda memory: memory.concepts.duplicates(threshold=threshold, node_type=type_, limit=limit), doing="Comparing"
+    )
+    door.show(found, _show_duplicates)
+
+
+@command(group, "merge")
+def merge(
+    door: Door,
+    keep: Annotated[str, typer.Argument(metavar="KEEP", help="The concept that stays.")],
+    others: Annotated[list[str], typer.Argument(metavar="OTHER...", help="Those that go into it.")],
+    reason: Reason = None,
+) -> None:
+    """Merge concepts by hand, at once. `recollect undo` makes them two again."""
+    outcome = door.ask(lambda memory: memory.concepts.merge(keep, *others, reason=reason))
+    door.show(outcome, _show_merged)
+
+
+@command(app, "why", rich_help_panel=PANEL)
+def why(door: Door, a: Name, b: Name, threshold: Threshold = 0.95) -> None:
+    """Why two concepts are, or are not, taken for one: the factors, the bound that failed, what would change it.
+
+    \b
+    recollect why consciousness consciousness_engine
+    """
+    told = door.ask(lambda memory: memory.concepts.why(a, b, threshold=threshold))
+    door.show(told, _show_why)
+
+
+# -- what stays two
+
+
+@listing(never_merge)
+def list_pairs(door: Door) -> None:
+    """List the pairs that never become one.
+
+    \b
+    recollect never-merge add consciousness consciousness_engine
+    recollect never-merge remove consciousness consciousness_engine
+    """
+    door.show(door.ask(lambda memory: memory.concepts.kept_apart()), _show_pairs)
+
+
+@command(never_merge, "list")
+def list_pairs_again(door: Door) -> None:
+    """List the pairs that never become one."""
+    list_pairs(door)
+
+
+@command(never_merge, "add")
+def add_pair(
+    door: Door,
+    a: Annotated[str | None, typer.Argument(metavar="A", help="A name.")] = None,
+    b: Annotated[str | None, typer.Argument(metavar="B", help="Another.")] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", exists=True, dir_okay=False, help="A file: two names a line, by a comma."
+        ),
+    ] = None,
+    reason: Reason = None,
+) -> None:
+    """Never merge concepts of these names, whoever bears them, now or as a name already absorbed."""
+    pairs = _pairs(a, b, from_)
+    door.show(door.ask(lambda memory: memory.concepts.keep_all_apart(pairs, reason=reason)), _show_pairs)
+
+
+@command(never_merge, "remove")
+def remove_pair(door: Door, a: A, b: B) -> None:
+    """Take a pair off the list."""
+    door.show(door.ask(lambda memory: memory.concepts.let_merge(a, b)), _show_pairs)
+
+
+# -- what was typed
+
+
+def _energies(given: Sequence[str] | None) -> dict[str, float]:
+    found = {}
+    for one in given or ():
+        entity, sign, value = one.rpartition("=")
+        try:
+            found[entity] = float(value)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise InvalidInput(f"Energy is written like translator=0.6, not {one!r}.", field="energy")
+    return found
+
+
+def _pairs(a: str | None, b: str | None, file: Path | None) -> list[tuple[str, str]]:
+    if file is None:
+        if a is None or b is None:
+            raise InvalidInput("Give two names, or a file with --from.", field="b")
+        return [(a, b)]
+    lines = [line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    return [_pair(line) for line in lines if line]
+
+
+def _pair(line: str) -> tuple[str, str]:
+    a, comma, b = (part.strip() for part in line.partition(","))
+    if not (a and comma and b):
+        raise InvalidInput(f"A line holds two names divided by a comma, not {line[:60]!r}.", field="from")
+    return a, b
+
+
+# -- showing
+
+
+def _show_list(found: Sequence[Concept], *, more: str | None) -> None:
+    output.table(
+        ("concept", "type", "energy", "links", "name"),
+        [(output.short(one.id), one.node_type, _energy(one), str(one.links), _with_aliases(one)) for one in found],
+    )
+    if not found:
+        output.note("There are no concepts yet: `recollect concepts add NAME` makes one.")
+    if more:
+        output.note(f"There are more: --cursor {more}")
+
+
+def _show_formed(formed: Formed) -> None:
+    state = "added" if formed.is_new else "there already"
+    output.table(("", "", ""), [(output.short(formed.concept.id), state, formed.concept.name)])
+    if formed.score is not None:
+        output.note(formed.reason[0].upper() + formed.reason[1:] + ".")
+
+
+def _show_one(one: Concept) -> None:
+    output.facts(
+        [
+            ("id", str(one.id)),
+            ("name", one.name),
+            ("type", one.node_type),
+            *((("text", one.text),) if one.text else ()),
+            ("energy", _energy(one) or "none"),
+            ("base weight", "none" if one.base_weight is None else f"{one.base_weight:g}"),
+            ("links", str(one.links)),
+            ("made of", output.counted(one.made_of, "concept")),
+            ("aliases", ", ".join(one.aliases) or "none"),
+            ("metadata", output.compact(one.metadata)),
+            *((("protected", "yes"),) if one.protected else ()),
+            ("added", output.minute(one.created_at)),
+        ]
+    )
+
+
+def _energy(one: Concept) -> str:
+    return " ".join(f"{entity}={value:.3g}" for entity, value in sorted(one.energy.items()))
+
+
+def _with_aliases(one: Concept) -> str:
+    return f"{one.name} (also {', '.join(one.aliases[:3])})" if one.aliases else one.name
+
+
+def _show_duplicates(found: "Sequence[Duplicate]") -> None:
+    output.table(
+        ("score", "a", "b", "names"),
+        [
+            (f"{one.score:.3f}", output.short(one.a), output.short(one.b), f"{one.a_name}  ~  {one.b_name}")
+            for one in found
+        ],
+    )
+    if not found:
+        output.note("No two concepts are that much alike.")
+    else:
+        output.hint("`recollect why A B` says why; `recollect plan duplicates` proposes what to do.")
+
+
+def _show_merged(outcome: Outcome) -> None:
+    output.say(f"merged\t{outcome.applied}\tplan {output.short(outcome.plan_id)}")
+    for why_not in outcome.stale + outcome.failed:
+        output.note(why_not)
+    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes it back.")
+
+
+def _show_why(told: "Why") -> None:
+    output.say(str(told))
+
+
+def _show_pairs(found: Sequence[KeptApart]) -> None:
+    output.table(
+        ("a", "b", "until", "reason"),
+        [(one.a, one.b, output.minute(one.until, never="for good"), one.reason or "") for one in found],
+    )
+    if not found:
+        output.note("No pair is kept apart: `recollect never-merge add A B` keeps one.")

@@ -1,0 +1,274 @@
+"""Exact detection: the pairs of brute force, whatever goes in, and bounded where brute force would not be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.rules import similarity
+from recollect.rules.duplicates import Concepts, best_match, block, detect
+from recollect.rules.duplicates.compare import Bounds
+from recollect.rules.duplicates.detection import useful_dimensions
+from recollect.rules.similarity import WEIGHTS, Traits, Weights, compare
+from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
+
+THRESHOLDS = st.sampled_from([0.95, 0.9, 0.85, 0.7, 0.5, 0.3, 0.1])
+
+
+def agrees_with_brute_force(concepts: Concepts, threshold: float, **options: object) -> None:
+    found = detect(concepts, threshold, **options)  # type: ignore[arg-type]
+    expected = without_copies(brute_force(concepts, threshold), found.copies)
+    assert listed(found) == pytest.approx(expected, abs=1.1e-6)
+    assert not len(found.crowded)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40), st.sampled_from([2, 8, 70]), THRESHOLDS, st.booleans())
+def test_C23_the_same_pairs_as_brute_force_on_random_sets(
+    seed: int, count: int, width: int, threshold: float, short: bool
+) -> None:
+    concepts = random_concepts(seed, count, width=width)
+    agrees_with_brute_force(concepts, threshold, blocks=block(concepts, dimensions=3) if short else None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(max_size=6), min_size=2, max_size=12), st.integers(0, 2**32), THRESHOLDS)
+def test_C23_the_same_pairs_as_brute_force_with_names_of_any_script(
+    names: list[str], seed: int, threshold: float
+) -> None:
+    vectors = near_few_directions(np.random.default_rng(seed), len(names), 6)
+    agrees_with_brute_force(Concepts.of(names=names, vectors=vectors), threshold)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([(0.5, 0.3, 0.2), (0.34, 0.33, 0.33), (0.8, 0.1, 0.1)]), THRESHOLDS)
+def test_C23_the_same_pairs_with_other_weights(
+    seed: int, given_weights: tuple[float, float, float], threshold: float
+) -> None:
+    weights = Weights(cosine=given_weights[0], name=given_weights[1], metadata=given_weights[2])
+    concepts = random_concepts(seed, 25, width=8)
+    found = detect(concepts, threshold, weights=weights)
+    expected = without_copies(brute_force(concepts, threshold, weights), found.copies)
+    assert listed(found) == pytest.approx(expected, abs=1.1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 30), THRESHOLDS)
+def test_C03_the_factors_kept_are_those_of_the_reference(seed: int, count: int, threshold: float) -> None:
+    concepts = random_concepts(seed, count, width=6)
+    found = detect(concepts, threshold)
+    for place, (one, other, _) in enumerate(found.pairs):
+        kept = found.pairs.factors(concepts, place)
+        reference = compare(concepts.traits(one), concepts.traits(other))
+        assert replace(kept, cosine=None, score=0.0) == replace(reference, cosine=None, score=0.0)
+        assert (kept.cosine is None) == (reference.cosine is None)
+        assert kept.cosine == pytest.approx(reference.cosine, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40), THRESHOLDS)
+def test_C18_only_what_changed_is_compared_and_nothing_of_it_is_missed(seed: int, count: int, threshold: float) -> None:
+    concepts = random_concepts(seed, count, width=70)
+    changed = np.random.default_rng(seed).random(count) < 0.3
+    blocks = block(concepts, dimensions=5)
+    everything, part = detect(concepts, threshold, blocks=blocks), detect(concepts, threshold, changed=changed)
+    touched = changed.copy()
+    for group in blocks.copies:
+        touched[group] = changed[group].any()
+    assert listed(part) == {ends: score for ends, score in listed(everything).items() if touched[list(ends)].any()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40), THRESHOLDS, st.integers(2, 3))
+def test_P12_neither_the_order_of_the_rows_nor_the_number_of_threads_matters(
+    seed: int, count: int, threshold: float, threads: int
+) -> None:
+    concepts = random_concepts(seed, count, width=8)
+    order = np.random.default_rng(seed).permutation(count)
+    assert concepts.metadata is not None
+    shuffled = Concepts.of(
+        names=[concepts.names[row] for row in order],
+        vectors=[concepts.vectors[row] if concepts.has_vector[row] else None for row in order],
+        ids=[concepts.ids[row] for row in order],
+        types=[str(concepts.types[row]) for row in order],
+        metadata=[concepts.metadata[row] for row in order],
+        has_text=concepts.has_text[order],
+    )
+
+    def by_id(given: Concepts, threads: int) -> dict[frozenset[object], float]:
+        return {
+            frozenset([given.ids[one], given.ids[other]]): score
+            for one, other, score in detect(given, threshold, threads=threads).pairs
+        }
+
+    assert by_id(concepts, 1) == pytest.approx(by_id(shuffled, threads), abs=1.1e-6)
+
+
+def test_C01_C07_pairs_come_best_first_and_the_threshold_is_inclusive() -> None:
+    cosine = (0.95 - 0.3) / 0.7
+    vectors = np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5], [1, 0]])
+    found = detect(Concepts.of(names=["tea", "tea", "Tea"], vectors=vectors), 0.95)
+    assert list(found.pairs) == [(0, 2, 1.0), (0, 1, 0.95), (1, 2, 0.95)]
+
+
+def test_C02_only_within_one_type() -> None:
+    found = detect(Concepts.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]], types=["drink", "plant"]), 0.5)
+    assert not len(found.pairs)
+
+
+def test_names_that_only_meet_without_their_small_words_are_found() -> None:
+    names = ["the substrate of the consciousness for a the", "consciousness substrate", "unrelated words here"]
+    agrees_with_brute_force(Concepts.of(names=names, vectors=np.array([[1, 0, 0], [1, 0.05, 0], [0, 1, 0]])), 0.95)
+
+
+# -- hostile sets: each must come out in bounded time, and right
+
+
+def test_C23_ten_thousand_equal_concepts_cost_what_one_does() -> None:
+    found = detect(Concepts.of(names=["tea"] * 10_000, vectors=np.tile([0.6, 0.8], (10_000, 1))))
+    assert [len(group) for group in found.copies] == [10_000]
+    assert not len(found.pairs)
+
+
+def test_C23_ten_thousand_equal_names_of_different_things() -> None:
+    vectors = np.random.default_rng(0).normal(size=(10_000, 100))
+    vectors[1] = vectors[0] + 0.001
+    found = detect(Concepts.of(names=["tea"] * 10_000, vectors=vectors))
+    assert [ends for *ends, _ in found.pairs] == [[0, 1]]
+
+
+def test_C23_thousands_of_equal_names_told_apart_by_metadata_alone() -> None:
+    metadata = [{"serial": number, "lot": number} for number in range(3000)]
+    metadata[7] = {"serial": -1, "lot": -1}
+    metadata[8] = {"serial": -1, "lot": -1, "extra": 1}
+    found = detect(Concepts.of(names=["tea"] * 3000, vectors=np.tile([0.6, 0.8], (3000, 1)), metadata=metadata))
+    assert [ends for *ends, _ in found.pairs] == [[7, 8]]
+
+
+def test_C05_a_long_numbered_series_is_named_not_paired() -> None:
+    chance = np.random.default_rng(0)
+    names = [f"node_{number:06d}" for number in range(3000)] + ["Node 000007", "something else"]
+    vectors = np.ones((3002, 80)) + chance.normal(size=(3002, 80)) * 0.01
+    found = detect(Concepts.of(names=names, vectors=vectors))
+    assert [ends for *ends, _ in found.pairs] == [[7, 3000]]
+    assert [len(series) for series in found.series] == [3001]
+
+
+def test_C05_a_short_series_is_paired() -> None:
+    names = [f"ASR160{number}" for number in range(4)]
+    found = detect(Concepts.of(names=names, vectors=np.ones((4, 3))))
+    assert len(found.pairs) == 6
+
+
+def test_C23_a_hub_is_said_to_be_crowded_and_what_lies_outside_is_found() -> None:
+    chance = np.random.default_rng(0)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    names = ["a very long name that all of them share " + "".join(chance.choice(letters, 3)) for _ in range(3000)]
+    vectors = np.ones((3002, 40)) + chance.normal(size=(3002, 40)) * 0.001
+    vectors[3000:] = -np.arange(40)
+    found = detect(Concepts.of(names=[*names, "far away", "Far away"], vectors=vectors))
+    assert len(found.crowded) == 3000
+    assert len(found.pairs) < 3000 * 1000
+    assert (3000, 3001) in listed(found)
+
+
+@pytest.mark.parametrize("names", [[""] * 3000, ["", " ", "_"] * 1000])
+def test_C23_empty_names_are_told_apart_by_their_vectors(names: list[str]) -> None:
+    vectors = np.random.default_rng(1).normal(size=(3000, 90))
+    vectors[5] = vectors[3]
+    found = detect(Concepts.of(names=names, vectors=vectors))
+    assert len(found.pairs) + len(found.copies) == 1
+
+
+def test_C04_missing_embeddings_meet_by_name_and_nothing_without_either_meets() -> None:
+    found = detect(Concepts.of(names=["tea", "Tea", "coffee", "", ""], vectors=[[1, 0], None, None, None, None]))
+    assert list(found.pairs) == [(0, 1, 1.0)]
+    assert found.copies == ()
+
+
+def test_C23_thousands_without_embeddings() -> None:
+    metadata = [{"serial": number} for number in range(1500)]
+    found = detect(Concepts.of(names=["tea"] * 1500, metadata=metadata))
+    assert not len(found.pairs)
+
+
+def test_E32_zero_and_endless_vectors_count_as_missing() -> None:
+    concepts = Concepts.of(names=["a", "b", "c"], vectors=np.array([[0, 0], [np.nan, 1], [1, 0]], np.float32))
+    assert concepts.has_vector.tolist() == [False, False, True]
+    assert not len(detect(concepts, 0.1).pairs)
+
+
+def test_nothing_and_one_are_no_duplicates() -> None:
+    assert not len(detect(Concepts.of(names=[])).pairs)
+    assert not len(detect(Concepts.of(names=["a"], vectors=[[1, 0]])).pairs)
+
+
+def test_C28_low_thresholds_switch_to_whole_vectors_by_themselves() -> None:
+    concepts = Concepts.of(names=["x"] * 500, vectors=np.random.default_rng(0).normal(size=(500, 300)))
+
+    def dimensions(threshold: float) -> int | None:
+        return useful_dimensions(concepts, Bounds(threshold=threshold, weights=WEIGHTS))
+
+    high, low = dimensions(0.95), dimensions(0.35)
+    assert high is not None
+    assert low is None
+
+
+# -- one new concept
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([4, 70]), THRESHOLDS)
+def test_C19_the_best_match_is_that_of_brute_force(seed: int, count: int, width: int, threshold: float) -> None:
+    concepts = random_concepts(seed, count + 1, width=width)
+    one, kind = concepts.traits(count), int(concepts.types[count])
+    others = random_concepts(seed, count + 1, width=width)
+    blocks = block(first_rows(others, count), dimensions=5)
+    match = best_match(one, kind, blocks, threshold)
+    scores = {row: compare(one, concepts.traits(row)) for row in range(count) if int(concepts.types[row]) == kind}
+    reaching = {row: factors for row, factors in scores.items() if factors.score >= threshold}
+    if match is None:
+        assert not reaching
+        return
+    certain = {row: f for row, f in reaching.items() if not set(f.doubts) - {similarity.BARE}}
+    best = max(factors.score for factors in (certain or reaching).values())
+    assert match.factors.score == pytest.approx(best, abs=1.1e-6)
+    assert match.is_certain is bool(certain)
+
+
+def first_rows(concepts: Concepts, count: int) -> Concepts:
+    """The same set without its last row; the types keep their numbers."""
+    assert concepts.metadata is not None
+    fewer = Concepts.of(
+        names=list(concepts.names[:count]),
+        vectors=[concepts.vectors[row] if concepts.has_vector[row] else None for row in range(count)],
+        metadata=concepts.metadata[:count],
+        has_text=concepts.has_text[:count],
+    )
+    return replace(fewer, types=concepts.types[:count])
+
+
+def test_C19_of_equal_matches_the_older_is_returned_and_numbers_are_not_mistaken() -> None:
+    concepts = Concepts.of(
+        names=["consciousness_substrate", "consciousness substrate", "ASR1603"],
+        vectors=[[1, 0], [1, 0], [0, 1]],
+        created=[5, 3, 1],
+    )
+    blocks = block(concepts)
+    match = best_match(Traits(name="Consciousness Substrate", vector=concepts.vectors[0]), 0, blocks)
+    assert match is not None
+    assert (match.row, match.is_certain) == (1, True)
+    other = best_match(Traits(name="ASR1605", vector=concepts.vectors[2]), 0, blocks)
+    assert other is not None
+    assert not other.is_certain
+
+
+def test_C21_a_match_that_must_stay_apart_is_not_offered() -> None:
+    concepts = Concepts.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]])
+    match = best_match(
+        Traits(name="tea", vector=concepts.vectors[0]), 0, block(concepts), is_apart=lambda row: row == 0
+    )
+    assert match is not None
+    assert match.row == 1
