@@ -8,6 +8,7 @@ has taken in stays, and is named for review.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 
 import anyio.to_thread
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from recollect.plan import Plan, Risk
 from recollect.policies import case_bank
 from recollect.policies.case_bank import LISTED, Bank, Protection, Relinking
+from recollect.policies.gently import gently
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.case_duplicates import Group, Grouping, duplicates
 from recollect.rules.cases import CaseVectors
@@ -55,13 +57,10 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 async def decide(reader: Reader, bank: Bank, options: Options) -> None:
     apart = await reader.distinct_pairs(bank.now)
     for some in await reader.case_vectors():  # of one length each: others are never compared (E32)
-        order, found = await anyio.to_thread.run_sync(_grouped, bank, some, apart, options)
+        order, found = await gently(partial(_grouped, bank, some, apart, options))
         involved = order[[place for one in found.groups for place in (one.keeper, *one.members)]]
         links = await reader.edges_of([bank.cases.id_of(place) for place in involved.tolist()])
-        relinking = Relinking(bank.draft, links)
-        for group in found.groups:
-            _merge(bank, order, group, options, relinking)
-        _note_chains(bank, order, found)
+        await anyio.to_thread.run_sync(_merge_all, bank, order, found, options, Relinking(bank.draft, links))
 
 
 def _grouped(bank: Bank, some: CaseVectors, apart: Distinct, options: Options) -> tuple[Ints, Grouping]:
@@ -71,12 +70,8 @@ def _grouped(bank: Bank, some: CaseVectors, apart: Distinct, options: Options) -
     there = there[~bank.gone[places[there]]]
     rows = there[preferred(bank, places[there])]
     order = places[rows]
-    found = duplicates(
-        some.vectors[rows] if len(rows) else np.zeros((0, 1), dtype=np.float16),
-        bank.may_go(options)[order],
-        above=options.similarity_threshold,
-        apart=_kept_apart(bank, order, apart),
-    )
+    may_go, kept_apart = bank.may_go(options)[order], _kept_apart(bank, order, apart)
+    found = duplicates(some.vectors[rows], may_go, above=options.similarity_threshold, apart=kept_apart)
     return order, found
 
 
@@ -96,6 +91,12 @@ def _kept_apart(bank: Bank, order: Ints, apart: Distinct) -> set[tuple[int, int]
         if a in rank and b in rank and state in (None, bank.state_of(int(order[rank[a]]), int(order[rank[b]]))):
             found.add((min(rank[a], rank[b]), max(rank[a], rank[b])))
     return found
+
+
+def _merge_all(bank: Bank, order: Ints, found: Grouping, options: Options, links: Relinking) -> None:
+    for group in found.groups:
+        _merge(bank, order, group, options, links)
+    _note_chains(bank, order, found)
 
 
 def _merge(bank: Bank, order: Ints, group: Group, options: Options, links: Relinking) -> None:
