@@ -422,7 +422,7 @@ class _Applying:
         mine = (connection, self.space_id, self.plan.id)
         wrong = list(await changes.dangling(*mine, applied))
         if self.policy is not None and self.policy.audit is not None:
-            written = await plans.decisions_of(*mine, numbers=applied)
+            written = await plans.decisions_of(*mine, numbers=applied, with_changes=self.policy.audits_changes)
             wrong += await self.policy.audit(StoreReader(connection, self.space_id), written)
         if wrong:
             raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")

@@ -380,7 +380,8 @@ POLICY = Policy(
     tally=tally,
     every_minutes=10_080,
     quiet=True,
-    together=200,
+    together=500,
     recheck=recheck,
     audit=audit,
+    audits_changes=False,
 )

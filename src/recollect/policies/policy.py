@@ -132,6 +132,8 @@ class Policy:
     makes_nodes: bool = False
     recheck: Recheck | None = None
     audit: Audit | None = None
+    # Whether the audit looks at the changes of the decisions, or only at the decisions.
+    audits_changes: bool = True
     metrics: Metrics | None = None
 
 
