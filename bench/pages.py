@@ -2,7 +2,7 @@
 
 ./run bench pages --main DIR --new DIR [--out run.json] [--scope type] [--gold gold_pairs.jsonl]    quality
 ./run bench pages --vault DIR                                                                        links, round trips
-./run bench pages [--size 600]                                                                       speed of planning
+./run bench pages [--size 600]                                         speed of planning; and in the store (pages_store)
 """
 
 import argparse
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bench import pages_store
 from bench.figures import Figure
 from bench.recall import SHARES, WORDS
 from recollect.engine.page_files import PageFile, read_folder
@@ -51,7 +52,11 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
         return vault(given.vault)
     if given.main and given.new:
         return quality(pages_in(given.main), pages_in(given.new), given.scope, given.out, given.gold)
-    return speed(size or SIZE)
+    size = size or SIZE
+    sizes = [max(8, number * size // SIZE) for number in SIZES]
+    more = [pages_store.files_of(invented(number, seed=3)) for number in sizes]
+    old, new = (pages_store.files_of(invented(size, seed=seed)) for seed in (1, 2))
+    return [*speed(size), *pages_store.stored(old, new, more)]
 
 
 def pages_in(folder: Path) -> list[Page]:

@@ -55,14 +55,20 @@ class Merged:
 # -- the plan as a person sees it
 
 
-async def merge_plan(core: Core, space_id: UUID, plan_id: UUID) -> MergePlan:
-    """The document's plan behind a plan: what was decided, and how far each page is."""
+async def merge_plan(core: Core, space_id: UUID, plan_id: UUID, *, with_texts: bool = False) -> MergePlan:
+    """The document's plan behind a plan: what was decided, and how far each page is.
+
+    The pages of its nodes are whole only `with_texts`.
+    """
     async with core.transaction(space_id) as connection:
         head = _of_pages(await plans.head(connection, space_id, plan_id))
-        batch = await kept.get_batch(connection, space_id, UUID(head.options["batch"]))
+        edits = _edits(head)
+        needed = with_texts or bool(edits)
+        batch = await kept.get_batch(connection, space_id, UUID(head.options["batch"]), with_texts=needed)
         fates = await kept.fates(connection, space_id, batch.id)
-        there = {one.page.id: one.page for one in await kept.all_pages(connection, space_id) if one.is_living}
-    plan = await anyio.to_thread.run_sync(_edited, batch.plan, _edits(head), there)
+        stored = await kept.all_pages(connection, space_id) if edits else []
+    there = {one.page.id: one.page for one in stored if one.is_living}
+    plan = await anyio.to_thread.run_sync(_edited, batch.plan, edits, there)
     return replace(_followed(plan, head, fates), generated=head.created_at)
 
 
@@ -146,14 +152,16 @@ async def revised(
 ) -> Plan:
     """The plan as its file says it, or without some decisions: the same where nothing was changed, else a new one that
     takes its place."""
-    shown = await merge_plan(core, space_id, plan_id)
     async with core.transaction(space_id) as connection:
         head = _of_pages(await plans.head(connection, space_id, plan_id))
+        if text is None and not decline:
+            return head
         declined = await plans.decisions_of(connection, space_id, plan_id, numbers=decline) if decline else []
     if missing := sorted(set(decline) - {one.number for one in declined}):
         raise InvalidInput(
             f"The plan has no decision {missing[0]}: `recollect plan show` numbers them.", field="decline"
         )
+    shown = await merge_plan(core, space_id, plan_id, with_texts=True)
     edits = {} if text is None else {edit.page_id: edit for edit in edits_in(text, shown)}
     pages = {str(one.factors["page_id"]) for one in declined}
     edits |= {id: Edit(page_id=id, decision=Verdict.DECLINE) for id in pages}

@@ -22,6 +22,7 @@ from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.hierarchy import children_by_parent, forward_edges
 from recollect.rules.page_audit import TRACEABLE, audit, lost, missing_headings, missing_sentences
 from recollect.rules.page_execution import arriving, execute, left_out, result_ids
+from recollect.rules.page_formats import export_page
 from recollect.rules.page_plans import (
     MAX_RETRIES,
     MergePlan,
@@ -308,7 +309,7 @@ class _Writing:
         if result is None or result in self.written:
             return result is not None
         stored = self.stored.get(result)
-        return stored is not None and stored.came_from.get(node.page_id) != _sum(node)
+        return stored is not None and stored.came_from.get(_sum(node)) != node.page_id
 
     def _edges(self) -> dict[str, list[Change]]:
         """The changes of edges, each with the later of the two pages it joins: by then both are there."""
@@ -354,7 +355,7 @@ class _Writing:
     def _node(self, node: NodePlan, result: str) -> tuple[Change, str]:
         """The row of the page: made, brought back, or changed."""
         page, stored = self.done.after[result], self.stored.get(result)
-        origin = {node.page_id: _sum(node)}
+        origin = {_sum(node): node.page_id}
         if stored is None:
             row = new_row(page, origin, self.now)
             return Change(table="nodes", id=self.nodes[result], before=None, after=row), "create"
@@ -511,10 +512,9 @@ def _problems(decision: Decided, new: Page | None, stored: StoredPage | None, th
     for relation, child in decision.factors["children"]:
         if (relation, child) not in links:
             yield f"{result} has no {relation} link to {child}"
-    if new is not None:
-        is_merged = decision.verb == "merge"
-        arrived = arriving(new, decision.factors["links"], decision.factors["left_out"])
-        yield from lost(arrived, stored.page, traceable=TRACEABLE if is_merged else 1.0)
+    arrived = new and arriving(new, decision.factors["links"], decision.factors["left_out"])
+    if arrived is not None and export_page(arrived) != stored.row["text"]:
+        yield from lost(arrived, stored.page, traceable=TRACEABLE if decision.verb == "merge" else 1.0)
     if decision.verb == "merge" and row.before is not None and "text" in row.before:
         yield from lost(_as_it_was(stored, row.before), stored.page, traceable=1.0)
 

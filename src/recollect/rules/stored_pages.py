@@ -2,7 +2,7 @@
 
 The node of a page holds the file as it is (`text`), so that an untouched page is exported byte by byte; its type
 (`subtype`), its name, its id (`source_id`), and in the metadata what lists and filters ask for. `came_from` there says
-which files came to this page, by id and checksum: a file that came before and has not changed is known again, whatever
+which files came to this page, by checksum and id: a file that came before and has not changed is known again, whatever
 it became.
 """
 
@@ -60,7 +60,8 @@ class Batch:
 
 def page_from(*, id: str, type: str, name: str, path: str, text: str) -> Page:
     """The page that a stored text is; which page it is was settled when it came in."""
-    return replace(read_page(path, text).page, id=id, type=type, name=name)
+    page = read_page(path, text).page
+    return page if (page.id, page.type, page.name) == (id, type, name) else replace(page, id=id, type=type, name=name)
 
 
 def row_of(page: Page, came_from: Mapping[str, str]) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: Link, no
 
 def known_results(new: Iterable[Page], stored: Iterable[StoredPage]) -> dict[str, str]:
     """For each new page that came before, word for word, the page it became."""
-    became = {(id, sum): one.page.id for one in stored if one.is_living for id, sum in one.came_from.items()}
+    became = {(id, sum): one.page.id for one in stored if one.is_living for sum, id in one.came_from.items()}
     known = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
     return {id: result for id, result in known.items() if result is not None}
 

@@ -90,16 +90,22 @@ def _nodes(plan: MergePlan) -> list[tuple[str, Any, Any]]:
 
 
 async def get_batch(
-    connection: AsyncConnection, space_id: UUID, batch: UUID, page_ids: Sequence[str] | None = None
+    connection: AsyncConnection,
+    space_id: UUID,
+    batch: UUID,
+    page_ids: Sequence[str] | None = None,
+    *,
+    with_texts: bool = True,
 ) -> Batch:
-    """A batch, or some of its pages."""
+    """A batch, or some of its pages; without their texts where only what is planned is asked."""
     raw = await driver(connection)
     about = await raw.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", space_id, batch)
     if about is None:
         raise NotFound(f"There is no batch of pages {batch}: `recollect pages import FOLDER` makes one.")
     told = _document(about)
+    text = "text" if with_texts else "'' AS text"
     rows = await raw.fetch(
-        """SELECT page_id, path, text, planned FROM incoming_pages WHERE space_id = $1 AND batch = $2
+        f"""SELECT page_id, path, {text}, planned FROM incoming_pages WHERE space_id = $1 AND batch = $2
               AND ($3::text[] IS NULL OR page_id = ANY($3)) ORDER BY place""",
         space_id,
         batch,
