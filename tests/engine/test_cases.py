@@ -538,6 +538,17 @@ async def test_E16_restoring_makes_it_active_and_searchable(cases: Engine) -> No
     assert (await cases.cases.history(case))[-1].verb == "undo"
 
 
+async def test_E09_what_was_restored_is_not_retired_again_by_the_next_run(cases: Engine) -> None:
+    poor = await a_case(cases, "poor", uses=20, rate=1.0)
+    unused = await a_case(cases, "unused", idle=100)
+    await cases.cases.consolidate()
+    for case in (poor, unused):
+        restored = await cases.cases.restore(case)
+        assert restored.last_accessed_at == NOW
+    done = await cases.cases.consolidate()
+    assert (done.removed_cases, done.archived_cases) == (0, 0)
+
+
 async def test_E16_what_is_unknown_or_not_archived_is_not_found(cases: Engine) -> None:
     case = await a_case(cases, "active")
     memory = await cases.add("no case")
@@ -560,6 +571,16 @@ async def test_E16_restoring_a_merged_case_is_an_un_merge_with_exact_counts(case
     await cases.cases.restore(two)
     assert await standing(cases, keeper) == (61, 100.0)
     assert await rows(cases, "case_archive") == []
+
+
+async def test_P11_a_merge_that_was_taken_back_is_not_offered_again_until_one_of_them_changes(cases: Engine) -> None:
+    _, one = await twins(cases, 9, 4)
+    await cases.cases.consolidate()
+    await cases.cases.restore(one)
+    stopped(cases, NOW + timedelta(days=8))
+    assert (await cases.cases.consolidate()).merged_cases == 0
+    await cases.cases.update(one, response_text="the same answer after all")
+    assert (await cases.cases.consolidate()).merged_cases == 1
 
 
 async def test_E16_an_un_merge_works_after_the_keeper_was_archived(cases: Engine) -> None:

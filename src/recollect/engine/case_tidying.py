@@ -137,8 +137,9 @@ async def archive(core: Core, space_id: UUID, id_: UUID, *, reason: str | None =
 async def restore(core: Core, space_id: UUID, id_: UUID, *, by: str = "user") -> Case:
     """Bring a case back into the bank. One that was merged is taken out of its keeper again, each with its own counts.
 
-    That takes back the very decision which retired it, so its history tells both. A keeper that was merged on since
-    stands in the way, and is named.
+    That takes back the very decision which retired it, so its history tells both. It counts as an access, so the next
+    run does not retire it at once (E09); and a merge that was taken back is not offered again for a while, like one
+    that was declined (P11). A keeper that was merged on since stands in the way, and is named.
     """
     async with core.transaction(space_id) as connection:
         case = await _archived_case(connection, space_id, id_)
@@ -150,7 +151,9 @@ async def restore(core: Core, space_id: UUID, id_: UUID, *, by: str = "user") ->
     if retired is not None:
         plan_id, number = retired
         await consolidate.undo(core, space_id, plan_id, decisions=[number], by=by)
+        await consolidate.remember_declined(core, space_id, plan_id, number)
     async with core.transaction(space_id) as connection:
+        await cases.touch(connection, space_id, id_, core.now())
         return await cases.get(connection, space_id, id_)
 
 

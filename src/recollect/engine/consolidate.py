@@ -226,13 +226,26 @@ async def _decline(
     mine = (connection, space_id, plan_id)
     meant = await plans.decisions_of(*mine, numbers=numbers, status=waiting, with_changes=False)
     await plans.decline(connection, space_id, plan_id, [one.number for one in meant] if numbers is None else numbers)
+    await _keep_apart(core, connection, space_id, meant, f"declined in plan {plan_id}", never=never)
+
+
+async def remember_declined(core: Core, space_id: UUID, plan_id: UUID, number: int) -> None:
+    """P11 for a decision that was taken back on its own: whoever did so does not want it offered again at once."""
+    async with core.transaction(space_id) as connection:
+        meant = await plans.decisions_of(connection, space_id, plan_id, numbers=[number], with_changes=False)
+        await _keep_apart(core, connection, space_id, meant, f"taken back from plan {plan_id}", never=False)
+
+
+async def _keep_apart(
+    core: Core, connection: Connection, space_id: UUID, meant: Sequence[Decision], reason: str, *, never: bool
+) -> None:
     await plans.keep_apart(
         connection,
         space_id,
         [_pair(one) for one in meant if "pair" in one.factors],
         now=core.now(),
         days=None if never else core.settings.declined_days,
-        reason=f"declined in plan {plan_id}",
+        reason=reason,
     )
 
 

@@ -144,6 +144,8 @@ def edge_label(source: str, relation: str, target: str) -> str:
 
 def name_in(row: Row) -> str:
     """What a row that is not stored yet is called by."""
+    if "archived_reason" in row:
+        return f"a copy in the archive ({row['archived_reason']})"
     return next((str(row[column]) for column in NAMED_BY if row.get(column)), "")
 
 

@@ -77,6 +77,10 @@ SELECT n.id, n.text, n.metadata, n.status, n.merged_into, n.protected, n.source,
                       ORDER BY archived_at DESC LIMIT 1) r ON true
  ORDER BY g.place
 """
+TOUCH = """
+INSERT INTO activity (space_id, node_id, last_used_at) VALUES ($1, $2, $3)
+ON CONFLICT (space_id, node_id) DO UPDATE SET last_used_at = greatest(activity.last_used_at, excluded.last_used_at)
+"""
 ADD_OUTCOME = """
 INSERT INTO outcomes (space_id, node_id, success, error_type, milliseconds, created_at) VALUES ($1, $2, $3, $4, $5, $6)
 """
@@ -251,6 +255,12 @@ def _rated(space_id: UUID, sign: str, rate: float) -> TextClause:
 
 
 # -- how they do
+
+
+async def touch(connection: AsyncConnection, space_id: UUID, id_: UUID, now: datetime) -> None:
+    """Note that somebody asked for a case at this moment, without a use."""
+    raw = await driver(connection)
+    await raw.execute(TOUCH, space_id, id_, now)
 
 
 async def add_outcome(connection: AsyncConnection, space_id: UUID, id_: UUID, one: CaseOutcome, now: datetime) -> None:
