@@ -57,7 +57,7 @@ TESTS = {
         "(SELECT count(*) FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.source = t.id)"
         " + (SELECT count(*) FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.target = t.id)"
         " = (p.must->>'living_edges')::int8",
-        "its links are not what they were",
+        "its links have changed since",
     ),
     "created_by_not": ("t.created_by <> p.must->>'created_by_not'", "it was made by a person"),
     "case_uses_at_most": (
