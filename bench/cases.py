@@ -9,12 +9,14 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from pgvector import HalfVector
 
 from bench.figures import Figure, alternate, ratio, seconds
 from bench.recall import sentence, temporary_engine, timed
@@ -83,16 +85,12 @@ async def a_bank(engine: Engine, count: int, vectors: NDArray[np.float16]) -> En
     """A bank in a space of its own, with these vectors."""
     await engine.add_space(slug := f"b-{uuid4().hex[:12]}")
     space = await engine.in_space(slug)
-    ids: list[UUID] = []
-    for first in range(0, count, 10_000):
-        ids += (await space.cases.add_many(cases_of(count)[first : first + 10_000], wait=False)).ids
-    await store(space, ids, vectors)
+    added = await space.cases.add_many(cases_of(count), wait=False)
+    await store(space, added.ids, vectors)
     return space
 
 
-async def store(space: Engine, ids: list[UUID], vectors: NDArray[np.float16]) -> None:
-    from pgvector import HalfVector
-
+async def store(space: Engine, ids: Sequence[UUID], vectors: NDArray[np.float16]) -> None:
     model, dim, now = space.core.embedder().model, vectors.shape[1], datetime.now(UTC)
     rows = (
         (space.space.id, id_, model, dim, HalfVector(vector), "case", True, now)
@@ -172,8 +170,7 @@ def recall(vectors: NDArray[np.float16], unit: NDArray[np.float32]) -> float:
     for keeper in sorted(near):
         members: list[int] = []
         for other in near[keeper] if keeper not in gone else ():
-            fits = all(other in near.get(min(other, one), []) or one in near.get(other, []) for one in members)
-            fits = all(max(other, one) in near.get(min(other, one), []) for one in members) if members else fits
+            fits = all(max(other, one) in near.get(min(other, one), []) for one in members)
             if other not in gone and fits:
                 members.append(other)
         gone.update(members)
