@@ -1,6 +1,7 @@
 """Small graphs for tests: edges with everything else filled in, as the columns that rules read and as whole edges."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,10 +10,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import NotFound
 from recollect.model import Edge, Topic
+from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known as Concepts
 from recollect.rules.concepts import LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
+from recollect.rules.stored_pages import Batch, StoredPage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=400)
@@ -112,7 +116,10 @@ class Known:
         vectors: Vectors | None = None,
         tags: Mapping[UUID, str] | None = None,
         last_applied: datetime | None = None,
+        cases: CaseColumns | None = None,
+        case_vectors: Sequence[CaseVectors] = (),
     ) -> None:
+        self._cases, self._case_vectors = cases, case_vectors
         self._tags, self._last_applied = tags or {}, last_applied
         self._edges, self._topics, self._apart, self._vectors = edges, topics, apart or {}, vectors
 
@@ -141,6 +148,18 @@ class Known:
     async def count_nodes(self) -> int:
         return len({end for one in self._edges for end in (one.source, one.target)})
 
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        living = [one for one in self._edges if one.status == "active"]
+        found = {id_: [one for one in living if id_ in (one.source, one.target)] for id_ in ids}
+        return {id_: some for id_, some in found.items() if some}
+
+    async def cases(self) -> CaseColumns:
+        assert self._cases is not None, "this test has no cases"
+        return self._cases
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        return self._case_vectors
+
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return [one for one in self._edges if one.status == "active" and not {one.source, one.target}.isdisjoint(ids)]
 
@@ -158,3 +177,15 @@ class Known:
 
     async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
         return None
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        return ()
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        raise NotFound(f"There is no batch of pages {batch}.")
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        return {}
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        return frozenset()

@@ -60,9 +60,10 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """What somebody should know who is not looking: a plan waits, something failed, a report is there."""
+    """What somebody should know who is not looking: a plan waits or is about to be applied, something failed, a report
+    is there."""
 
-    kind: Literal["waiting", "failed", "report", "test"]
+    kind: Literal["waiting", "before", "failed", "report", "test"]
     title: str
     text: str
     space: str

@@ -58,6 +58,59 @@ GUARDED = [
     ("GET", "/api/v1/recalls/abcd"),
     ("POST", "/api/v1/recalls/abcd/replay"),
     ("POST", f"{MEMORIES}/abcd/feedback"),
+    ("GET", "/api/v1/calibration"),
+    ("POST", "/api/v1/calibration"),
+    ("GET", f"{MEMORIES}/abcd/summaries"),
+    ("POST", f"{MEMORIES}/abcd/summaries"),
+    ("POST", "/api/v1/summaries/abcd/approve"),
+    ("GET", "/api/v1/schedules"),
+    ("PATCH", "/api/v1/schedules/prune"),
+    ("POST", "/api/v1/schedules/prune/pause"),
+    ("POST", "/api/v1/schedules/prune/resume"),
+    ("POST", "/api/v1/schedules/prune/run"),
+    ("GET", "/api/v1/graph/stats"),
+    ("GET", "/api/v1/graph/neighbours/abcd"),
+    ("GET", "/api/v1/graph/paths?source=abcd&target=abce"),
+    ("GET", "/api/v1/graph/components"),
+    ("GET", "/api/v1/graph/topics"),
+    ("GET", "/api/v1/graph/topics/tag:tea"),
+    ("GET", "/api/v1/graph/export"),
+    ("GET", "/api/v1/graph/picture/prune"),
+    ("GET", "/api/v1/plans/abcd/picture"),
+    ("GET", "/api/v1/cases"),
+    ("POST", "/api/v1/cases"),
+    ("GET", "/api/v1/cases/abcd"),
+    ("PATCH", "/api/v1/cases/abcd"),
+    ("POST", "/api/v1/cases/abcd/archive"),
+    ("GET", "/api/v1/cases/abcd/history"),
+    ("GET", "/api/v1/cases/abcd/outcomes"),
+    ("POST", "/api/v1/cases/abcd/outcomes"),
+    ("POST", "/api/v1/cases/batch"),
+    ("GET", "/api/v1/cases/reflection"),
+    ("POST", "/api/v1/cases/search"),
+    ("GET", "/api/v1/concepts"),
+    ("POST", "/api/v1/concepts"),
+    ("GET", "/api/v1/concepts/duplicates"),
+    ("POST", "/api/v1/concepts/merge"),
+    ("GET", "/api/v1/concepts/{reference}"),
+    ("POST", "/api/v1/concepts/{reference}/energy"),
+    ("POST", "/api/v1/consolidation/dry-run"),
+    ("GET", "/api/v1/consolidation/health"),
+    ("POST", "/api/v1/consolidation/restore/abcd"),
+    ("POST", "/api/v1/consolidation/run"),
+    ("GET", "/api/v1/consolidation/summary"),
+    ("DELETE", "/api/v1/never-merge"),
+    ("GET", "/api/v1/never-merge"),
+    ("POST", "/api/v1/never-merge"),
+    ("GET", "/api/v1/pages"),
+    ("POST", "/api/v1/pages/import"),
+    ("GET", "/api/v1/pages/plans/abcd"),
+    ("POST", "/api/v1/pages/plans/abcd/apply"),
+    ("POST", "/api/v1/pages/plans/abcd/revise"),
+    ("GET", "/api/v1/pages/prune"),
+    ("GET", "/api/v1/pages/prune/diff"),
+    ("GET", "/api/v1/pages/prune/versions"),
+    ("GET", "/api/v1/why"),
     ("GET", "/api/v1/jobs"),
     ("POST", "/api/v1/jobs/retry"),
     ("GET", "/api/v1/spaces"),
@@ -72,7 +125,15 @@ GUARDED = [
 def test_E28_every_route_is_in_the_list_above(app: FastAPI) -> None:
     known = {(method, path.partition("?")[0]) for method, path in GUARDED}
     there = {
-        (method.upper(), path.replace("{id}", "abcd").replace("{slug}", "default").replace("{prefix}", "abcdefgh"))
+        (
+            method.upper(),
+            path.replace("{id}", "abcd")
+            .replace("{slug}", "default")
+            .replace("{prefix}", "abcdefgh")
+            .replace("{name}", "prune")
+            .replace("{key}", "tag:tea")
+            .replace("{case_id}", "abcd"),
+        )
         for path, methods in app.openapi()["paths"].items()
         for method in methods
         if path.startswith("/api/")
@@ -192,7 +253,8 @@ async def test_E28_a_key_may_do_what_its_scopes_say(
 ) -> None:
     node, other = [await engine.add(text, wait=False) for text in ("here before", "here as well")]
     edge = await engine.graph.link(node.id, other.id)
-    plan = await engine.plans.propose("topics")
+    await engine.graph.link(node.id, other.id, "supports")
+    plan = await engine.plans.propose("merge-edges")
     asked: dict[str, list[tuple[str, str, Any]]] = {
         "read": [
             ("GET", MEMORIES, None),

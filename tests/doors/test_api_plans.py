@@ -221,7 +221,8 @@ async def test_P14_plans_are_listed_by_state_and_policy_page_by_page(client: htt
     assert rest["next_cursor"] is None
     await client.post(f"{PLANS}/{ids[2]}/apply")
     applied = (await client.get(PLANS, params={"status": "applied"})).json()["items"]
-    assert [one["id"] for one in applied] == [ids[2]]
+    # The first has nothing to do, and so nothing to wait for.
+    assert [one["id"] for one in applied] == [ids[2], ids[0]]
     for name in ("merge-edges", "merge_parallel_edges"):
         assert len((await client.get(PLANS, params={"policy": name})).json()["items"]) == 2
 
@@ -259,7 +260,7 @@ async def test_P07_what_was_done_by_hand_is_undone_with_the_scope_it_was_done_wi
 async def test_P13_at_a_real_server_a_plan_is_watched_and_broken_off_when_the_server_stops(
     api_settings: Settings, engine: Engine
 ) -> None:
-    await star_with_weak_rim(engine, 150)
+    await star_with_weak_rim(engine, 400)
     plan = await engine.plans.propose("prune", {"batch": 1})
     here = api_settings.model_copy(update={"space": engine.space.slug})
 
@@ -273,8 +274,8 @@ async def test_P13_at_a_real_server_a_plan_is_watched_and_broken_off_when_the_se
     assert run["status"] == "running"
     counts = (await engine.plans.get(plan.id, decisions=False)).counts
     outcome = await engine.plans.apply(plan.id)
-    assert outcome.applied < 150, f"the server went on to the end: {counts}"
-    assert (await engine.plans.get(plan.id, decisions=False)).counts == {"applied": 150}
+    assert outcome.applied < 400, f"the server went on to the end: {counts}"
+    assert (await engine.plans.get(plan.id, decisions=False)).counts == {"applied": 400}
 
 
 # -- bad requests: a clear answer each, and nothing is changed

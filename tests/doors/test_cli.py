@@ -82,6 +82,21 @@ def test_recall_as_json_is_the_recall(cli: Cli) -> None:
     assert 0 < found["hits"][0]["score"] <= 1
 
 
+SCORE_PARTS = (
+    *("relevance", "words", "meaning", "cosine", "neighbour", "activation", "recency", "importance", "use", "bonus"),
+)
+
+
+def test_A32_D40_recall_follows_the_graph_and_ranks_by_use_where_asked(cli: Cli) -> None:
+    cli.add("Linh prefers green tea")
+    plain = cli.json("recall", "green tea")
+    by_graph, by_use = cli.json("recall", "green tea", "--graph"), cli.json("recall", "green tea", "--engagement")
+    assert (plain["floor"], by_graph["floor"]) == (None, 0.3)
+    assert plain["hits"][0]["parts"]["engagement"] == 0
+    assert by_use["hits"][0]["parts"]["engagement"] > 0
+    assert len(cli("recall", "green tea", "--graph", "--explain").out.split("\t")) == len(("score", *SCORE_PARTS)) + 4
+
+
 def test_recall_of_nothing_says_so_beside_the_answer(cli: Cli) -> None:
     answer = cli("recall", "anything")
     assert (answer.code, answer.out, answer.err) == (0, "", "Nothing is known about that.\n")

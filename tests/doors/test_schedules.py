@@ -151,7 +151,7 @@ async def test_the_api_refuses_what_makes_no_sense(client: httpx.AsyncClient) ->
         ({"every_minutes": 5, "cron": "0 2 * * *"}, "cron"),
         ({"time_zone": "Mars"}, "time_zone"),
         ({"surprise": 1}, "surprise"),
-        ({"options": {"threshold": "a lot"}}, "options"),
+        ({"options": {"threshold": "a lot"}}, "threshold"),
     ):
         answer = await client.patch("/api/v1/schedules/prune", json=wanted)
         problem(answer, 422, "invalid_input", field=field)

@@ -34,7 +34,7 @@ class Finder:
         core, space_id = self.memory.core, self.memory.space.id
         async with core.transaction(space_id) as connection:
             _, version, _ = await spaces.with_version(connection, space_id)
-        return await repeated(core, space_id, version, self.query, self._find())
+        return await repeated(core, space_id, version, self.query, self._find)
 
     async def _find(self) -> Recall:
         self.searches.append(await find(self.memory.core, self.memory.space.id, self.query))

@@ -216,3 +216,22 @@ async def test_a_backup_does_not_make_directories_and_is_remembered(own: Engine,
     assert (await own.doctor()).last_backup_at is None
     await own.backup(tmp_path / "all.dump")
     assert (await own.doctor()).last_backup_at
+
+
+async def test_a_restored_edge_is_not_taken_for_changed_again_and_again(own: Engine, tmp_path: Path) -> None:
+    """A server that the backup did not come from counts its transactions from the beginning."""
+    added = await own.add_many([NewMemory(text=f"stone {n}") for n in range(3)], wait=False)
+    first = await own.graph.link(added.ids[0], added.ids[1])
+    await own.graph.link(added.ids[1], added.ids[2])
+    async with own.core.database.alone() as connection:
+        await connection.execute("ALTER TABLE edges DISABLE TRIGGER edges_note_their_change")
+        await connection.execute("UPDATE edges SET changed_in = 10::int8 ^ 15 WHERE id = $1", first.id)
+        await connection.execute("ALTER TABLE edges ENABLE TRIGGER edges_note_their_change")
+    made = await own.backup(tmp_path / "far-ahead.dump")
+    await own.restore_backup(made.file, overwrite=True)
+    async with own.core.database.alone() as connection:
+        last, now = await connection.fetchrow(
+            "SELECT max(changed_in), pg_snapshot_xmax(pg_current_snapshot())::text::int8 FROM edges"
+        )
+    assert 0 < last < now
+    assert [edge.id for edge in await own.graph.edges(added.ids[0])] == [first.id]

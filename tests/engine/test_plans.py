@@ -1,5 +1,6 @@
 """The life of a plan: proposed, shown, declined in part, applied, stale, failed, undone, and what is left of it."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,10 @@ async def graph(memory: Engine) -> Engine:
 async def some_nodes(memory: Engine, number: int) -> list[UUID]:
     added = await memory.add_many([NewMemory(text=f"node {place}") for place in range(number)], wait=False)
     return list(added.ids)
+
+
+async def some_nodes_named(memory: Engine, *names: str) -> list[UUID]:
+    return list((await memory.add_many([NewMemory(text=name) for name in names], wait=False)).ids)
 
 
 async def link(memory: Engine, *pairs: tuple[UUID, UUID], **more: Any) -> list[UUID]:
@@ -249,9 +254,48 @@ async def test_P06_an_interrupted_plan_goes_on_where_it_stopped(graph: Engine) -
     half = await graph.plans.get(plan.id)
     assert half.status is PlanStatus.APPROVED
     assert [one.status for one in half.decisions].count(DecisionStatus.APPLIED) == 4
+    graph.core.now = lambda: NOW + timedelta(minutes=1)
     outcome = await graph.plans.apply(plan.id)
     assert (outcome.status, outcome.applied) == (PlanStatus.APPLIED, 2)
     assert [run.status for run in await graph.plans.runs(plan.id)] == ["done", "interrupted"]
+
+
+async def test_P07_an_interrupted_plan_that_is_undone_is_over(graph: Engine) -> None:
+    await weak_triangles(graph, 4)
+    before = await world(graph)
+    plan = await graph.plans.propose("prune", {"batch": 2})
+
+    def stop(done: int, _total: int) -> None:
+        if done == 2:
+            raise KeyError("stopped")
+
+    with pytest.raises(KeyError):
+        await graph.plans.apply(plan.id, progress=stop)
+    await graph.plans.undo(plan.id)
+    assert await world(graph) == before
+    assert (await graph.plans.get(plan.id)).status is PlanStatus.UNDONE
+    with pytest.raises(Conflict):
+        await graph.plans.apply(plan.id)
+
+
+async def test_A23_topics_are_gathered_replaced_and_undone_as_a_plan(graph: Engine) -> None:
+    nodes = await some_nodes(graph, 4)
+    pairs = list(itertools.pairwise(nodes))
+    await link(graph, *pairs, created_at=NOW, source_topic="tag:tea", target_topic="tag:tea")
+    edges_before = await rows(graph, "edges")
+    await graph.plans.run("topics")
+    (topic,) = await rows(graph, "topics")
+    assert (topic["key"], len(topic["member_ids"]), topic["internal_edges"]) == ("tag:tea", 4, 3)
+    (more,) = await some_nodes_named(graph, "one more")
+    await link(graph, (nodes[0], more), created_at=NOW, source_topic="tag:tea", target_topic="tag:tea")
+    graph.core.now = lambda: NOW + timedelta(days=14)
+    again = await graph.plans.run("topics")
+    (later,) = await rows(graph, "topics")
+    assert (later["id"], len(later["member_ids"])) == (topic["id"], 5)
+    assert later["gathered_at"] != topic["gathered_at"]
+    await graph.plans.undo(again.plan.id)
+    assert await rows(graph, "topics") == [topic]
+    assert [row for row in await rows(graph, "edges") if row in edges_before] == edges_before
 
 
 async def test_P07_undo_restores_every_row_exactly_and_repeating_it_is_success(graph: Engine) -> None:

@@ -1,5 +1,7 @@
 """Recall against a real database: candidates, filters, floors, threads, updates, and input of every kind."""
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +14,10 @@ from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.model import Kind, Mode, NewMemory, NodeFilter, Recall
 from recollect.rules import lexical
-from recollect.store import candidates, lexicon
+from recollect.settings import Settings
+from recollect.store import candidates, lexicon, spaces
 from recollect.store.database import driver
+from tests.conftest import fresh_space
 
 pytestmark = pytest.mark.anyio
 
@@ -332,3 +336,89 @@ async def test_the_lexical_search_uses_its_index_as_the_working_role(memory: Eng
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
     assert len(found) == 1
     assert after > before
+
+
+async def test_D25_a_metadata_filter_finds_nothing_of_another_space_and_applies_the_other_conditions(
+    memory: Engine, settings: Settings
+) -> None:
+    tagged = {"metadata": {"extra": {"part": 7}}}
+    await teach(memory, FACTS[0], thread="kitchen", **tagged)
+    await teach(memory, FACTS[1], thread="office", **tagged)
+    await teach(memory, FACTS[2], thread="kitchen")
+    async with Engine(await fresh_space(settings)) as other:
+        await teach(other, FACTS[3], thread="kitchen", **tagged)
+        some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
+        assert texts(await other.recall("what?", wanted=some)) == [FACTS[3]]
+        assert set(texts(await memory.recall("what?", wanted=some))) == {FACTS[0], FACTS[1]}
+        assert texts(await memory.recall("what?", wanted=replace(some, thread="kitchen"))) == [FACTS[0]]
+
+
+async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engine) -> None:
+    await teach(memory, *(f"entry {n}" for n in range(400)), metadata={"extra": {"part": 1}})
+    await teach(memory, "the one", metadata={"extra": {"part": 2}})
+    async with memory.core.transaction(memory.space.id) as connection:
+        raw = await driver(connection)
+        await raw.execute("SET LOCAL enable_seqscan = off")
+        before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
+        wanted = NodeFilter(metadata={"extra": {"part": 2}})
+        found = await candidates.filtered(connection, memory.space.id, wanted)
+        after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
+    assert found is not None
+    assert (len(found), after > before) == (1, True)
+
+
+async def test_scores_that_a_leg_found_are_those_that_a_look_would_find(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    question = "who keeps the spare key?"
+    vector = (await memory.core.embedder().embed([question]))[0]
+    async with memory.core.search(memory.space.id) as connection:
+        place = (connection, memory.space.id)
+        asked = await lexicon.question(*place, question)
+        assert asked
+        near = await candidates.nearest(*place, vector, model="hashing:64", kinds=["memory"], exactly=True)
+        words = await lexicon.candidates(connection, asked, kinds=["memory"], most=10)
+        looked = await candidates.details(*place, list(near), vector, asked, model="hashing:64")
+        told = await candidates.details(
+            *place, list(near), vector, asked, model="hashing:64", cosines=near, words=words
+        )
+    assert words
+    assert [one.id for one in told] == [one.id for one in looked]
+    for one, other in zip(told, looked, strict=True):
+        assert one.cosine == pytest.approx(other.cosine, abs=1e-6)
+        assert one.words == pytest.approx(other.words, abs=1e-6)
+
+
+@pytest.mark.parametrize("pool_size", [1, 2, 4])
+async def test_more_questions_than_connections_are_all_answered(settings: Settings, pool_size: int) -> None:
+    """A recall may take a second connection; never so that recalls wait for each other."""
+    small = await fresh_space(settings.model_copy(update={"pool_size": pool_size, "cache_size": 0}))
+    async with Engine(small) as memory:
+        await teach(memory, *FACTS)
+        found = await asyncio.wait_for(asyncio.gather(*(memory.recall(FACTS[n % 5]) for n in range(20))), 60)
+        assert [texts(one)[0] for one in found] == [FACTS[n % 5] for n in range(20)]
+        assert len((await memory.recalls(limit=100)).items) == 20
+
+
+async def test_when_one_leg_fails_the_other_has_ended_and_the_next_question_is_answered(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await teach(memory, *FACTS)
+    with monkeypatch.context() as broken:
+        broken.setattr(lexicon, "STATISTICS", "SELECT 1 / 0, $1::uuid, $2::int4[]")
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await memory.recall(FACTS[4])
+    assert memory.core.database.is_at_leisure
+    assert texts(await memory.recall(FACTS[4]))[0] == FACTS[4]
+
+
+async def test_D35_a_space_that_moved_to_another_model_meanwhile_is_asked_with_that(settings: Settings) -> None:
+    """What one process remembers of a space is a guess; the space itself decides."""
+    here = await fresh_space(settings)
+    async with Engine(here) as memory, Engine(here.model_copy(update={"embedder": "hashing:32"})) as other:
+        await teach(memory, *FACTS)
+        assert (await memory.recall(FACTS[0])).model == "hashing:64"
+        assert (await other.recall(FACTS[0])).model == "hashing:64"
+        async with memory.core.database.owner() as connection:
+            await spaces.use_model(connection, memory.space.id, "hashing:32")
+        assert (await memory.recall(FACTS[1])).model == "hashing:32"
+        assert (await other.recall(FACTS[1])).model == "hashing:32"

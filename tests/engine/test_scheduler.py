@@ -40,6 +40,8 @@ A_DAY = timedelta(days=1)
 PRUNE, MERGE, TOPICS = "prune_weak_edges", "merge_parallel_edges", "gather_topics"
 LINK, MAINTAIN = "link_similar", "maintain"
 DAILY = sorted([LINK, MAINTAIN, PRUNE])
+DUPLICATES = "merge_duplicate_concepts"
+CASES = "consolidate_cases"  # on Sundays, by the clock
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +135,9 @@ async def runs_of(memory: Engine) -> list[dict[str, Any]]:
 async def test_A25_every_space_has_its_schedules_also_one_made_later(memory: Engine) -> None:
     await scheduled.register(memory.core)
     found = await times(memory)
+    assert found.pop(CASES).cron == "0 2 * * sun"
     every = {name: one.every_minutes for name, one in found.items()}
-    assert every == {MAINTAIN: 1440, LINK: 1440, PRUNE: 1440, MERGE: 10_080, TOPICS: 20_160}
+    assert every == {MAINTAIN: 1440, LINK: 1440, PRUNE: 1440, MERGE: 10_080, DUPLICATES: 10_080, TOPICS: 20_160}
     for one in found.values():
         usual = START + timedelta(minutes=one.every_minutes or 0)
         assert usual <= one.next_run_at <= usual + timedelta(seconds=scheduled.JITTER_SECONDS)
@@ -143,9 +146,9 @@ async def test_A25_every_space_has_its_schedules_also_one_made_later(memory: Eng
     async with scheduler.leadership(memory.core) as lead:
         assert await scheduler.one_round(memory.core, lead) == []
     later = await times(await memory.in_space("later"))
-    assert set(later) == {LINK, PRUNE, MERGE, TOPICS}
+    assert set(later) == {LINK, PRUNE, MERGE, DUPLICATES, TOPICS, CASES}
     assert later[PRUNE].next_run_at >= START + A_DAY * 1.5
-    assert await times(memory) == found
+    assert {name: one for name, one in (await times(memory)).items() if name != CASES} == found
 
 
 async def test_A25_what_a_person_set_survives_the_next_start(memory: Engine) -> None:
@@ -164,7 +167,7 @@ async def test_A25_what_was_missed_for_three_weeks_is_caught_up_once(memory: Eng
     await scheduled.register(memory.core)
     assert await scheduler.run_due(memory.core) == []
     at(memory, START + 21 * A_DAY)
-    assert sorted(await scheduler.run_due(memory.core)) == sorted([*DAILY, MERGE, TOPICS])
+    assert sorted(await scheduler.run_due(memory.core)) == sorted([*DAILY, MERGE, DUPLICATES, TOPICS, CASES])
     assert await scheduler.run_due(memory.core) == []
     at(memory, START + 22 * A_DAY)
     assert sorted(await scheduler.run_due(memory.core)) == DAILY
@@ -310,6 +313,7 @@ async def test_A01_A26_each_policy_runs_by_schedule_and_says_what_it_did(memory:
     assert said == ["Pruned 3 edges", "Merged 1 edges", "Found 1 topics"]
     outcomes = {name: one.last_outcome for name, one in (await times(memory)).items()}
     expected = {MAINTAIN: "done", LINK: "Linked 0 pairs", PRUNE: said[0], MERGE: said[1], TOPICS: said[2]}
+    expected |= {CASES: "Removed 0 cases, merged 0, archived 0", DUPLICATES: "Merged 0 duplicate pairs"}
     assert outcomes == expected
     assert {one.last_run_at for one in (await times(memory)).values()} == {START + 15 * A_DAY}
     assert {plan.created_by for plan in (await memory.plans.list())[0] if plan.policy in POLICIES} == {"schedule"}
@@ -549,7 +553,7 @@ async def test_a_fault_of_ours_in_one_policy_does_not_stop_the_others(
     monkeypatch.setitem(POLICIES, PRUNE, replace(POLICIES[PRUNE], propose=broken))
     await scheduled.register(memory.core)
     at(memory, START + 8 * A_DAY)
-    assert set(await scheduler.run_due(memory.core)) == {*DAILY, MERGE}
+    assert set(await scheduler.run_due(memory.core)) == {*DAILY, MERGE, DUPLICATES, CASES}
     outcomes = {name: one.last_outcome for name, one in (await times(memory)).items()}
     assert outcomes[PRUNE] == "failed: ZeroDivisionError: a fault"
     assert outcomes[MERGE] == "Merged 0 edges"

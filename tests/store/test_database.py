@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, InvalidInput, UnsuitableServer
 from recollect.settings import Settings
 from recollect.store import database as module
+from recollect.store import spaces
 from recollect.store.database import open_database
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +145,59 @@ async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memo
     with pytest.raises(DatabaseProblem, match=r"The database did not answer .*: try again"):
         await cut_off()
     assert await memory.count() == 1
+
+
+async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(memory: Engine) -> None:
+    async with AsyncExitStack() as stack:
+        held = [await stack.enter_async_context(memory.core.transaction(memory.space.id)) for _ in range(4)]
+        pids = [(await one.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one() for one in held]
+    async with memory.core.database.alone() as connection:
+        assert await connection.fetchval(
+            "SELECT bool_and(pg_terminate_backend(p, 5000)) FROM unnest($1::int[]) p", pids
+        )
+    assert await memory.count() == 0
+    assert list(await memory.recall("anything")) == []
+
+
+@pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])
+async def test_a_transaction_that_fails_leaves_nothing_and_its_connection_is_used_again(
+    settings: Settings, error: type[BaseException]
+) -> None:
+    async def fail(memory: Engine) -> None:
+        async with memory.core.database.owner() as connection:
+            await spaces.add(connection, f"t-{uuid4().hex[:12]}", {})
+            raise error
+
+    async with Engine(settings.model_copy(update={"pool_size": 1})) as memory:
+        before = len(await memory.spaces())
+        with pytest.raises(error):
+            await fail(memory)
+        assert len(await memory.spaces()) == before
+
+
+async def test_a_transaction_cut_short_gives_its_connection_back(settings: Settings) -> None:
+    async with Engine(settings.model_copy(update={"pool_size": 1})) as memory:
+
+        async def sleep() -> None:
+            async with memory.core.transaction(memory.space.id) as connection:
+                await connection.exec_driver_sql("SELECT pg_sleep(60)")
+
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(sleep(), 0.1)
+        async with memory.core.transaction(memory.space.id) as connection:
+            assert (await connection.exec_driver_sql("SELECT txid_current_if_assigned()")).scalar() is None
+
+
+async def test_what_holds_until_the_end_of_a_transaction_is_gone_after_it(settings: Settings) -> None:
+    async with Engine(settings.model_copy(update={"pool_size": 1})) as memory:
+        async with memory.core.search(memory.space.id):
+            pass
+        async with memory.core.database.owner() as connection:
+            names = ("role", "statement_timeout", "enable_sort", "transaction_read_only", "recollect.space")
+            asked = ", ".join(f"current_setting('{name}', true)" for name in names)
+            found = (await connection.exec_driver_sql(f"SELECT {asked}")).one()
+    assert tuple(found) == ("none", "0", "on", "off", "")
 
 
 async def test_a_search_that_takes_too_long_is_given_up(memory: Engine) -> None:

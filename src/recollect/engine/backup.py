@@ -53,6 +53,7 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
         )
     await anyio.to_thread.run_sync(dumps.restore, core.database.dsn, file)
     core.recalls.clear()  # versions of spaces begin anew
+    core.adjacencies.forget()
     await core.database.engine.dispose()  # the types of the old schema are gone, and connections remember them
     await upgrade(core.database)
     async with core.database.owner() as connection:

@@ -8,9 +8,9 @@ The vector of a question depends on nothing but the model.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from recollect.model import Mode, Query, Recall
@@ -59,22 +59,21 @@ def is_repeatable(query: Query) -> bool:
 
 
 async def repeated(
-    core: "Core", space_id: UUID, version: int, query: Query, search: Coroutine[Any, Any, Recall]
+    core: "Core", space_id: UUID, version: int, query: Query, search: Callable[[], Awaitable[Recall]]
 ) -> Recall:
     """What `search` finds, or found a moment ago in the same state of the space.
 
     `version` was read before the search: what changes meanwhile is found, and kept under a version that has passed.
     """
     if not core.settings.cache_size or not is_repeatable(query):
-        return await search
+        return await search()
     started = time.perf_counter()
     key = (space_id, version, core.settings.embedder, as_key(query))
     known = core.recalls.get(key)
     if known is None:
-        found = await search
+        found = await search()
         core.recalls.put(key, found)
         return found
-    search.close()
     latency = round((time.perf_counter() - started) * 1000, 2)
     return replace(known, latency_ms=latency, ways={**known.ways, "search": "as found a moment ago"})
 

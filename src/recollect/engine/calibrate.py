@@ -5,12 +5,14 @@ a question about them looks like). Unrelated pairs are drawn at random.
 """
 
 import random
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from recollect.engine.core import Core
 from recollect.engine.recall import calibration_of
+from recollect.errors import InvalidInput
 from recollect.rules.calibration import Calibration, histogram, measured
+from recollect.rules.contract import checked_space_settings
 from recollect.store import samples, spaces
 
 PAIRS = 400
@@ -52,9 +54,12 @@ async def measure(core: Core, space_id: UUID) -> Measurement:
 
 async def use(core: Core, space_id: UUID, model: str, calibration: Calibration) -> None:
     """From now on, this space's searches use this calibration for this model."""
+    if model != core.embedder().model:
+        raise InvalidInput(f"{model!r} is not the embedder in use, {core.embedder().model!r} is.", field="model")
+    checked_space_settings({"calibrations": {model: asdict(calibration)}})
     async with core.database.owner() as connection:
         space = await spaces.by_id(connection, space_id)
-        kept = {**space.settings.get("calibrations", {}), model: {"low": calibration.low, "high": calibration.high}}
+        kept = {**space.settings.get("calibrations", {}), model: asdict(calibration)}
         await spaces.change_settings(connection, space_id, {**space.settings, "calibrations": kept})
 
 

@@ -18,12 +18,15 @@ from uuid import UUID
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from recollect.engine import notices
 from recollect.engine.core import Core
+from recollect.engine.remember import models_of
 from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
 from recollect.policies import policy_named
 from recollect.policies.policy import Policy
-from recollect.store import changes, edges, plans
+from recollect.ports import Notice
+from recollect.store import changes, edges, jobs, plans, spaces
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
 
@@ -35,6 +38,8 @@ TRIES = 3
 # So many decisions share a transaction at most, where a policy lets its groups share one.
 MOST_TOGETHER = 500
 HAND = "hand"
+NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
+NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,9 +67,12 @@ async def propose(
     chosen = options_of(policy, options or {})
     async with core.database.snapshot(space_id) as connection:
         proposed = await policy.propose(StoreReader(connection, space_id), chosen, core.now())
-    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen)))
+    # A plan without decisions has nothing to wait for.
+    status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
+    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
+    plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as connection:
-        await plans.save(connection, space_id, plan)
+        await plans.save(connection, space_id, plan, status=plan.status)
     return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
 
 
@@ -97,6 +105,17 @@ def _braked(core: Core, plan: Plan) -> Plan:
     return plan
 
 
+def _is_announced(policy: Policy, plan: Plan) -> bool:
+    return policy.announces is not None and plan.summary.get(policy.announces, 0) > 0
+
+
+def _needs_telling(core: Core, policy: Policy, plan: Plan) -> Plan:
+    """E02: what somebody must hear of beforehand waits for a person where nobody can be told."""
+    if "waits" in plan.summary or not _is_announced(policy, plan) or notices.is_anybody_told(core):
+        return plan
+    return replace(plan, summary={**plan.summary, "waits": NOBODY_IS_TOLD})
+
+
 # -- running: propose, and apply what may be applied without asking
 
 
@@ -113,7 +132,35 @@ async def run(
     plan = await propose(core, space_id, name, options, created_by=created_by)
     if not plan.decisions or not applies_by_itself(core, plan):
         return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
-    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=created_by, progress=progress))
+    return await carry_out(core, space_id, plan, by=created_by, progress=progress)
+
+
+async def carry_out(
+    core: Core, space_id: UUID, plan: Plan, *, by: str = "user", progress: Progress | None = None
+) -> Tidied:
+    """Apply a plan that may be applied without asking; who must hear of it beforehand is told first, else it waits."""
+    if plan.status is PlanStatus.PROPOSED and _is_announced(policy_named(plan.policy), plan):
+        told = await notices.tell(core, await _announcement(core, space_id, plan))
+        if not notices.reached_anybody(told):
+            async with core.transaction(space_id) as connection:
+                await plans.let_wait(connection, space_id, plan.id, NOBODY_HEARD)
+            plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})
+            return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
+    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=by, progress=progress))
+
+
+async def _announcement(core: Core, space_id: UUID, plan: Plan) -> Notice:
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+    short = str(plan.id)[:8]
+    return Notice(
+        kind="before",
+        title="About to be applied",
+        text=f"{plan.title}. `recollect plan show {short}` shows it, `recollect undo {short}` takes it back.",
+        space=space.slug,
+        at=core.now(),
+        facts={"plan_id": str(plan.id), "policy": plan.policy, "summary": dict(plan.summary)},
+    )
 
 
 def applies_by_itself(core: Core, plan: Plan) -> bool:
@@ -176,15 +223,29 @@ async def _decline(
     core: Core, connection: Connection, space_id: UUID, plan_id: UUID, numbers: Sequence[int] | None, *, never: bool
 ) -> None:
     waiting = DecisionStatus.PROPOSED if numbers is None else None
-    meant = await plans.decisions_of(connection, space_id, plan_id, numbers=numbers, status=waiting)
+    mine = (connection, space_id, plan_id)
+    meant = await plans.decisions_of(*mine, numbers=numbers, status=waiting, with_changes=False)
     await plans.decline(connection, space_id, plan_id, [one.number for one in meant] if numbers is None else numbers)
+    await _keep_apart(core, connection, space_id, meant, f"declined in plan {plan_id}", never=never)
+
+
+async def remember_declined(core: Core, space_id: UUID, plan_id: UUID, number: int) -> None:
+    """P11 for a decision that was taken back on its own: whoever did so does not want it offered again at once."""
+    async with core.transaction(space_id) as connection:
+        meant = await plans.decisions_of(connection, space_id, plan_id, numbers=[number], with_changes=False)
+        await _keep_apart(core, connection, space_id, meant, f"taken back from plan {plan_id}", never=False)
+
+
+async def _keep_apart(
+    core: Core, connection: Connection, space_id: UUID, meant: Sequence[Decision], reason: str, *, never: bool
+) -> None:
     await plans.keep_apart(
         connection,
         space_id,
         [_pair(one) for one in meant if "pair" in one.factors],
         now=core.now(),
         days=None if never else core.settings.declined_days,
-        reason=f"declined in plan {plan_id}",
+        reason=reason,
     )
 
 
@@ -222,7 +283,7 @@ async def apply(
 @asynccontextmanager
 async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
     """One applying or undoing at a time in a space, over all processes."""
-    async with core.database.owner() as connection:
+    async with core.applying, core.database.owner() as connection:
         await plans.take_turn(connection, space_id)
         yield
 
@@ -347,12 +408,28 @@ class _Applying:
         core, mine, size = self.core, (self.space_id, self.plan.id), sum(group.size for group in some)
         async with core.transaction(self.space_id) as connection:
             done = await changes.apply_groups(connection, *mine, some, core.now())
+            await self._embed_what_was_made(connection, done.applied)
             await self._audit(connection, done.applied)
             report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
             await plans.note_run(connection, self.space_id, self.run_id, report)
         self.seen += size
         self.applied += len(done.applied)
         self.stale |= done.stale
+
+    async def _embed_what_was_made(self, connection: Connection, applied: Sequence[int]) -> None:
+        if self.policy is None or not self.policy.makes_nodes:
+            return
+        core = self.core
+        space = await spaces.by_id(connection, self.space_id)
+        await jobs.enqueue_made(
+            connection,
+            self.space_id,
+            self.plan.id,
+            applied,
+            models=models_of(core, space),
+            max_attempts=core.settings.job_max_attempts,
+            now=core.now(),
+        )
 
     async def _audit(self, connection: Connection, applied: Sequence[int]) -> None:
         mine = (connection, self.space_id, self.plan.id)
@@ -414,7 +491,7 @@ async def undo(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
 ) -> Outcome:
     """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
-    async with core.transaction(space_id) as connection:
+    async with core.applying, core.transaction(space_id) as connection:
         await plans.take_turn(connection, space_id)
         now = core.now()
         started = time.perf_counter()

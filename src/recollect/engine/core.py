@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+import anyio
 import structlog
 
+from recollect.engine.adjacency import Adjacencies
 from recollect.engine.cache import Cache
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, LanguageModel, Notifier, Vectors
@@ -37,6 +39,10 @@ class Core:
     now: Callable[[], datetime] = utc_now
     embedders: dict[str, Embedder] = field(default_factory=dict)
     models: dict[str, LanguageModel] = field(default_factory=dict)
+    # Spaces as a recall last saw them: a guess at the embedder, checked by the search itself.
+    seen: dict[UUID, Space] = field(default_factory=dict)
+    # One plan is applied at a time in a process: a turn holds a connection beside those that the work needs.
+    applying: anyio.Lock = field(default_factory=anyio.Lock)
     # How many vectors a kind of search looks at, and when they were counted.
     counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
 
@@ -45,6 +51,7 @@ class Core:
         self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
         self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
         self._notifiers: tuple[Notifier, ...] | None = None
+        self.adjacencies = Adjacencies()
 
     def embedder(self, model: str | None = None) -> Embedder:
         """The embedder of a model, the configured one by default; each is made once."""
@@ -89,6 +96,7 @@ class Core:
             yield connection
 
     async def close(self) -> None:
+        await self.adjacencies.close()
         for embedder in set(self.embedders.values()):
             await embedder.close()
         for model in self.models.values():

@@ -1,6 +1,6 @@
 """Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -8,7 +8,8 @@ from uuid import UUID
 from recollect.engine.core import Core
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Kind, Metadata, Node, Space, Status
-from recollect.plan import HistoryEntry, patch, single
+from recollect.plan import Change, Draft, HistoryEntry, patch
+from recollect.policies.case_bank import BY_HAND, copied
 from recollect.rules.concepts import checked_open_metadata
 from recollect.rules.contract import checked_importance, checked_metadata
 from recollect.rules.text import is_storable
@@ -50,7 +51,11 @@ async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, r
     if node.status is Status.MERGED:
         raise Conflict(f"{id_} was merged into {node.merged_into}: undo that merge to have it back.")
     verb = "archive" if status is Status.ARCHIVED else "restore"
-    return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=reason or f"{verb} by hand")
+    # A case that goes to rest leaves a copy of itself in the archive, whoever sends it there (E25).
+    rests = node.kind is Kind.CASE and node.status is Status.ACTIVE and status is Status.ARCHIVED
+    also = [copied(id_, BY_HAND, core.now())] if rests else []
+    said = reason or f"{verb} by hand"
+    return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=said, also=also)
 
 
 async def set_excluded(core: Core, space_id: UUID, id_: UUID, excluded: bool, *, reason: str | None = None) -> Node:
@@ -93,15 +98,25 @@ async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:
         return await nodes.get(connection, space_id, id_)
 
 
-async def _change(core: Core, space_id: UUID, node: Node, after: Mapping[str, Any], *, verb: str, reason: str) -> Node:
+async def _change(
+    core: Core,
+    space_id: UUID,
+    node: Node,
+    after: Mapping[str, Any],
+    *,
+    verb: str,
+    reason: str,
+    also: Sequence[Change] = (),
+) -> Node:
     """Apply one decision; asking for what is so already changes nothing."""
     checked_reason(reason)
     change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
     now = core.now()
     async with core.transaction(space_id) as connection:
         if change is not None:
-            plan = single(policy="hand", verb=verb, reason=reason, change=change, now=now)
-            await changes.apply(connection, space_id, plan, now)
+            draft = Draft()
+            draft.decide(verb, node.id, reason, [change, *also])
+            await changes.apply(connection, space_id, draft.plan(policy="hand", title=reason, now=now), now)
         return await nodes.get(connection, space_id, node.id)
 
 

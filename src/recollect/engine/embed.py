@@ -18,6 +18,7 @@ from recollect.engine.core import Core, log
 from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
 from recollect.model import Kind, Space
 from recollect.ports import Embedder, Vectors
+from recollect.rules.stored_pages import embedded_by
 from recollect.store import jobs, lexicon, spaces, vectors
 
 FIRST_RETRY_SECONDS = 5.0
@@ -153,9 +154,11 @@ async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
 
 async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Vectors) -> None:
     async with core.transaction(space.id) as connection:
-        await lexicon.index(connection, space.id, [_entry(job) for job in done])
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
-        await jobs.save(connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now())
+        finished = await jobs.save(
+            connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now()
+        )
+        await lexicon.index(connection, space.id, [_entry(job) for job in done if job.node_id in finished])
 
 
 async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> Finished | None:
@@ -201,7 +204,12 @@ def _entry(job: jobs.Job) -> lexicon.Entry:
 
 
 def _text_of(job: jobs.Job) -> str:
-    """What a node is embedded by: its text; a node that has only a name, by its name in plain words."""
+    """What a node is embedded by: its text; a node that has only a name, by its name in plain words.
+
+    A page is embedded by its name and overview, which is also what pages are compared by.
+    """
+    if job.kind == Kind.PAGE and job.text is not None:
+        return embedded_by(job.name, job.text)
     if job.text is not None and (job.kind != Kind.CONCEPT or job.text.strip()):
         return job.text
     return (job.name or "").lower().replace("_", " ")

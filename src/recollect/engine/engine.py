@@ -24,10 +24,12 @@ from recollect.engine import (
     remember,
     summaries,
 )
+from recollect.engine.cases import Cases
 from recollect.engine.concepts import Concepts
 from recollect.engine.core import Core
 from recollect.engine.face import Reference
 from recollect.engine.graph import Graph
+from recollect.engine.pages import Pages
 from recollect.engine.scheduling import Schedules
 from recollect.engine.sources import Format, Options
 from recollect.engine.tidying import Plans
@@ -121,6 +123,16 @@ class Engine:
     def graph(self) -> Graph:
         """Links between nodes."""
         return Graph(self)
+
+    @property
+    def cases(self) -> Cases:
+        """Questions with the answers given, and how well they did."""
+        return Cases(self)
+
+    @property
+    def pages(self) -> Pages:
+        """Pages: import a wiki, merge it, look at it, export it."""
+        return Pages(self)
 
     @property
     def schedules(self) -> Schedules:

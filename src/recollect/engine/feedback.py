@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from recollect.engine import paths
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput
 from recollect.model import Activity
@@ -18,4 +19,6 @@ async def judge(core: Core, space_id: UUID, node_id: UUID, *, helped: bool, reca
                 raise InvalidInput(
                     f"The recall {log.id} did not hand out {node_id}: judge what it did.", field="recall"
                 )
+            if helped:
+                await paths.clicked(connection, space_id, log.id, node_id, core.now())
         return await activity.judge(connection, space_id, node_id, helped=helped)

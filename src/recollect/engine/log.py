@@ -4,13 +4,16 @@ Recall itself is read-only; this comes after it, so that searching never waits f
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from uuid import UUID, uuid4
 
+from recollect.engine import paths
 from recollect.engine.core import Core
-from recollect.model import Hit, LoggedHit, Query, Recall, RecallLog, TokenUsage
+from recollect.model import Hit, LoggedHit, Parts, Query, Recall, RecallLog, TokenUsage
 from recollect.rules.asked import as_document
-from recollect.store import activity, recalls
+from recollect.store import recalls
+
+PARTS = tuple(field.name for field in fields(Parts))
 
 
 async def note(
@@ -50,11 +53,9 @@ async def note(
     )
     async with core.database.noting(space_id) as connection:
         await recalls.add(connection, space_id, entry)
-        await activity.count_uses(connection, space_id, ids, entry.created_at)
+        await paths.note(connection, space_id, entry, recall)
     return entry.id
 
 
 def _logged(hit: Hit) -> LoggedHit:
-    """Six digits are more than two scores can be told apart by, and half of the room."""
-    parts = {name: round(float(value), 6) for name, value in asdict(hit.parts).items()}
-    return LoggedHit(id=hit.node.id, score=round(float(hit.score), 6), parts=parts)
+    return LoggedHit(id=hit.node.id, score=hit.score, parts={name: getattr(hit.parts, name) for name in PARTS})

@@ -43,3 +43,8 @@ async def _tell(notifier: Notifier, notice: Notice) -> Told:
 def is_anybody_told(core: Core) -> bool:
     """Whether notices reach somebody, and not only the log (E02)."""
     return any(not isinstance(notifier, LogNotifier) for notifier in core.notifiers())
+
+
+def reached_anybody(told: Sequence[Told]) -> bool:
+    """Whether somebody besides the log heard of a notice."""
+    return any(one.problem is None and one.name != LogNotifier.name for one in told)

@@ -5,27 +5,31 @@ The walk: embed the question; candidates by vector and by words; their neighbour
 docs/concepts/recall.md goes through it by hand.
 """
 
+import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.engine import cache, log
+from recollect.engine.adjacency import walk
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space, Status
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
 from recollect.ports import Embedder
 from recollect.rules import ranking, selection
 from recollect.rules.calibration import Calibration, shipped, soft
 from recollect.rules.ranking import Numbers
-from recollect.rules.spread import HOPS, Link, Reached, spread
+from recollect.rules.spread import Reached
 from recollect.rules.text import count_tokens, is_storable
-from recollect.store import activity, candidates, edges, lexicon, nodes, recalls, spaces
+from recollect.store import activity, candidates, lexicon, nodes, recalls, spaces
 from recollect.store.candidates import Candidate
 from recollect.store.database import Connection
 
@@ -40,14 +44,15 @@ WAITING = "Some texts wait to be embedded and cannot be found yet (`recollect wo
 COUNT_SECONDS = 30.0
 SECONDS_A_DAY = 86_400
 
+# What a leg finds, and how good it is there.
+Found = dict[UUID, float]
+Leg = Coroutine[Any, Any, Found]
+
 
 async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
     """Answer a question, log it, and count the use of what was found."""
     _check(query)
-    async with core.transaction(space_id) as connection:
-        space, version, waiting = await spaces.with_version(connection, space_id)
-    search = graph_search(core, space_id, query) if query.graph else _find(core, space, query)
-    found = await cache.repeated(core, space_id, version, query, search)
+    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
     notes = (*found.notes, WAITING) if waiting else found.notes
     return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query))
 
@@ -55,83 +60,112 @@ async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
     """Answer a question, without logging it."""
     _check(query)
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
-    return await _find(core, space, query, cool_down=cool_down)
+    found, _ = await _answered(core, space_id, query, cool_down=cool_down, repeat=False)
+    return found
 
 
-async def _find(core: Core, space: Space, query: Query, *, cool_down: bool = True) -> Recall:
+async def _answered(
+    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True
+) -> tuple[Recall, bool]:
+    """What is found, in one look into the database; and whether some texts wait to be embedded.
+
+    The question is embedded before, so that no connection waits for an embedder: with that of the space as it was last
+    seen. Should search have moved on to another model since, it is asked again.
+    """
     started = time.perf_counter()
-    embedder, notes = _embedder(core, space)
+    embedder, notes = _embedder(core, await _last_seen(core, space_id))
     asked = await cache.embedded(core, embedder, query.text)
-    async with core.search(space.id) as connection:
-        search = _Search(core, connection, space, query, embedder.model, asked)
-        search.cools_down = cool_down and search.profile.cools_down
-        found = await search.run()
-    latency = (time.perf_counter() - started) * 1000
-    return replace(found, notes=notes + found.notes, latency_ms=round(latency, 2))
+    async with core.search(space_id) as connection:
+        space, version, waiting = await spaces.with_version(connection, space_id)
+        core.seen[space_id] = space
+        if _embedder(core, space)[0] is embedder:
+            search = _Search(core, connection, space, query, embedder.model, asked)
+            search.cools_down = cool_down and search.profile.cools_down
+            search.notes, search.started = notes, started
+            found = await cache.repeated(core, space_id, version, query, search.run) if repeat else await search.run()
+            return found, waiting
+    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat)
+
+
+async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
+    async with core.transaction(space_id) as connection:
+        _, version, waiting = await spaces.with_version(connection, space_id)
+    return await cache.repeated(core, space_id, version, query, partial(graph_search, core, space_id, query)), waiting
+
+
+async def _last_seen(core: Core, space_id: UUID) -> Space:
+    if space_id not in core.seen:
+        async with core.transaction(space_id) as connection:
+            core.seen[space_id] = await spaces.by_id(connection, space_id)
+    return core.seen[space_id]
 
 
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """The profile `graph`: similarity, and activation that spreads from the best hits along the edges (A31, A32)."""
     near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
+    similar = {hit.node.id: hit for hit in near}
     seeds = {hit.node.id: hit.similarity for hit in near[:SEEDS] if hit.similarity > 0}
     async with core.search(space_id) as connection:
-        links = await _links_around(connection, space_id, seeds, core.now())
-        reached = spread(seeds, lambda _: links) if links else {}
-        similar = {hit.node.id: hit for hit in near}
-        beyond = await nodes.get_many(connection, space_id, [id_ for id_ in reached if id_ not in similar])
+        walked = await walk(core, connection, space_id, seeds)
+        reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
+        beyond = await _beyond(core, connection, space_id, query, near.model, reached.keys() - similar.keys())
+    everything = {**{hit.node.id: hit for hit in beyond}, **similar}
     scores = {
-        id_: ranking.hybrid(
-            similar[id_].similarity if id_ in similar else 0.0, reached[id_].activation if id_ in reached else 0.0
-        )
-        if links
-        else similar[id_].similarity
-        for id_ in {*similar, *beyond}
+        id_: _graph_score(hit, reached.get(id_)) if reached else hit.similarity for id_, hit in everything.items()
     }
-    order = sorted(
-        (id_ for id_, score in scores.items() if score >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_]
-    )
+    order = sorted((id_ for id_ in scores if scores[id_] >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_])
     hits = tuple(
-        _graph_hit(similar.get(id_), beyond.get(id_), reached.get(id_), scores[id_])
+        _graph_hit(everything[id_], reached.get(id_), scores[id_], is_similar=id_ in similar)
         for id_ in order[: query.limit or LIMIT]
-        if id_ in similar or beyond[id_].status is Status.ACTIVE
     )
-    return replace(near, hits=hits, mode=query.mode, floor=ranking.GRAPH_MINIMUM, left_out=())
+    ways = {**near.ways, "graph": walked.how, "paths": _paths(hits, reached)}
+    return replace(near, hits=hits, mode=query.mode, floor=ranking.GRAPH_MINIMUM, left_out=(), ways=ways)
 
 
-async def _links_around(
-    connection: Connection, space_id: UUID, seeds: Mapping[UUID, float], now: datetime
-) -> list[Link]:
-    """The edges within reach of the seeds."""
-    links: dict[tuple[UUID, UUID, str], Link] = {}
-    known: set[UUID] = set()
-    frontier = set(seeds)
-    for _ in range(HOPS):
-        found = await edges.around(connection, space_id, frontier, now) if frontier else []
-        links |= {(link.source, link.target, link.relation): link for link in found}
-        known |= frontier
-        frontier = {end for link in found for end in (link.source, link.target)} - known
-    return list(links.values())
+async def _beyond(
+    core: Core, connection: Connection, space_id: UUID, query: Query, model: str, ids: Collection[UUID]
+) -> list[Hit]:
+    """What only activation reached, of what may be returned at all, and how similar it is to the question."""
+    permitted = await candidates.allowed(connection, space_id, list(ids), query.wanted) if ids else set()
+    asked = await cache.embedded(core, core.embedder(model), query.text)
+    cosines = await candidates.nearest_of(connection, space_id, asked, list(permitted), model=model)
+    similarity = calibration_of(await spaces.by_id(connection, space_id), model).similarity
+    read = await nodes.get_many(connection, space_id, list(permitted))
+    return [
+        Hit(node=node, score=0.0, parts=_parts_of(cosines.get(node.id, 0.0), similarity))
+        for node in read.values()
+        if query.include_summaries or not node.is_summary
+    ]
 
 
-def _graph_hit(hit: Hit | None, node: Node | None, reached: Reached | None, score: float) -> Hit:
-    activation = reached.activation if reached else 0.0
-    source = "both" if hit and reached else "vector" if hit else "graph"
-    if hit is not None:
-        return replace(hit, score=score, parts=replace(hit.parts, activation=activation), source=source)
-    assert node is not None
-    nothing = Parts(
+def _parts_of(cosine: float, similarity: Callable[[Numbers], Numbers]) -> Parts:
+    """The score of a node that was neither near nor matching, laid open."""
+    return Parts(
         relevance=0.0,
-        similarity=0.0,
-        cosine=0.0,
+        similarity=round(float(similarity(np.array([cosine]))[0]), 6),
+        cosine=round(cosine, 6),
         lexical=0.0,
         flow=0.0,
-        activation=activation,
+        activation=0.0,
         recency=0.0,
         importance=0.0,
     )
-    return Hit(node=node, score=score, parts=nothing, source=source)
+
+
+def _graph_score(hit: Hit, reached: Reached | None) -> float:
+    return ranking.hybrid(hit.similarity, reached.activation if reached else 0.0)
+
+
+def _graph_hit(hit: Hit, reached: Reached | None, score: float, *, is_similar: bool) -> Hit:
+    activation = round(reached.activation, 6) if reached else 0.0
+    source = "both" if is_similar and reached else "vector" if is_similar else "graph"
+    return replace(hit, score=round(score, 6), parts=replace(hit.parts, activation=activation), source=source)
+
+
+def _paths(hits: Sequence[Hit], reached: Mapping[UUID, Reached]) -> dict[str, dict[str, list[str]]]:
+    """By which nodes and edges activation came to each hit that is not where it began."""
+    came = [reached[hit.node.id] for hit in hits if hit.node.id in reached and reached[hit.node.id].edges]
+    return {str(one.node): {"nodes": [*map(str, one.path)], "edges": [*map(str, one.edges)]} for one in came}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -239,10 +273,13 @@ class _Search:
         self.cools_down = self.profile.cools_down
         self.calibration = calibration_of(space, model)
         self.words: lexicon.Question | None = None
+        self.near: Mapping[UUID, float] = {}
+        self.by_words: Mapping[UUID, float] = {}
         self.ways: dict[str, object] = {}
+        self.notes: tuple[str, ...] = ()
+        self.started = time.perf_counter()
 
     async def run(self) -> Recall:
-        self.words = await lexicon.question(*self.place, self.query.text)
         found = await self._candidates()
         ranked = self._rank(found, await self._uses(found))
         order = await self._arranged(ranked)
@@ -286,6 +323,8 @@ class _Search:
             self.asked,
             self.words,
             model=self.model,
+            cosines=self.near,
+            words=self.by_words,
             with_summaries=self.with_summaries,
         )
         more = [] if self.query.wanted.is_selective else await self._beside(found)
@@ -315,30 +354,41 @@ class _Search:
         few = await candidates.filtered(*self.place, wanted) if filtering else None
         if few is not None:
             self.ways["search"] = f"exact: the filter leaves {len(few):,}"
-            matching = await lexicon.best_of(*self.place, self.words, few, most=candidates.POOL) if self.words else {}
-            return self._best(await candidates.nearest_of(*self.place, self.asked, few, model=self.model), matching)
-        near, by_words = await self._nearest(), await self._by_words()
-        self.ways |= {"by_vector": len(near), "by_words": len(by_words)}
-        best = self._best(near, by_words)
+            near = candidates.nearest_of(*self.place, self.asked, few, model=self.model)
+            return await self._best(near, partial(self._by_words_of, few))
+        best = await self._best(self._nearest(), self._by_words)
+        self.ways |= {"by_vector": len(self.near), "by_words": len(self.by_words)}
         if self.with_summaries:
             summaries = await candidates.summaries(*self.place)
             best += await candidates.nearest_of(*self.place, self.asked, summaries, model=self.model)
         return list(dict.fromkeys(best))
 
-    def _best(self, near: Mapping[UUID, float], by_words: Mapping[UUID, float]) -> list[UUID]:
+    async def _best(self, near: Leg, by_words: Callable[[Connection], Leg]) -> list[UUID]:
         """Those that could come out first. What one leg did not return is at most as good there as its last."""
-        ids = list(dict.fromkeys([*near, *by_words]))
+        self.near, self.by_words = await self._both(near, by_words)
+        ids = list(dict.fromkeys([*self.near, *self.by_words]))
         most = max(LOOKED_AT, 2 * (self.query.limit or LIMIT))
         if len(ids) <= most:
             return ids
-        farthest, poorest = min(near.values(), default=0.0), min(by_words.values(), default=0.0)
-        cosine = np.array([near.get(id_, farthest) for id_ in ids])
-        words = np.array([by_words.get(id_, poorest) for id_ in ids])
+        farthest, poorest = min(self.near.values(), default=0.0), min(self.by_words.values(), default=0.0)
+        cosine = np.array([self.near.get(id_, farthest) for id_ in ids])
+        words = np.array([self.by_words.get(id_, poorest) for id_ in ids])
         lexical = ranking.lexical_match(words, self.words.most_possible if self.words else 0.0)
         at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
         return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
 
-    async def _nearest(self) -> dict[UUID, float]:
+    async def _both(self, near: Leg, by_words: Callable[[Connection], Leg]) -> tuple[Found, Found]:
+        """The two legs; side by side where a second connection is free, since each is work for one core."""
+        if not self.core.database.is_at_leisure:
+            return await near, await by_words(self.connection)
+
+        async def beside() -> Found:
+            async with self.core.search(self.space.id) as other:
+                return await by_words(other)
+
+        return await side_by_side(near, beside())
+
+    async def _nearest(self) -> Found:
         count = await self._count()
         exactly = count <= candidates.EXACT_BELOW
         rows = f"{count:,} vectors" if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
@@ -348,14 +398,21 @@ class _Search:
             *self.place, self.asked, model=self.model, kinds=self.kinds, exactly=exactly, within=within
         )
 
-    async def _by_words(self) -> dict[UUID, float]:
+    async def _by_words(self, connection: Connection) -> Found:
+        self.words = await lexicon.question(connection, self.space.id, self.query.text)
         if self.words is None:
             return {}
-        found = await lexicon.candidates(self.connection, self.words, kinds=self.kinds, most=candidates.POOL)
+        found = await lexicon.candidates(connection, self.words, kinds=self.kinds, most=candidates.POOL)
         if not self.query.wanted.is_selective:
             return found
-        permitted = await candidates.allowed(*self.place, list(found), self.query.wanted)
+        permitted = await candidates.allowed(connection, self.space.id, list(found), self.query.wanted)
         return {id_: score for id_, score in found.items() if id_ in permitted}
+
+    async def _by_words_of(self, few: Sequence[UUID], connection: Connection) -> Found:
+        self.words = await lexicon.question(connection, self.space.id, self.query.text)
+        if self.words is None:
+            return {}
+        return await lexicon.best_of(connection, self.space.id, self.words, few, most=candidates.POOL)
 
     async def _count(self) -> int:
         """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
@@ -464,7 +521,19 @@ class _Search:
             floor=chosen.floor,
             left_out=left_out,
             ways=self.ways,
+            notes=self.notes,
+            latency_ms=round((time.perf_counter() - self.started) * 1000, 2),
         )
+
+
+async def side_by_side(one: Leg, other: Leg) -> tuple[Found, Found]:
+    """Both at once. When one fails, the other too has come to its end before anybody hears of it."""
+    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    if isinstance(first, BaseException):
+        raise first
+    if isinstance(second, BaseException):
+        raise second
+    return first, second
 
 
 def calibration_of(space: Space, model: str) -> Calibration:

@@ -31,7 +31,11 @@ async def show(core: Core, space_id: UUID, reference: str) -> RecallLog:
 async def replay(core: Core, space_id: UUID, reference: str) -> Replay:
     """Ask a question of the log again, without logging it, and compare the two rankings."""
     log = await show(core, space_id, reference)
-    now = await recalling.find(core, space_id, from_document(log.asked), cool_down=False)
+    asked = from_document(log.asked)
+    if asked.graph:
+        now = await recalling.graph_search(core, space_id, asked)
+    else:
+        now = await recalling.find(core, space_id, asked, cool_down=False)
     before, after = [hit.id for hit in log.hits], [hit.node.id for hit in now]
     return Replay(
         log=log,

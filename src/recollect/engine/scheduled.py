@@ -219,7 +219,9 @@ class _Running:
             if plan.status is not PlanStatus.APPROVED and not consolidate.applies_by_itself(self.core, plan):
                 return Tidied(plan=plan, outcome=None, notes=(_still_waits(plan),))
             self.log.info("finishing what an earlier run left", plan=str(plan.id))
-            await consolidate.apply(self.core, self.space_id, plan.id, by=SCHEDULE)
+            tidied = await consolidate.carry_out(self.core, self.space_id, plan, by=SCHEDULE)
+            if tidied.outcome is None:
+                return tidied
         return await consolidate.run(*run, created_by=SCHEDULE)
 
     async def _left(self) -> list[Plan]:
@@ -263,6 +265,7 @@ class _Running:
             "schedule": self.name,
             "said": said,
             "status": _status(tidied),
+            "looked_at": sum(tidied.plan.summary.get("scope", {}).values()),
             "planned": sum(tidied.plan.counts.values()),
             **counted,
             **measured,
@@ -317,7 +320,7 @@ class _Running:
             await self._notice("waiting", "A plan waits for approval", _how_to_approve(ran), ran.report)
         elif ran.status == "partly failed":
             await self._notice("failed", f"{self.name} failed in part", ran.outcome, ran.report)
-        if title is not None and ran.status != "skipped":
+        if title is not None and ran.status != "skipped" and ran.report.get("looked_at"):
             await self._notice("report", title, as_text(ran), ran.report)
 
     async def _notice(

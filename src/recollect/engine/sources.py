@@ -118,25 +118,25 @@ class Reader:
                 data = b"".join([*beginning, self.stdin.read()])
                 yield from self._document(data, self.format, "-", thread=None, written=None)
         except InvalidInput as problem:
-            yield _skipped("-", problem.message)
+            yield skipped("-", problem.message)
 
     def _folder(self, root: Path) -> Iterator[Found | Line]:
-        for file in _walk(root, hidden=self.options.hidden):
+        for file in walk(root, hidden=self.options.hidden):
             if isinstance(file, Line):
                 yield file
             else:
                 yield from self._file(file, _thread_name(file.relative_to(root)))
 
     def _file(self, path: Path, thread: str) -> Iterator[Found | Line]:
-        name = _shown(path)
+        name = shown(path)
         format = self._format_of(path)
         if format is None:
-            yield _skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
+            yield skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
             return
         try:
             with path.open("rb") as stream:
                 if documents.looks_binary(stream.peek(BEGINNING)[:BEGINNING]):
-                    yield _skipped(name, "It is a binary file.")
+                    yield skipped(name, "It is a binary file.")
                 elif format in ("jsonl", "csv"):
                     _require_utf8(stream)
                     yield from self._table(stream, format, name, thread=thread)
@@ -144,9 +144,9 @@ class Reader:
                     written = _time_of(path, self.now) if self.options.file_times else None
                     yield from self._document(stream.read(), format, name, thread=thread, written=written)
         except InvalidInput as problem:
-            yield _skipped(name, problem.message)
+            yield skipped(name, problem.message)
         except OSError as error:
-            yield _skipped(name, f"It cannot be read ({error.strerror or error}).")
+            yield skipped(name, f"It cannot be read ({error.strerror or error}).")
 
     def _format_of(self, path: Path) -> Format | None:
         """The format of a file; None for one that would be read wrongly."""
@@ -164,7 +164,7 @@ class Reader:
             yield Line(what="note", file=name, message=note)
         memory = document.memory
         if not memory.text:
-            yield _skipped(name, "It is empty.")
+            yield skipped(name, "It is empty.")
             return
         parts = self._chunked(replace(memory, created_at=memory.created_at or written), thread)
         if len(parts) == 1 and thread is not None:
@@ -213,31 +213,31 @@ def check(sources: Sequence[Path], format: str, stdin: BinaryIO | None) -> None:
 def _check_path(path: Path) -> None:
     try:
         if not path.exists():
-            raise InvalidInput(f"There is no file or folder {_shown(path)}.", field="sources")
+            raise InvalidInput(f"There is no file or folder {shown(path)}.", field="sources")
         if not (path.is_file() or path.is_dir()):
-            raise InvalidInput(f"{_shown(path)} is neither file nor folder: pipe it in, as -.", field="sources")
+            raise InvalidInput(f"{shown(path)} is neither file nor folder: pipe it in, as -.", field="sources")
     except OSError as error:
-        raise InvalidInput(f"{_shown(path)} cannot be read ({error.strerror or error}).", field="sources") from error
+        raise InvalidInput(f"{shown(path)} cannot be read ({error.strerror or error}).", field="sources") from error
 
 
-def _walk(root: Path, *, hidden: bool) -> Iterator[Path | Line]:
+def walk(root: Path, *, hidden: bool) -> Iterator[Path | Line]:
     """The files below a folder, by name; links are not followed, so that nothing outside is read, or twice."""
     waiting = [root]
     while waiting:
         here = waiting.pop()
         try:
             if here != root and here.name.startswith(".") and not hidden:
-                yield _skipped(_shown(here), "It is hidden.")
+                yield skipped(shown(here), "It is hidden.")
             elif here != root and here.is_symlink():
-                yield _skipped(_shown(here), "It is a link, and links are not followed: name its target to import it.")
+                yield skipped(shown(here), "It is a link, and links are not followed: name its target to import it.")
             elif here.is_dir():
                 waiting += sorted(here.iterdir(), reverse=True)
             elif here.is_file():
                 yield here
             else:
-                yield _skipped(_shown(here), "It is not a regular file.")
+                yield skipped(shown(here), "It is not a regular file.")
         except OSError as error:
-            yield _skipped(_shown(here), f"It cannot be read ({error.strerror or error}).")
+            yield skipped(shown(here), f"It cannot be read ({error.strerror or error}).")
 
 
 def _jsonl_rows(lines: Iterable[bytes]) -> Iterator[documents.Row]:
@@ -325,14 +325,14 @@ def _with_defaults(memory: NewMemory, options: Options) -> NewMemory:
 
 def _thread_name(path: Path) -> str:
     """A path as the name of a thread: its end, where it is too long for one."""
-    name = _shown(path)
+    name = shown(path)
     return name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :]
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """A path as text; a name that is not UTF-8 cannot be stored or printed as it is."""
     return fsencode(path).decode(errors="replace")
 
 
-def _skipped(file: str, why: str) -> Line:
+def skipped(file: str, why: str) -> Line:
     return Line(what="skipped", file=file, message=why)

@@ -2,9 +2,14 @@
 
 from recollect.errors import InvalidInput
 from recollect.policies import (
+    archive_poor_cases,
+    archive_unused_cases,
+    consolidate_cases,
     gather_topics,
     link_similar,
+    merge_duplicate_cases,
     merge_duplicate_concepts,
+    merge_pages,
     merge_parallel_edges,
     note_similar_memories,
     prune_weak_edges,
@@ -18,8 +23,13 @@ POLICIES: dict[str, Policy] = {
         merge_parallel_edges.POLICY,
         gather_topics.POLICY,
         link_similar.POLICY,
+        consolidate_cases.POLICY,
+        archive_poor_cases.POLICY,
+        merge_duplicate_cases.POLICY,
+        archive_unused_cases.POLICY,
         merge_duplicate_concepts.POLICY,
         note_similar_memories.POLICY,
+        merge_pages.POLICY,
     )
 }
 

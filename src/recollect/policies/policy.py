@@ -4,6 +4,7 @@ A policy's file has four parts in this order: `Options`, `propose`, its predicat
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 from recollect.errors import InvalidInput
 from recollect.model import Edge, Topic
 from recollect.plan import Decision, Plan, Risk
+from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
+from recollect.rules.stored_pages import Batch, StoredPage
 
 
 class Reader(Protocol):
@@ -47,6 +50,15 @@ class Reader(Protocol):
     async def count_nodes(self) -> int:
         """How many living nodes there are."""
 
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        """The living edges of some nodes, by node; nodes without any are not among them."""
+
+    async def cases(self) -> CaseColumns:
+        """The active cases and how they stand."""
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        """The vectors of the active cases, each length for itself; not those whose text is waiting to be embedded."""
+
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         """The living edges that begin or end at any of some nodes, in full."""
 
@@ -64,6 +76,18 @@ class Reader(Protocol):
 
     async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
         """The last pass of a policy with these options whose outcome is settled; None if there was none."""
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        """The pages there are, archived ones too; or some of them."""
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        """Pages that came in together, and what is planned for them; or some of them."""
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        """The living edges that begin at pages, by source, relation and target."""
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        """The aliases of pages, each with the node it means."""
 
 
 Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
@@ -94,6 +118,8 @@ class Policy:
     tally: Tally | None = None
     # The title under which a report is sent after every scheduled run; None where the run's record suffices.
     report: str | None = None
+    # E02: the number of the summary of which somebody is told before it takes effect; nobody to tell: the plan waits.
+    announces: str | None = None
     every_minutes: int | None = None
     cron: str | None = None
     # A27: whether the gate (enough edges, old enough) is asked before a scheduled run.
@@ -102,6 +128,8 @@ class Policy:
     quiet: bool = False
     # So many groups may be written in one transaction; where that fails, each in its own (P05 holds either way).
     together: int = 1
+    # Whether its plans make nodes, which must be embedded.
+    makes_nodes: bool = False
     recheck: Recheck | None = None
     audit: Audit | None = None
     # Whether the audit looks at the changes of the decisions, or only at the decisions.

@@ -88,7 +88,7 @@ class Adjacency:
 
     def __len__(self) -> int:
         """How many edges live."""
-        return len(self.bulk.links) - int(self.gone.sum()) + len(self.changed.links)
+        return len(self.bulk.links) - int(np.count_nonzero(self.gone)) + len(self.changed.links)
 
     def __contains__(self, node: object) -> bool:
         """Whether a node has an edge: one without any is not in the adjacency (A09)."""
@@ -145,7 +145,7 @@ def updated(adjacency: Adjacency, changed: EdgeColumns, active: Flags) -> Adjace
     gone = adjacency.gone.copy()
     places = places_in(adjacency.bulk.links.ids, changed.ids)
     gone[places[places >= 0]] = True
-    if len(links) + int(gone.sum()) > max(FEW, SHARE * len(gone)):
+    if len(links) + np.count_nonzero(gone) > max(FEW, SHARE * len(gone)):
         nodes = np.concatenate((adjacency.nodes, adjacency.newer))
         return _wired_anew(nodes, relations, adjacency.bulk.links.only(~gone).and_(links))
     return replace(adjacency, relations=relations, gone=gone, changed=_wired(links, adjacency.size))

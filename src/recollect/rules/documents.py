@@ -41,8 +41,8 @@ LONGEST_CELL = 2**31 - 1
 DELIMITERS = (",", ";", "\t")
 
 # The lazy ?? lets an empty front matter end at once.
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_LOOKS_LIKE_FRONT_MATTER = re.compile(r"---[ \t]*\n[\w-]+[ \t]*:")
+FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+LOOKS_LIKE_FRONT_MATTER = re.compile(r"---[ \t]*\n[\w-]+[ \t]*:")
 _ANY_TAG = Contract(open_tags=True)
 
 
@@ -98,12 +98,12 @@ def text_document(text: str) -> Document:
 def markdown_document(text: str) -> Document:
     """Markdown: the front matter's fields in their places, the rest as the text."""
     text = normalise(text)
-    found = _FRONT_MATTER.match(text)
+    found = FRONT_MATTER.match(text)
     if found is None:
-        unclosed = _LOOKS_LIKE_FRONT_MATTER.match(text) is not None
+        unclosed = LOOKS_LIKE_FRONT_MATTER.match(text) is not None
         return Document(memory=NewMemory(text=text), notes=_kept_as_text("it is never closed") if unclosed else ())
     try:
-        fields = _front_matter(found[1] or "")
+        fields = front_matter(found[1] or "")
     except InvalidInput as problem:
         return Document(memory=NewMemory(text=text), notes=_kept_as_text(problem.message))
     return _placed(fields, text[found.end() :].strip())
@@ -113,7 +113,7 @@ def _kept_as_text(why: str) -> tuple[str, ...]:
     return (f"The front matter was kept as text, because {why}.",)
 
 
-def _front_matter(block: str) -> dict[str, Any]:
+def front_matter(block: str) -> dict[str, Any]:
     """The fields of a front matter as JSON values; InvalidInput with a reason where it is broken."""
     if len(block) > LONGEST_FRONT_MATTER:
         raise InvalidInput(f"it is longer than {LONGEST_FRONT_MATTER:,} characters")

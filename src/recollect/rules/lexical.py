@@ -43,7 +43,10 @@ def words(text: str) -> list[str]:
 
 def fold(text: str) -> str:
     """Without case and accents; Hangul syllables stay whole."""
-    apart = unicodedata.normalize("NFKD", text.casefold().replace("'s", "").replace("’s", ""))
+    text = text.casefold().replace("'s", "").replace("’s", "")
+    if text.isascii():  # nothing to take apart, and far quicker
+        return text
+    apart = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
 
 
@@ -83,4 +86,4 @@ def most_possible(rarities: Iterable[float]) -> float:
 
 
 def _is_cjk(character: str) -> bool:
-    return bool(re.match(f"[{_CJK}]", character))
+    return not character.isascii() and bool(re.match(f"[{_CJK}]", character))

@@ -42,6 +42,7 @@ HEADING = 30.0
 NOTE = 22.0
 WHOLE_ASPECT, HALF_ASPECT = 1.25, 0.72  # width / height
 LEAST_WIDTH = 260.0
+LARGEST_SCALE = 1.4  # a picture of few dots does not fill a page with them
 RING, BADGE = 5.0, 6.5
 SIGNS = {"added": "+", "removed": "−", "changed": "~", "focus": "", "": ""}
 ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)  # where on its line a label may stand
@@ -152,7 +153,8 @@ def side_by_side(before: Picture, after: Picture) -> str:
     sides = _sides(both, places)
     named = [replace(before, title=before.title or "Before"), replace(after, title=after.title or "After")]
     sheets = [_sheet(one, places, sides) for one in named]
-    return _framed(sheets, _around([sheet.box for sheet in sheets]), " / ".join(one.title for one in named))
+    drawn = [sheet.box for sheet, one in zip(sheets, named, strict=True) if one.dots]
+    return _framed(sheets, _around(drawn), " / ".join(one.title for one in named))
 
 
 def page(title: str, pictures: Sequence[tuple[str, str]], intro: str = "") -> str:
@@ -501,7 +503,8 @@ def _framed(sheets: Sequence[Sheet], box: Box, title: str) -> str:
     spoken = attribute(f"{shortened(title, 120)}: " + "; ".join(sheet.count for sheet in sheets))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="recollect-picture" viewBox="0 0 {whole:.0f} {height:.0f}" '
-        f'width="{whole:.0f}" height="{height:.0f}" role="img" aria-label="{spoken}">\n'
+        f'width="{whole:.0f}" height="{height:.0f}" style="max-width: {LARGEST_SCALE * whole:.0f}px" role="img" '
+        f'aria-label="{spoken}">\n'
         f"<style>{picture_style()}</style>\n"
         f'<rect class="ground" width="100%" height="100%"/>\n{drawn}</svg>\n'
     )
@@ -649,7 +652,7 @@ def _legend() -> str:
     strengths = {"strong": "strength above 0.7", "middle": "0.3 to 0.7", "weak": "below 0.3"}
     lines = [_sample(_sample_line(name, ""), meaning, 40) for name, meaning in strengths.items()]
     marks = [_sample(_sample_line("strong", mark), f"{mark} edge", 40) for mark in ("added", "removed")]
-    kinds = [_sample(_sample_dot(kind, ""), kind, 28) for kind in KINDS]
+    kinds = [_sample(_sample_dot(kind, ""), "topic, other" if kind == "other" else kind, 28) for kind in KINDS]
     dots = [_sample(_sample_dot("memory", mark), mark, 34) for mark in ("added", "removed", "changed", "focus")]
     return f'<ul class="legend">\n{"".join((*lines, *marks, *kinds, *dots))}</ul>'
 

@@ -89,7 +89,7 @@ figcaption {{ display: flex; align-items: center; gap: 6px; padding: 9px 14px; b
 figcaption h2 {{ flex: 1; }}
 button {{ font: inherit; line-height: 1; min-width: 30px; height: 28px; border: 1px solid; border-radius: 6px;
   cursor: pointer; background: none; color: inherit; }}
-figure > svg {{ display: block; width: 100%; height: auto; max-height: 86vh; touch-action: pan-y; }}
+figure > svg {{ display: block; margin: 0 auto; width: 100%; height: auto; max-height: 86vh; touch-action: pan-y; }}
 figure.live > svg {{ cursor: grab; }}
 .legend {{ display: flex; flex-wrap: wrap; gap: 6px 22px; margin: 18px 0 0; padding: 0; list-style: none;
   font-size: 13px; }}

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -138,15 +139,19 @@ def value_of(value: Any) -> str:
 
 
 def edge_label(source: str, relation: str, target: str) -> str:
-    return f"{source} —{shortened(relation, LABEL_COLUMNS)}→ {target}"
+    return f"{source} —{short_name(relation)}→ {target}"
 
 
 def name_in(row: Row) -> str:
     """What a row that is not stored yet is called by."""
+    if "archived_reason" in row:
+        return f"a copy in the archive ({row['archived_reason']})"
     return next((str(row[column]) for column in NAMED_BY if row.get(column)), "")
 
 
+@lru_cache(maxsize=10_000)
 def short_name(text: str) -> str:
+    """A name that fits beside others; the same few come again and again in a long plan."""
     return shortened(text, LABEL_COLUMNS)
 
 

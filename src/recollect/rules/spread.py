@@ -30,6 +30,7 @@ class Link:
     target: UUID
     relation: str
     strength: float
+    id: UUID | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +77,10 @@ def _step(from_: Reached | None, there: UUID, link: Link, fade: float, preferred
         return None
     gain = PREFERRED if link.relation in preferred else 1.0
     return Reached(
-        node=there, activation=min(1.0, from_.activation * link.strength * fade * gain), path=(*from_.path, there)
+        node=there,
+        activation=min(1.0, from_.activation * link.strength * fade * gain),
+        path=(*from_.path, there),
+        edges=from_.edges if link.id is None else (*from_.edges, link.id),
     )
 
 

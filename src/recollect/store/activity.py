@@ -1,10 +1,9 @@
-"""How nodes are used: counted when a recall hands them out, judged when somebody says whether they helped.
+"""How nodes are used: counted when a recall hands them out (recalls.py), judged when somebody says whether they helped.
 
-Narrow rows beside the nodes, so that counting touches no index; and one statement for all hits of a recall.
+Narrow rows beside the nodes, so that counting touches no index.
 """
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import select, text
@@ -13,28 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from recollect.model import Activity
 from recollect.store.tables import activity
 
-# In the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
-COUNT_USES = text("""
-    INSERT INTO activity (space_id, node_id, uses, recalled, last_used_at)
-    SELECT :space, id, 1, 1, :now FROM unnest(CAST(:ids AS uuid[])) AS id ORDER BY id
-    ON CONFLICT (space_id, node_id) DO UPDATE
-       SET uses = activity.uses + 1, recalled = activity.recalled + 1,
-           last_used_at = greatest(activity.last_used_at, excluded.last_used_at),
-           decay_score = 1.0
-""")
-
 JUDGE = text("""
     INSERT INTO activity (space_id, node_id, judged, successes) VALUES (:space, :id, 1, :success)
     ON CONFLICT (space_id, node_id) DO UPDATE
        SET judged = activity.judged + 1, successes = activity.successes + excluded.successes
     RETURNING uses, successes, judged, last_used_at, decay_score
 """)
-
-
-async def count_uses(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID], now: datetime) -> None:
-    """Count one use of each of these nodes."""
-    if ids:
-        await connection.execute(COUNT_USES, {"space": space_id, "ids": sorted(set(ids)), "now": now})
 
 
 async def judge(connection: AsyncConnection, space_id: UUID, id_: UUID, *, helped: bool) -> Activity:

@@ -4,9 +4,10 @@ Few rows are answered exactly, many through HNSW; the choice is made from counts
 back as plain values: ranking works on arrays.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from recollect.model import NodeFilter
 from recollect.store import lexicon
 from recollect.store.database import driver
-from recollect.store.nodes import conditions
+from recollect.store.nodes import conditions, holding
 from recollect.store.tables import nodes
 
 POOL = 200
@@ -27,6 +28,7 @@ EXACT_BELOW = 10_000
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
+NOTHING_KNOWN: Mapping[UUID, float] = MappingProxyType({})
 
 # LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
 VECTOR_OF = """LATERAL (
@@ -59,8 +61,12 @@ async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kind
 
 async def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> list[UUID] | None:
     """The nodes that a filter leaves, if they are few enough to look at each; else None."""
-    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *conditions(wanted)).limit(EXACT_BELOW + 1)
-    found = list((await connection.execute(statement)).scalars())
+    if wanted.metadata:
+        where = holding(wanted.metadata).c
+        statement = select(where.id).where(*conditions(replace(wanted, metadata={}), where))
+    else:
+        statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *conditions(wanted))
+    found = list((await connection.execute(statement.limit(EXACT_BELOW + 1))).scalars())
     return found if len(found) <= EXACT_BELOW else None
 
 
@@ -79,8 +85,9 @@ async def nearest_of(
     dim = len(query)
     found = await raw.fetch(
         f"""WITH few AS MATERIALIZED (
-                SELECT e.node_id, e.vector FROM unnest($4::uuid[]) AS g(id), {VECTOR_OF} WHERE e.dim = $3)
-            SELECT node_id, vector::halfvec({dim}) <=> $5 AS d FROM few ORDER BY d LIMIT $6""",
+                SELECT e.node_id, e.vector::halfvec({dim}) <=> $5 AS d
+                  FROM unnest($4::uuid[]) AS g(id), {VECTOR_OF} WHERE e.dim = $3)
+            SELECT node_id, d FROM few ORDER BY d LIMIT $6""",
         *(space_id, model, dim, list(ids), HalfVector(query), POOL),
     )
     return {record["node_id"]: 1.0 - record["d"] for record in found}
@@ -142,13 +149,22 @@ async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUI
 
 
 def _details(dim: int, source: str) -> str:
+    """Both legs' scores, each looked up only where it is not known yet: `coalesce` asks no further than it must."""
     return f"""
         SELECT n.id, n.thread, n.position, n.created_at, n.importance,
-               1 - (e.vector::halfvec({dim}) <=> $3) AS cosine, -(l.bm25 <#> $4) AS words
+               coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({dim}) <=> $3) FROM embeddings e
+                                    WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2)) AS cosine,
+               coalesce(g.words, (SELECT -(l.bm25 <#> $4) FROM lexicon l
+                                   WHERE l.space_id = $1 AND l.node_id = n.id)) AS words
           FROM {source}
-          LEFT JOIN embeddings e ON e.space_id = $1 AND e.node_id = n.id AND e.model = $2
-          LEFT JOIN lexicon l ON l.space_id = $1 AND l.node_id = n.id
          WHERE n.space_id = $1 AND n.recallable"""
+
+
+GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
+    SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
+BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
+               FROM unnest($5::text[], $6::int8[]) AS place(thread, position)) AS g, LATERAL (
+    SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
 
 
 async def details(
@@ -159,17 +175,20 @@ async def details(
     asked: lexicon.Question | None,
     *,
     model: str,
+    cosines: Mapping[UUID, float] = NOTHING_KNOWN,
+    words: Mapping[UUID, float] = NOTHING_KNOWN,
     with_summaries: bool = False,
 ) -> list[Candidate]:
-    """What ranking needs to know of some nodes, both legs' scores for each of them."""
+    """What ranking needs to know of some nodes: both legs' scores for each of them, whichever leg found it."""
     raw = await driver(connection)
-    statement = _details(
-        len(query),
-        "unnest($5::uuid[]) AS g(id), LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n",
-    )
+    statement = _details(len(query), GIVEN)
     if with_summaries:
         statement = statement.replace("n.recallable", "n.status = 'active' AND NOT n.exclude")
-    found = await raw.fetch(statement, space_id, model, HalfVector(query), _weights(asked), list(ids))
+    found = await raw.fetch(
+        statement,
+        *(space_id, model, HalfVector(query), _weights(asked)),
+        *(list(ids), [cosines.get(id_) for id_ in ids], [words.get(id_) for id_ in ids]),
+    )
     return [_candidate(record) for record in found]
 
 
@@ -188,10 +207,8 @@ async def neighbours(
     if not places:
         return []
     raw = await driver(connection)
-    source = """unnest($5::text[], $6::int8[]) AS g(thread, position), LATERAL (
-        SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
     found = await raw.fetch(
-        _details(len(query), source),
+        _details(len(query), BESIDE),
         *(space_id, model, HalfVector(query), _weights(asked)),
         [thread for thread, _ in places],
         [position for _, position in places],
@@ -202,6 +219,8 @@ async def neighbours(
 async def vectors_of(
     connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], *, model: str
 ) -> dict[UUID, NDArray[np.float32]]:
+    if not ids:
+        return {}
     raw = await driver(connection)
     found = await raw.fetch(
         f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}",

@@ -27,6 +27,7 @@ KEYS = {
     "activity": "node_id",
     "topics": "id",
     "aliases": "id",
+    "cases": "node_id",
     "case_archive": "archive_id",
 }
 # What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
@@ -40,6 +41,9 @@ STRENGTH_NOW = (
     "coalesce(t.strength * exp(-t.decay_rate * greatest(0, extract(epoch FROM"
     " $4::timestamptz - coalesce(t.last_reinforced_at, t.created_at))::float8 / 86400)), 1.0)"
 )
+# How a case `t` of the table `nodes` stands at this moment, with all that was merged into it.
+CASE = "(SELECT {} FROM case_standings(t.space_id, ARRAY[t.id]) s)"
+CASE_IDLE = f"$4::timestamptz - coalesce({CASE.format('s.last_used_at')}, t.created_at)"
 # Premises that are more than "this column has this value": how each is tested, and what it says when it fails.
 TESTS = {
     "strength_below": (f"{STRENGTH_NOW} < (p.must->>'strength_below')::float8", "it is no longer weak"),
@@ -53,9 +57,22 @@ TESTS = {
         "(SELECT count(*) FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.source = t.id)"
         " + (SELECT count(*) FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.target = t.id)"
         " = (p.must->>'living_edges')::int8",
-        "its links are not what they were",
+        "its links have changed since",
     ),
     "created_by_not": ("t.created_by <> p.must->>'created_by_not'", "it was made by a person"),
+    "case_uses_at_most": (
+        f"{CASE.format('s.uses')} <= (p.must->>'case_uses_at_most')::int8",
+        "it was used too often since",
+    ),
+    "case_uses_over": (f"{CASE.format('s.uses')} > (p.must->>'case_uses_over')::int8", "it was not used often enough"),
+    "case_success_below": (
+        f"{CASE.format('s.success_rate')} < (p.must->>'case_success_below')::float8",
+        "it does better now",
+    ),
+    "case_idle_days_over": (
+        f"{CASE_IDLE} > make_interval(secs => 86400 * (p.must->>'case_idle_days_over')::float8)",
+        "it was used since",
+    ),
 }
 # Rows that change their status go first when they retire, and last when they come back.
 TURNS = ("after->>'status' <> 'active'", "NOT after ? 'status'", "after->>'status' = 'active'")
@@ -63,6 +80,7 @@ FAILS = {
     "protected": "it is protected now",
     "status": "it is no longer active",
     "merged_into": "it was merged into another since",
+    "version": "it was changed since",
 }
 
 
@@ -459,6 +477,8 @@ async def undo(
     await finish(connection, space_id, inverse, now)
     mine = (connection, space_id, plan_id)
     await kept.mark(*mine, dict.fromkeys(wanted), DecisionStatus.UNDONE)
+    if numbers is None:
+        await kept.leave_the_rest(*mine)
     status = overall(await kept.recount(*mine))
     await kept.set_status(*mine, status, undone_at=now)
     if plan.undoes is not None:

@@ -6,13 +6,13 @@ only: migrations, indexes, and the tables that are read before a space is chosen
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 from pgvector.asyncpg import register_vector
-from sqlalchemy import text
+from sqlalchemy import QueuePool, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -35,20 +35,12 @@ GRANTS = (
     f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {SCHEMA} TO {ROLE}",
 )
 
-ENTER = text("SELECT set_config('role', :role, true), set_config('recollect.space', :space, true)")
-SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-NOTING = text("SELECT set_config('synchronous_commit', 'off', true), set_config('recollect.counting', 'on', true)")
-ENTER_SEARCH = text(
-    "SELECT set_config('role', :role, true), set_config('recollect.space', :space, true),"
-    " set_config('transaction_read_only', 'on', true), set_config('statement_timeout', :timeout, true),"
-    " set_config('hnsw.ef_search', :ef, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-    # A cached generic plan would pick the wrong index when the filter changes.
-    " set_config('plan_cache_mode', 'force_custom_plan', true),"
-    # Nothing in a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know
-    # how large a space is, would at times rather sort or hash all of it.
-    " set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true),"
-    " set_config('enable_mergejoin', 'off', true)"
-)
+# What a search sets for itself. A cached generic plan would pick the wrong index when the filter changes. And nothing
+# in a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know how large a
+# space is, would at times rather sort or hash all of it.
+SEARCHING = """
+    SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL plan_cache_mode = force_custom_plan;
+    SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"""
 
 
 class Database:
@@ -63,8 +55,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
         """Reads and writes in one space, all or nothing."""
-        async with said_plainly(), self.engine.begin() as connection:
-            await connection.execute(ENTER, {"role": self.role or "none", "space": str(space_id)})
+        async with self._begun(f"BEGIN; {self._enter(space_id)}") as connection:
             yield connection
 
     @asynccontextmanager
@@ -73,38 +64,37 @@ class Database:
 
         A crash of the database may lose the last half second of them, never anything that was remembered or changed.
         """
-        async with self.transaction(space_id) as connection:
-            await connection.execute(NOTING)
+        counting = "SET LOCAL synchronous_commit = off; SET LOCAL recollect.counting = 'on'"
+        async with self._begun(f"BEGIN; {self._enter(space_id)}; {counting}") as connection:
             yield connection
 
     @asynccontextmanager
     async def snapshot(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
         """A read-only look into one space that stays the same however long it takes: what a policy reads."""
-        async with said_plainly(), self.engine.begin() as connection:
-            await connection.execute(SNAPSHOT)
-            await connection.execute(ENTER, {"role": self.role or "none", "space": str(space_id)})
+        opening = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._enter(space_id)}"
+        async with self._begun(opening) as connection:
             yield connection
 
     @asynccontextmanager
     async def search(self, space_id: UUID, *, ef_search: int, timeout_seconds: float) -> AsyncIterator[AsyncConnection]:
         """A read-only look into one space, tuned for nearest-neighbour search and bounded in time."""
-        async with said_plainly(), self.engine.begin() as connection:
-            await connection.execute(
-                ENTER_SEARCH,
-                {
-                    "role": self.role or "none",
-                    "space": str(space_id),
-                    "timeout": str(int(timeout_seconds * 1000)),
-                    "ef": str(ef_search),
-                },
-            )
+        bounds = f"SET LOCAL statement_timeout = {timeout_seconds * 1000:.0f}; SET LOCAL hnsw.ef_search = {ef_search:d}"
+        async with self._begun(f"BEGIN READ ONLY; {self._enter(space_id)}; {bounds}; {SEARCHING}") as connection:
             yield connection
 
     @asynccontextmanager
     async def owner(self) -> AsyncIterator[AsyncConnection]:
         """As the owner: migrations, indexes, and the tables without a space."""
-        async with said_plainly(), self.engine.begin() as connection:
+        async with self._begun("BEGIN") as connection:
             yield connection
+
+    @property
+    def is_at_leisure(self) -> bool:
+        """Whether less than half of the connections are in use, so that one task may take a second one.
+
+        Never ask for a second one otherwise: those who hold one and wait for another would wait for each other.
+        """
+        return 2 * self._pool.checkedout() < self._pool.size()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[asyncpg.Connection]:
@@ -118,6 +108,55 @@ class Database:
 
     async def close(self) -> None:
         await self.engine.dispose()
+
+    def _enter(self, space_id: UUID) -> str:
+        return f"SET LOCAL ROLE {self.role or 'none'}; SET LOCAL recollect.space = '{space_id}'"
+
+    @asynccontextmanager
+    async def _begun(self, opening: str) -> AsyncIterator[AsyncConnection]:
+        """A transaction whose beginning and settings are one message."""
+        async with said_plainly(), aclosing(await self._answering(opening)) as connection:
+            raw = await driver(connection)
+            try:
+                yield connection
+            except BaseException:
+                await _take_back(connection, raw)
+                raise
+            await raw.execute("COMMIT")
+
+    async def _answering(self, opening: str) -> AsyncConnection:
+        """A connection that has answered. One that died while it lay in the pool is thrown away, and the next is asked:
+        what a ping before every use would find out, without the ping."""
+        chances = self._pool.size() + 1
+        while True:
+            chances -= 1
+            connection = await self.engine.connect()
+            try:
+                await (await driver(connection)).execute(opening)
+            except BaseException as error:
+                await connection.invalidate()
+                await connection.aclose()
+                if not (chances and isinstance(error, LOST)):
+                    raise
+            else:
+                return connection
+
+    @property
+    def _pool(self) -> QueuePool:
+        pool = self.engine.pool
+        assert isinstance(pool, QueuePool)
+        return pool
+
+
+async def _take_back(connection: AsyncConnection, raw: asyncpg.Connection) -> None:
+    """Roll back; a connection that cannot even do that is not used again."""
+    try:
+        await raw.execute("ROLLBACK")
+    except LOST:
+        await connection.invalidate()
+    except BaseException:
+        await connection.invalidate()
+        raise
 
 
 LOST = (
@@ -146,13 +185,10 @@ async def said_plainly() -> AsyncIterator[None]:
 
 
 async def driver(connection: AsyncConnection) -> asyncpg.Connection:
-    """The asyncpg connection below, in the same transaction: for vectors in binary and for COPY.
-
-    A transaction begins with the first statement that goes through SQLAlchemy, as every one of a space does; in
-    `owner` one must go before, or each statement stands alone.
-    """
-    raw = await connection.get_raw_connection()
-    return raw.driver_connection
+    """The asyncpg connection below, in the same transaction: for vectors in binary, for COPY, and for haste."""
+    sync = connection.sync_connection
+    assert sync is not None
+    return sync.connection.driver_connection
 
 
 async def open_database(dsn: str, *, pool_size: int) -> Database:
@@ -219,8 +255,13 @@ def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:
         await register_vector(connection, schema=vector_schema)
         return connection
 
+    # Transactions are begun and ended by `_begun`.
     return create_async_engine(
-        "postgresql+asyncpg://", async_creator=connect, pool_size=pool_size, max_overflow=0, pool_pre_ping=True
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        pool_size=pool_size,
+        max_overflow=0,
+        isolation_level="AUTOCOMMIT",
     )
 
 

@@ -20,6 +20,16 @@ from recollect.store.embedded import clean_environment, tool
 MAGIC = b"PGDMP"
 # Owners and rights belong to the server a dump came from; they are given anew where it is restored.
 PLAIN = ("--no-owner", "--no-privileges")
+# Edges say which transaction wrote them last. A server that has not counted that far yet would take them for changed
+# again and again; they count as written now. (Backups of the first version do not say it.)
+FORGET_TRANSACTIONS = f"""
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM information_schema.columns WHERE (table_schema, table_name, column_name)
+                = ('{SCHEMA}', 'edges', 'changed_in')) THEN
+        UPDATE {SCHEMA}.edges SET changed_in = 0 WHERE changed_in >= pg_current_xact_id()::text::bigint;
+    END IF;
+END $$;
+""".encode()
 
 
 def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False) -> int:
@@ -84,8 +94,7 @@ def _pass_on(source: IO[bytes], target: IO[bytes], *, whole: Callable[[], bool])
         if line.startswith(b"CREATE SCHEMA"):
             break
     shutil.copyfileobj(source, target)
-    if not whole():
-        target.write(b"\nSELECT the_backup_is_incomplete;\n")
+    target.write(b"\n" + FORGET_TRANSACTIONS if whole() else b"\nSELECT the_backup_is_incomplete;\n")
 
 
 def check_is_dump(file: Path) -> None:

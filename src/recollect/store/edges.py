@@ -20,10 +20,18 @@ from recollect.store.tables import edges
 # Strength as it is now: decayed since it was last set; one that was never said is 1.0 and does not decay (A00a, A05).
 STRENGTH_NOW = """coalesce(e.strength * exp(-e.decay_rate * greatest(0, extract(epoch FROM
     {now}::timestamptz - coalesce(e.last_reinforced_at, e.created_at))::float8 / 86400)), 1.0)"""
+# An edge is alive while it is active and both its ends are; archived and merged nodes are few, and have an index.
+ALIVE = """(e.status = 'active'
+    AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.source AND n.status <> 'active')
+    AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.target AND n.status <> 'active'))"""
+# The same as if some nodes were awake.
+ALIVE_BUT = ALIVE.replace("n.status <> 'active'", "n.status <> 'active' AND n.id <> ALL({awake})")
 AROUND = f"""
-SELECT e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS strength
-  FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND (e.source = ANY($2) OR e.target = ANY($2))
+SELECT e.id, e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS strength
+  FROM edges e WHERE e.space_id = $1 AND (e.source = ANY($2) OR e.target = ANY($2))
+   AND ($4::text[] IS NULL OR e.relation = ANY($4)) AND {ALIVE_BUT.format(awake="$5::uuid[]")}
 """
+STRONGEST = " ORDER BY strength DESC, e.id LIMIT $6"
 # LATERAL with OFFSET 0: the edges of each node are looked up by their keys, however many there are believed to be.
 AT = """
 SELECT DISTINCT e.id FROM unnest($2::uuid[]) AS g(id), LATERAL (
@@ -37,24 +45,38 @@ SELECT $1, * FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::flo
                          $9::text[], $10::text[], $11::float8[], $12::text[], $13::timestamptz[], $14::jsonb[])
 ON CONFLICT (space_id, source, target, relation) WHERE status = 'active' DO NOTHING RETURNING id
 """
+# Locked in the order of the ids, as plans lock them: two recalls that walked the same edges cannot deadlock.
 REINFORCE = f"""
+WITH walked AS MATERIALIZED (
+    SELECT l.id FROM edges l WHERE l.space_id = $1 AND l.id = ANY($2) AND l.status = 'active'
+     ORDER BY l.id FOR NO KEY UPDATE)
 UPDATE edges e SET strength = least(1.0, {STRENGTH_NOW.format(now="$4")} + r.gain), last_reinforced_at = $4,
        reinforce_count = e.reinforce_count + r.times, activation_count = e.activation_count + r.walks,
        last_activated_at = CASE WHEN r.walks > 0 THEN $4 ELSE e.last_activated_at END
-  FROM (SELECT * FROM unnest($2::uuid[], $3::float8[], $5::int8[], $6::int8[]) AS r(id, gain, times, walks)
-         ORDER BY id) r
+  FROM unnest($2::uuid[], $3::float8[], $5::int8[], $6::int8[]) AS r(id, gain, times, walks) JOIN walked USING (id)
  WHERE e.space_id = $1 AND e.id = r.id AND e.status = 'active'
 """
 
 
-async def around(connection: AsyncConnection, space_id: UUID, nodes: Collection[UUID], now: datetime) -> list[Link]:
-    """The living edges that touch some nodes, with their strength of this moment."""
+async def around(
+    connection: AsyncConnection,
+    space_id: UUID,
+    nodes: Collection[UUID],
+    now: datetime,
+    *,
+    relations: Collection[str] | None = None,
+    at_most: int | None = None,
+    awake: Collection[UUID] = (),
+) -> list[Link]:
+    """The living edges that touch some nodes, with their strength of this moment; or so many, the strongest first.
+
+    `awake` nodes count as living, whatever they are.
+    """
     raw = await driver(connection)
-    found = await raw.fetch(AROUND, space_id, list(nodes), now)
-    return [
-        Link(source=row["source"], target=row["target"], relation=row["relation"], strength=row["strength"])
-        for row in found
-    ]
+    given = (space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
+    if at_most is None:
+        return [Link(**row) for row in await raw.fetch(AROUND, *given)]
+    return [Link(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
 
 
 async def add_many(

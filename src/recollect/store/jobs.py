@@ -27,21 +27,25 @@ UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, cl
 RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, n.created_at
 """)
 
-# Nodes are locked for the moment, so that one archived just now cannot come back as recallable.
+# Nodes are locked for the moment, so that one archived just now cannot come back as recallable. First of all, in the
+# order of the ids: whoever changes a node holds it before its jobs, and so nobody waits for each other in a circle.
+HOLD = "SELECT FROM nodes WHERE space_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE"
+# A job that was queued anew meanwhile, because its text changed, is not finished by the vector of the old text.
 SAVE = """
 WITH given AS (
     SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::halfvec[]) AS g(job_id, node_id, vector)
-), held AS (
-    SELECT n.id, n.kind, n.recallable FROM nodes n WHERE n.space_id = $1 AND n.id = ANY($3) FOR SHARE
+), finished AS (
+    UPDATE embedding_jobs j SET status = 'completed', completed_at = $7, error_message = NULL
+      FROM given g WHERE j.space_id = $1 AND j.id = g.job_id RETURNING j.node_id
 ), saved AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
-    SELECT $1, h.id, $5, $6, g.vector, h.kind, h.recallable, $7 FROM given g JOIN held h ON h.id = g.node_id
+    SELECT $1, n.id, $5, $6, g.vector, n.kind, n.recallable, $7 FROM given g JOIN finished f ON f.node_id = g.node_id
+      JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
     ON CONFLICT (space_id, node_id, model)
     DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
                   created_at = excluded.created_at
 )
-UPDATE embedding_jobs j SET status = 'completed', completed_at = $7, error_message = NULL
-  FROM given g WHERE j.space_id = $1 AND j.id = g.job_id
+SELECT node_id FROM finished
 """
 
 # A vector that joins an earlier one moves updated_at (D04); the first one does not.
@@ -84,6 +88,15 @@ SELECT :space, n.id, :model, :attempts, :now, :now FROM nodes n
  ORDER BY n.created_at DESC LIMIT :most
 ON CONFLICT DO NOTHING
 """)
+
+# A node that a plan makes has no vector yet (one whose text a plan changes is queued anew by a trigger).
+ENQUEUE_MADE = """
+INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
+SELECT $1, c.row_id, m.model, $5, $6, $6 FROM changes c CROSS JOIN unnest($4::text[]) AS m(model)
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = 'nodes' AND c.before IS NULL
+   AND coalesce(c.after->>'text', c.after->>'name') IS NOT NULL
+ON CONFLICT DO NOTHING
+"""
 
 UNFINISHED = text("""
 SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
@@ -131,21 +144,20 @@ async def save(
     model: str,
     renewing: bool,
     now: datetime,
-) -> None:
-    """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already."""
+) -> set[UUID]:
+    """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already.
+
+    Returns the nodes that were finished; those whose text changed meanwhile are still waiting.
+    """
     raw = await driver(connection)
+    nodes = [job.node_id for job in done]
+    await raw.execute(HOLD, space_id, nodes)
     if renewing:
-        await raw.execute(RENEW, space_id, [job.node_id for job in done], now)
-    await raw.execute(
-        SAVE,
-        space_id,
-        [job.id for job in done],
-        [job.node_id for job in done],
-        [HalfVector(vector) for vector in vectors],
-        model,
-        vectors.shape[1],
-        now,
-    )
+        await raw.execute(RENEW, space_id, nodes, now)
+    vectors_as_halves = [HalfVector(vector) for vector in vectors]
+    jobs = [job.id for job in done]
+    finished = await raw.fetch(SAVE, space_id, jobs, nodes, vectors_as_halves, model, vectors.shape[1], now)
+    return {row["node_id"] for row in finished}
 
 
 async def fail(
@@ -175,6 +187,21 @@ async def enqueue_missing(
     """Jobs for nodes that lack a vector of this model, newest first (D35)."""
     values = {"space": space_id, "model": model, "attempts": max_attempts, "most": most, "now": now}
     return (await connection.execute(ENQUEUE_MISSING, values)).rowcount
+
+
+async def enqueue_made(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    numbers: Sequence[int],
+    *,
+    models: Sequence[str],
+    max_attempts: int,
+    now: datetime,
+) -> None:
+    """Jobs for the nodes that some decisions of a plan have made, in the transaction that made them."""
+    raw = await driver(connection)
+    await raw.execute(ENQUEUE_MADE, space_id, plan_id, list(numbers), list(models), max_attempts, now)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

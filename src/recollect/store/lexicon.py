@@ -23,6 +23,8 @@ from recollect.store.database import driver
 # Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
 MATCH_AT_MOST = 3000
 DRIFT = 0.2
+# As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
+MOST_TERMS = 16_000
 
 INDEX = """
 INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
@@ -80,7 +82,8 @@ class Entry:
 
     def counts(self, space_id: UUID) -> Counter[int]:
         """Its words, and those of its date: people ask what happened in May."""
-        return lexical.terms(f"{self.created_at:%-d %B %Y} {self.name or ''} {self.text or ''}", _salt(space_id))
+        counts = lexical.terms(f"{self.created_at:%-d %B %Y} {self.name or ''} {self.text or ''}", _salt(space_id))
+        return counts if len(counts) <= MOST_TERMS else Counter(dict(counts.most_common(MOST_TERMS)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

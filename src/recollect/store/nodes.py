@@ -1,7 +1,7 @@
 """Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 from pgvector import HalfVector
-from sqlalchemy import ColumnElement, func, select, text, type_coerce
+from sqlalchemy import ColumnElement, Select, TableValuedAlias, column, func, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,7 +19,7 @@ from recollect.rules.text import checksum
 from recollect.store import rows
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import driver
-from recollect.store.tables import nodes
+from recollect.store.tables import cases, nodes
 
 SHORTEST_PREFIX = 4
 
@@ -80,10 +80,9 @@ SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
 VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2)"
 
 # LATERAL with OFFSET 0, not `= ANY`: each is then looked up by its key, however small the space is believed to be.
-GET_MANY = text(
-    f"SELECT {', '.join(f'n.{column.name}' for column in rows.NODE_COLUMNS)}"
-    " FROM unnest(CAST(:ids AS uuid[])) AS g(id),"
-    " LATERAL (SELECT * FROM nodes WHERE space_id = :space AND id = g.id OFFSET 0) n"
+GET_MANY = (
+    f"SELECT {', '.join(f'n.{column.name}' for column in rows.NODE_COLUMNS)} FROM unnest($2::uuid[]) AS g(id),"
+    " LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
 )
 
 # In the order of the ids, so that two who link the same nodes wait for each other and cannot deadlock.
@@ -266,8 +265,10 @@ async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Node:
 
 
 async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Node]:
-    found = await connection.execute(GET_MANY, {"space": space_id, "ids": list(ids)})
-    return {row.id: rows.node(row) for row in found}
+    if not ids:
+        return {}
+    raw = await driver(connection)
+    return {record["id"]: rows.node_of(record) for record in await raw.fetch(GET_MANY, space_id, list(ids))}
 
 
 async def keepers(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, UUID]:
@@ -338,23 +339,39 @@ async def count(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter)
     return int((await connection.execute(statement)).scalar_one())
 
 
-def conditions(wanted: NodeFilter) -> list[ColumnElement[bool]]:
-    """A filter as SQL."""
+def conditions(wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:
+    """A filter as SQL, on these columns."""
     found: list[ColumnElement[bool]] = []
     if wanted.kinds and len(wanted.kinds) < len(Kind):
-        found.append(nodes.c.kind.in_(wanted.kinds))
+        found.append(columns.kind.in_(wanted.kinds))
     if wanted.statuses:
-        found.append(nodes.c.status.in_(wanted.statuses))
+        found.append(columns.status.in_(wanted.statuses))
     if wanted.subtypes:
-        found.append(nodes.c.subtype.in_(wanted.subtypes))
+        found.append(columns.subtype.in_(wanted.subtypes))
     if wanted.excluded is not None:
-        found.append(nodes.c.exclude == wanted.excluded)
+        found.append(columns.exclude == wanted.excluded)
     if wanted.thread is not None:
-        found.append(nodes.c.thread == wanted.thread)
+        found.append(columns.thread == wanted.thread)
     if wanted.created_from is not None:
-        found.append(nodes.c.created_at >= wanted.created_from)
+        found.append(columns.created_at >= wanted.created_from)
     if wanted.created_to is not None:
-        found.append(nodes.c.created_at <= wanted.created_to)
+        found.append(columns.created_at <= wanted.created_to)
+    if wanted.category is not None:
+        found.append(columns.id.in_(of_category(wanted.category)))
     if wanted.metadata:
-        found.append(nodes.c.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
+        found.append(columns.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
     return found
+
+
+def holding(metadata: Mapping[str, Any]) -> TableValuedAlias:
+    """The nodes whose metadata holds this, with the columns that `conditions` tests."""
+    tested = ("kind", "subtype", "status", "exclude", "thread", "created_at")
+    columns = (nodes.c[name] for name in ("id", *tested))
+    found = func.nodes_holding(type_coerce(dict(metadata), JSONB))
+    return found.table_valued(*(column(one.name, one.type) for one in columns), name="found")
+
+
+def of_category(path: str) -> Select[Any]:
+    """The cases of a category and of those below it."""
+    here = (cases.c.category_path == path) | cases.c.category_path.startswith(f"{path}/", autoescape=True)
+    return select(cases.c.node_id).where(here)

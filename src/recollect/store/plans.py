@@ -199,6 +199,13 @@ async def decisions_of(
     return [_decision(row, tuple(made[row.number])) for row in rows]
 
 
+async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
+    """The groups of a plan, in order."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id)
+    statement = select(decisions.c.group_number).where(mine).distinct().order_by(decisions.c.group_number)
+    return list((await connection.execute(statement)).scalars())
+
+
 def _plan(row: Any) -> Plan:
     return Plan(
         id=row.id,
@@ -257,6 +264,15 @@ async def set_status(
 ) -> None:
     mine = (plans.c.space_id == space_id) & (plans.c.id == plan_id)
     await connection.execute(update(plans).where(mine).values(status=status, **moments))
+
+
+async def let_wait(connection: AsyncConnection, space_id: UUID, plan_id: UUID, why: str) -> None:
+    """Note why a plan waits for a person."""
+    await connection.execute(
+        text("""UPDATE plans SET summary = summary || jsonb_build_object('waits', CAST(:why AS text))
+                 WHERE space_id = :space AND id = :plan"""),
+        {"why": why, "space": space_id, "plan": plan_id},
+    )
 
 
 async def recount(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> dict[str, int]:
@@ -359,6 +375,12 @@ async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds
             raise Busy("Another plan of this space is being applied: try again when it is done.") from error
         raise
     await connection.execute(text("SET LOCAL lock_timeout = DEFAULT"))
+
+
+async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+    """What still waits in a plan that is taken back is not wanted either."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "proposed")
+    await connection.execute(update(decisions).where(mine).values(status="declined", note="the plan was undone"))
 
 
 async def retry_failed(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:

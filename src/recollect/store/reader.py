@@ -1,20 +1,27 @@
 """What a policy reads: one consistent look at a space, in columns where there is much of it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
+from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known, LastPass
-from recollect.rules.graph import EdgeColumns
+from recollect.rules.graph import EdgeColumns, as_ids
+from recollect.rules.stored_pages import Batch, StoredPage
+from recollect.store import cases as case_store
 from recollect.store import concept_columns, concepts, nodes, rows
 from recollect.store import edges as kept
+from recollect.store import pages as page_store
 from recollect.store.database import driver
 from recollect.store.tables import topics
 
@@ -41,6 +48,17 @@ ROW = np.dtype(
     [("fields", ">i2")] + [part for name, kind, _ in FIELDS for part in ((f"{name}_length", ">i4"), (name, kind))]
 )
 COPY_EDGES = f"SELECT {', '.join(of for _, _, of in FIELDS)} FROM edges e WHERE e.space_id = $1 AND "
+# The same for a few edges, asked for before every walk: no COPY, which takes three journeys, and names as they are.
+# Each is looked up by its key, and we order them: a search session, which does not sort, would walk all keys for that.
+FEW_EDGES = f"""
+WITH few AS MATERIALIZED (
+    SELECT id FROM edges WHERE space_id = $1 AND changed_in >= $2
+     UNION SELECT id FROM edges WHERE space_id = $1 AND source = ANY($3)
+     UNION SELECT id FROM edges WHERE space_id = $1 AND target = ANY($3))
+SELECT {", ".join(f"{of} AS {name}" for name, _, of in FIELDS if name not in ("active", "relation"))},
+       e.relation, {kept.ALIVE} AS active
+  FROM few CROSS JOIN LATERAL (SELECT * FROM edges WHERE space_id = $1 AND id = few.id OFFSET 0) e
+"""
 # Archived and merged nodes are few: they are looked up once, and their edges left out.
 LIVING = """e.status = 'active'
   AND e.source NOT IN (SELECT id FROM nodes WHERE space_id = $1 AND status <> 'active')
@@ -65,24 +83,32 @@ class StoreReader:
         self.connection, self.space_id = connection, space_id
 
     async def edges(self, *, retired: bool = False) -> EdgeColumns:
-        return (await self._columns("true" if retired else LIVING))[0]
+        written = await self._copied(COPY_EDGES + ("true" if retired else LIVING))
+        names = await self._names("relation"), await self._names("topic")
+        # A second or two for a million edges: in a thread, so that nobody who asks meanwhile has to wait.
+        return await anyio.to_thread.run_sync(_edge_columns, written, *names)
 
-    async def edges_changed_since(self, transaction: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
-        """Edges written by that transaction or a later one, and whether each is alive."""
-        return await self._columns("e.changed_in >= $2", transaction)
+    async def edges_changed_since(
+        self, transaction: int, touching: Sequence[UUID] = ()
+    ) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        """Edges written by that transaction or a later one, and those of some nodes; and whether each is alive.
 
-    async def _columns(self, wanted: str, *arguments: int) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        Without their topics, which nobody asks of single edges.
+        """
+        raw = await driver(self.connection)
+        found = sorted(await raw.fetch(FEW_EDGES, self.space_id, transaction, list(touching)), key=itemgetter("id"))
+        return _few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
+
+    async def _copied(self, query: str) -> bytearray:
+        """Rows in binary, as they come."""
         raw = await driver(self.connection)
         written = bytearray()
 
         async def take(piece: bytes) -> None:
             written.extend(piece)
 
-        await raw.copy_from_query(COPY_EDGES + wanted, self.space_id, *arguments, output=take, format="binary")
-        found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
-        found = found[_in_order(found["id"])]
-        relations, topic_keys = await self._names("relation"), await self._names("topic")
-        return _edge_columns(found, relations, topic_keys), found["active"].astype(np.bool_)
+        await raw.copy_from_query(query, self.space_id, output=take, format="binary")
+        return written
 
     async def _names(self, what: str) -> dict[int, str]:
         """Names by the number that the database gives them."""
@@ -137,6 +163,20 @@ class StoreReader:
         )
         return last
 
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        found: dict[UUID, list[Edge]] = {}
+        wanted = set(ids)
+        for edge in sorted(await self.edges_around(ids), key=lambda edge: edge.id):
+            for end in {edge.source, edge.target} & wanted:
+                found.setdefault(end, []).append(edge)
+        return found
+
+    async def cases(self) -> CaseColumns:
+        return await case_store.columns(self.connection, self.space_id)
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        return await case_store.vectors(self.connection, self.space_id)
+
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return await kept.of_nodes(self.connection, self.space_id, ids)
 
@@ -161,6 +201,18 @@ class StoreReader:
             await raw.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'", self.space_id)
         )
 
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        return await page_store.all_pages(self.connection, self.space_id, ids)
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        return await page_store.get_batch(self.connection, self.space_id, batch, page_ids)
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        return await page_store.edges(self.connection, self.space_id)
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        return await page_store.aliases(self.connection, self.space_id)
+
 
 def _halves(ids: NDArray[np.void]) -> NDArray[np.uint64]:
     """Each id as two numbers; ids are random, so that the first nearly always tells them apart."""
@@ -176,7 +228,9 @@ def _in_order(ids: NDArray[np.void]) -> NDArray[np.int64]:
     return order
 
 
-def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
+def _edge_columns(written: bytearray, relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
+    found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
+    found = found[_in_order(found["id"])]
     nodes, ends = _numbered(np.concatenate([found["source"], found["target"]]))
     return EdgeColumns(
         ids=np.ascontiguousarray(found["id"]),
@@ -196,6 +250,31 @@ def _edge_columns(found: NDArray[np.void], relations: Mapping[int, str], topic_k
         source_topic=_places(found["source_topic"], topic_keys),
         target_topic=_places(found["target_topic"], topic_keys),
         topics=tuple(topic_keys.values()),
+    )
+
+
+def _few_columns(found: Sequence[Any]) -> EdgeColumns:
+    """The same of rows that came one by one, in the order of their ids."""
+    nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in found]))
+    relations = sorted({row["relation"] for row in found})
+    named = {relation: place for place, relation in enumerate(relations)}
+    none = np.full(len(found), -1, dtype=np.int64)
+    plain = {
+        name: np.array([row[name] for row in found], dtype=kind.replace(">", "="))
+        for name, kind, _ in FIELDS
+        if name in EdgeColumns.__slots__ and kind != "V16" and name not in ("relation", "source_topic", "target_topic")
+    }
+    return EdgeColumns(
+        ids=as_ids([row["id"] for row in found]),
+        nodes=nodes,
+        source=ends[: len(found)],
+        target=ends[len(found) :],
+        relation=np.array([named[row["relation"]] for row in found], dtype=np.int64),
+        relations=tuple(relations),
+        source_topic=none,
+        target_topic=none,
+        topics=(),
+        **plain,
     )
 
 

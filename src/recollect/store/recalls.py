@@ -3,46 +3,57 @@
 The column `hits` holds one document: the query as it was asked, the ranking, and what ranked it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, insert, select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
 from recollect.store.cursors import after, cursor_of
+from recollect.store.database import driver
 from recollect.store.nodes import meant_by
 from recollect.store.tables import recalls
 
-# Reads the log of the space from end to end: `&&` is not leakproof, so row-level security keeps it from the GIN index,
-# and even with the index a thousand entries cost 5 ms. A counter beside `activity.uses` would be as exact.
+# Counting goes in the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
+ADD = """
+WITH logged AS (
+    INSERT INTO recalls (space_id, id, user_query, mode, memory_ids, hits, prompt_hash, debug_prompt,
+                         external_knowledge_used, confidence_score, response, token_usage, latency_ms, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+)
+INSERT INTO activity (space_id, node_id, uses, recalled, last_used_at)
+SELECT $1, id, 1, 1, $14 FROM (SELECT DISTINCT unnest($5::uuid[]) AS id) AS used ORDER BY id
+ON CONFLICT (space_id, node_id) DO UPDATE
+   SET uses = activity.uses + 1, recalled = activity.recalled + 1,
+       last_used_at = greatest(activity.last_used_at, excluded.last_used_at), decay_score = 1.0
+"""
+
+# Counted when an entry is added. Asking the log itself would read it from end to end: `&&` is not leakproof, so
+# row-level security keeps it from a GIN index.
 TIMES_RECALLED = text("""
     SELECT node_id AS id, recalled AS times FROM activity
      WHERE space_id = :space AND node_id = ANY(CAST(:ids AS uuid[])) AND recalled > 0
 """)
 
+ADD_PATHS = text(
+    "UPDATE recalls SET hits = coalesce(hits, '{}') || CAST(:paths AS jsonb) WHERE space_id = :space AND id = :id"
+)
+PATH_TO = text("SELECT hits->'paths'->:node FROM recalls WHERE space_id = :space AND id = :id")
+
 
 async def add(connection: AsyncConnection, space_id: UUID, log: RecallLog) -> None:
-    await connection.execute(
-        insert(recalls).values(
-            space_id=space_id,
-            id=log.id,
-            user_query=log.user_query,
-            mode=log.mode,
-            memory_ids=list(log.memory_ids),
-            hits=_document(log),
-            prompt_hash=log.prompt_hash,
-            debug_prompt=log.debug_prompt,
-            external_knowledge_used=log.external_knowledge_used,
-            confidence_score=log.confidence_score,
-            response=log.response,
-            token_usage=asdict(log.token_usage),
-            latency_ms=log.latency_ms,
-            created_at=log.created_at,
-        )
+    """Add an entry, and count one use of what was handed out; in one statement, for this is part of every recall."""
+    raw = await driver(connection)
+    await raw.execute(
+        ADD,
+        *(space_id, log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
+        *(log.prompt_hash, log.debug_prompt, log.external_knowledge_used, log.confidence_score, log.response),
+        *(json.dumps(asdict(log.token_usage)), log.latency_ms, log.created_at),
     )
 
 
@@ -96,6 +107,20 @@ async def times_recalled(connection: AsyncConnection, space_id: UUID, ids: Seque
         return {}
     found = await connection.execute(TIMES_RECALLED, {"space": space_id, "ids": list(ids)})
     return {row.id: row.times for row in found}
+
+
+# -- the paths by which hits were reached, beside the ranking in `hits`
+
+
+async def add_paths(connection: AsyncConnection, space_id: UUID, id_: UUID, paths: Mapping[str, Sequence[str]]) -> None:
+    """Note by which edges each hit was reached, where activation led to it."""
+    await connection.execute(ADD_PATHS, {"space": space_id, "id": id_, "paths": json.dumps({"paths": paths})})
+
+
+async def path_to(connection: AsyncConnection, space_id: UUID, id_: UUID, node_id: UUID) -> list[UUID]:
+    """The edges by which an entry's hit was reached; none where it was found otherwise."""
+    found = await connection.execute(PATH_TO, {"space": space_id, "id": id_, "node": str(node_id)})
+    return [UUID(edge) for edge in found.scalar_one_or_none() or ()]
 
 
 # -- rows to nouns and back

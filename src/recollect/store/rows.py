@@ -1,5 +1,6 @@
 """Rows to nouns: the one place where a database row becomes a Node, a Space, a key."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from recollect.model import ApiKey, Edge, Kind, Node, Scope, Space, Status, Topic
@@ -11,10 +12,13 @@ EDGE_COLUMNS = tuple(column.name for column in edges.c if column.name not in ("s
 
 
 def node(row: Any) -> Node:
-    fields = dict(row._mapping)
-    fields["kind"] = Kind(fields["kind"])
-    fields["status"] = Status(fields["status"])
-    return Node(**{column.name: fields[column.name] for column in NODE_COLUMNS})
+    return node_of(row._mapping)
+
+
+def node_of(columns: Mapping[str, Any]) -> Node:
+    fields = {column.name: columns[column.name] for column in NODE_COLUMNS}
+    fields |= {"kind": Kind(fields["kind"]), "status": Status(fields["status"])}
+    return Node(**fields)
 
 
 def edge(row: Any) -> Edge:

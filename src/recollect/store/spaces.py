@@ -12,7 +12,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
 from recollect.store import rows
-from recollect.store.tables import embedding_jobs, space_versions, spaces
+from recollect.store.database import driver
+from recollect.store.tables import spaces
+
+# Every recall begins with this, so it is asked the short way.
+WITH_VERSION = """
+SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
+       EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting
+  FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id WHERE s.id = $1
+"""
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -58,11 +66,15 @@ async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> 
 
 async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Space, int, bool]:
     """A space, its version, and whether some of its texts still wait to be embedded; in one look."""
-    joined = spaces.outerjoin(space_versions, space_versions.c.space_id == spaces.c.id)
-    open_jobs = select(embedding_jobs.c.id).where(
-        embedding_jobs.c.space_id == space_id, embedding_jobs.c.status.in_(("pending", "processing"))
+    raw = await driver(connection)
+    found = await raw.fetchrow(WITH_VERSION, space_id)
+    if found is None:
+        raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
+    space = Space(
+        id=found["id"],
+        slug=found["slug"],
+        settings=found["settings"],
+        embedding_model=found["embedding_model"],
+        created_at=found["created_at"],
     )
-    columns = (space_versions.c.version, open_jobs.exists().label("waiting"))
-    statement = select(spaces, *columns).select_from(joined).where(spaces.c.id == space_id)
-    row = (await connection.execute(statement)).one()
-    return rows.space(row), row.version or 0, row.waiting
+    return space, found["version"], found["waiting"]

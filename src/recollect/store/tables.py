@@ -151,6 +151,8 @@ nodes = Table(
         unique=True,
         postgresql_where=text("source_id IS NOT NULL"),
     ),
+    # Cases may repeat a query; an import that is repeated looks here for what it brought before.
+    Index("nodes_case_query", "space_id", "checksum", postgresql_where=text("kind = 'case'")),
     Index("nodes_created_at", "space_id", text("created_at DESC"), "id"),
     Index("nodes_content_type", "space_id", "kind", "subtype"),
     Index("nodes_thread", "space_id", "thread", "position", postgresql_where=text("thread IS NOT NULL")),
@@ -338,6 +340,27 @@ recalls = Table(
     Index("recalls_created_at", "space_id", text("created_at DESC")),
 )
 
+# What a case has besides its node, whose text is the query. How often it was used and how well it did is not here: that
+# is derived from `activity` and `outcomes`, over all that was merged into it (the function case_standings).
+cases = Table(
+    "cases",
+    metadata,
+    space(),
+    Column("node_id", Uuid, nullable=False),
+    Column("response_text", Text, nullable=False),
+    Column("category_path", Text),
+    # Percent, as an import brought it; what is recorded here counts instead once there is enough of it (E31).
+    Column("given_success_rate", Double),
+    # How its rate is combined with those of the cases merged into it: weighted by their uses, or each alike.
+    Column("success_rates", Text, nullable=False, server_default=text("'weighted'")),
+    Column("updated_by", Text),
+    PrimaryKeyConstraint("space_id", "node_id"),
+    node_reference("node_id"),
+    CheckConstraint("given_success_rate BETWEEN 0 AND 100", name="given_success_rate"),
+    CheckConstraint("success_rates IN ('weighted', 'plain')", name="success_rates"),
+    Index("cases_category", "space_id", "category_path"),
+)
+
 outcomes = Table(
     "outcomes",
     metadata,
@@ -369,7 +392,9 @@ case_archive = Table(
     Column("archived_reason", Text, nullable=False),
     PrimaryKeyConstraint("space_id", "archive_id"),
     node_reference("case_id"),
-    CheckConstraint("archived_reason IN ('low_performance', 'duplicate', 'inactive')", name="archived_reason"),
+    CheckConstraint(
+        "archived_reason IN ('low_performance', 'duplicate', 'inactive', 'by_hand')", name="archived_reason"
+    ),
     Index("case_archive_case", "space_id", "case_id"),
     Index("case_archive_time", "space_id", "archived_at"),
 )
@@ -539,6 +564,32 @@ runs = Table(
     ForeignKeyConstraint(["space_id", "plan_id"], ["plans.space_id", "plans.id"]),
     Index("runs_started_at", "space_id", text("started_at DESC")),
     Index("runs_plan", "space_id", "plan_id"),
+)
+
+# Pages that came in together, each as its file was and with what is planned for it, until a plan takes them. They stay:
+# a plan that is edited, or carried out a second time, is made from them anew.
+page_batches = Table(
+    "page_batches",
+    metadata,
+    space(),
+    Column("id", Uuid, nullable=False),
+    document("about"),
+    moment("created_at", nullable=False, default_now=True),
+    PrimaryKeyConstraint("space_id", "id"),
+)
+
+incoming_pages = Table(
+    "incoming_pages",
+    metadata,
+    space(),
+    Column("batch", Uuid, nullable=False),
+    Column("page_id", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    document("planned"),
+    PrimaryKeyConstraint("space_id", "batch", "page_id"),
+    ForeignKeyConstraint(["space_id", "batch"], ["page_batches.space_id", "page_batches.id"]),
 )
 
 # What a cached answer is checked against (D36): a number a space, raised once by every transaction that changes it. The

@@ -20,7 +20,7 @@ from starlette.types import Message, Receive
 from recollect.doors.api.schemas import ALWAYS, Responses
 from recollect.engine.access import Caller
 from recollect.engine.engine import Engine
-from recollect.errors import NotAllowed
+from recollect.errors import NotAllowed, NotAuthenticated
 from recollect.model import Scope
 
 MEGABYTE = 1_000_000
@@ -84,6 +84,14 @@ async def need_insight(request: Request) -> None:
         refuse_web_pages(request)
     else:
         (await authenticate(request)).need(Scope.READ)
+
+
+def need_key(request: Request) -> None:
+    """E28: for what is done with a key only, also on this machine and before the first key was made."""
+    if token_of(request) is None:
+        raise NotAuthenticated(
+            "This needs an API key, also on this machine: `recollect keys add NAME --scope consolidate` makes one."
+        )
 
 
 class Guarded(APIRoute):
@@ -152,7 +160,6 @@ Whole = Annotated[Engine, Depends(engine_of)]
 Reading = Annotated[Engine, Depends(_in_space(Scope.READ))]
 Writing = Annotated[Engine, Depends(_in_space(Scope.WRITE))]
 Consolidating = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
-Tidying = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE))]
 # For what is told apart only once it is looked at.
 Changing = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE, Scope.WRITE))]
 Administering = Annotated[Engine, Depends(_admin)]

@@ -18,12 +18,16 @@ from starlette.exceptions import HTTPException
 
 from recollect import __version__
 from recollect.doors.api import (
+    cases,
     concepts,
+    consolidation,
     graph,
     health,
     jobs,
     keys,
+    links,
     memories,
+    pages,
     plans,
     reasoning,
     recall,
@@ -100,7 +104,8 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
     app.add_middleware(Edge, metrics=app.state.metrics)
-    for part in (memories, plans, graph, concepts, schedules, recall, reasoning, jobs, spaces, keys, health):
+    parts = (memories, cases, consolidation, concepts, pages, plans, links, graph, schedules, recall, reasoning)
+    for part in (*parts, jobs, spaces, keys, health):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)

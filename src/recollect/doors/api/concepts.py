@@ -8,7 +8,7 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.doors.api import access
-from recollect.doors.api.access import Reading, Tidying, Writing
+from recollect.doors.api.access import Consolidating, Reading, Writing
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.schemas import WITH_BODY, Time, problems
 from recollect.engine.alike import Duplicate, Why
@@ -119,7 +119,7 @@ async def list_duplicates(
 
 
 @router.post("/concepts/merge", summary="Merge concepts by hand", responses=WITH_BODY)
-async def merge_concepts(wanted: MergeIn, engine: Tidying) -> Outcome:
+async def merge_concepts(wanted: MergeIn, engine: Consolidating) -> Outcome:
     """At once, as a plan; undoing it makes them two again."""
     return await engine.concepts.merge(wanted.keep, *wanted.others, reason=wanted.reason)
 
@@ -146,10 +146,10 @@ async def list_never_merge(engine: Reading) -> Sequence[KeptApart]:
 
 
 @router.post("/never-merge", status_code=201, summary="Keep two names apart", responses=WITH_BODY)
-async def add_never_merge(pair: PairIn, engine: Tidying) -> Sequence[KeptApart]:
+async def add_never_merge(pair: PairIn, engine: Consolidating) -> Sequence[KeptApart]:
     return await engine.concepts.keep_apart(pair.a, pair.b, reason=pair.reason)
 
 
 @router.delete("/never-merge", summary="Take a pair off the list")
-async def remove_never_merge(a: Node, b: Node, engine: Tidying) -> Sequence[KeptApart]:
+async def remove_never_merge(a: Node, b: Node, engine: Consolidating) -> Sequence[KeptApart]:
     return await engine.concepts.let_merge(a, b)

@@ -1,121 +1,146 @@
-"""The graph: links between nodes, made, used, protected and taken away."""
+"""The graph: its figures, what is near what, ways between nodes, topics, a file of it, pictures of it."""
 
+import os
+import tempfile
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from pathlib import Path as File
+from typing import Annotated
 
-from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Path, Query
+from fastapi.responses import FileResponse, Response
+from starlette.background import BackgroundTask
 
 from recollect.doors.api import access
-from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.plans import ID, NodeId
-from recollect.doors.api.schemas import WITH_BODY, problems
-from recollect.engine import shown
-from recollect.engine.engine import Engine
-from recollect.engine.shown import ShownEdge
-from recollect.model import Edge
-from recollect.plan import HistoryEntry
+from recollect.doors.api.access import Reading
+from recollect.doors.api.schemas import Responses, problems
+from recollect.engine.explore import Components, Format, Neighbour, Stats, TopicView, Way
+from recollect.engine.pictures import Form
+from recollect.model import Topic
+from recollect.rules.paths import By
 
 router = access.router("graph", problems(409))
 
-Id = Annotated[str, Path(pattern=ID, description="The UUID of an edge, or a unique beginning of it.")]
-Reference = Annotated[str, Field(pattern=ID)]
+ID = "[0-9a-fA-F-]{4,36}"
+NodeId = Annotated[str, Path(pattern=f"^{ID}$", description="The UUID of a node, or a unique beginning of it.")]
+PlanId = Annotated[str, Path(pattern=f"^{ID}$", description="The UUID of a plan, or a unique beginning of it.")]
+PictureName = Annotated[
+    str, Path(pattern=rf"^{ID}(\.svg|\.html)?$", description="A node's id, and .svg or .html; svg, if nothing is said.")
+]
+Node = Annotated[str, Query(pattern=f"^{ID}$", description="The UUID of a node, or a unique beginning of it.")]
+Hops = Annotated[int, Query(ge=1, le=3, description="How far.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
+
+KINDS = {"svg": "image/svg+xml", "html": "text/html"}
+FILES = {"graphml": "application/graphml+xml", "gexf": "application/gexf+xml", "json": "application/json"}
+DRAWN: Responses = {200: {"description": "The picture.", "content": {kind: {} for kind in KINDS.values()}}}
+# A picture runs nothing and fetches nothing; a page runs its own script alone, which it says itself.
+STILL = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
-class EdgeIn(BaseModel):
-    """A link to be made."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"source": "3f2a91bc", "target": "91bc3f2a", "relation": "extends"}]},
-    )
-
-    source: Annotated[Reference, Field(description="The node it begins at: a UUID, or a unique beginning of one.")]
-    target: Annotated[Reference, Field(description="The node it ends at.")]
-    relation: Annotated[str, Field(description="similar, supports, contradicts, extends, applies, or your own.")] = (
-        "similar"
-    )
-    strength: Annotated[
-        float | None, Field(description="From 0 to 1; it decays. Without it: 1.0, and it does not decay.")
-    ] = None
-    confidence: Annotated[float | None, Field(description="From 0 to 1.")] = None
-    explanation: Annotated[str | None, Field(description="Why; at most 10,000 characters.")] = None
-    source_topic: Annotated[str | None, Field(description="The topic of its source, such as tag:react.")] = None
-    target_topic: Annotated[str | None, Field(description="The topic of its target.")] = None
-    created_by: Annotated[
-        Literal["user", "auto", "import", "system"], Field(description="What a user made is never pruned.")
-    ] = "user"
+@router.get("/graph/stats", summary="The graph in figures")
+async def graph_stats(engine: Reading) -> Stats:
+    """Strengths are those of this moment. `gate` says why tidying by schedule waits; null when it runs."""
+    return await engine.graph.stats()
 
 
-class ReinforceIn(BaseModel):
-    """How the link was used."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"kind": "click"}]})
-
-    kind: Annotated[
-        Literal["traversal", "revisit", "highlight", "approved", "click", "important"],
-        Field(description="`important` makes it 1.0 and protects it."),
-    ] = "revisit"
-
-
-class ProtectIn(BaseModel):
-    """Whether tidying leaves the link alone."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"protected": True}]})
-
-    protected: bool = True
-    reason: Annotated[str | None, Field(max_length=1000, description="Kept in the history.")] = None
-
-
-@router.post("/edges", status_code=201, summary="Link two nodes", responses=WITH_BODY)
-async def add_edge(link: EdgeIn, engine: Writing, response: Response) -> ShownEdge:
-    """The same link again is kept once: the higher strength and confidence, the newer explanation."""
-    edge = await engine.graph.link(**link.model_dump())
-    response.headers["Location"] = f"/api/v1/edges/{edge.id}"
-    return await _shown(engine, edge)
-
-
-@router.get("/edges/{id}", summary="One link")
-async def get_edge(id: Id, engine: Reading) -> ShownEdge:
-    """`strength` is as it was set, `strength_now` as it is after the days since."""
-    return await _shown(engine, await engine.graph.edge(id))
-
-
-@router.delete("/edges/{id}", summary="Take a link out of the graph")
-async def unlink_edge(
-    id: Id,
-    engine: Writing,
-    reason: Annotated[str | None, Query(max_length=1000, description="Kept in the history.")] = None,
-) -> ShownEdge:
-    """It is kept as pruned, with its history, and undoing the plan brings it back."""
-    return await _shown(engine, await engine.graph.unlink(id, reason=reason))
-
-
-@router.post("/edges/{id}/reinforce", summary="Make a link stronger because it was used", responses=WITH_BODY)
-async def reinforce_edge(id: Id, engine: Writing, used: ReinforceIn | None = None) -> ShownEdge:
-    return await _shown(engine, await engine.graph.reinforce(id, (used or ReinforceIn()).kind))
-
-
-@router.post("/edges/{id}/protect", summary="Say that tidying leaves a link alone, or no longer", responses=WITH_BODY)
-async def protect_edge(id: Id, engine: Writing, said: ProtectIn | None = None) -> ShownEdge:
-    wanted = said or ProtectIn()
-    return await _shown(engine, await engine.graph.protect(id, wanted.protected, reason=wanted.reason))
-
-
-@router.get("/edges/{id}/history", summary="What happened to a link, when, why, and by which plan")
-async def edge_history(id: Id, engine: Reading) -> Sequence[HistoryEntry]:
-    return await engine.history((await engine.graph.edge(id)).id)
-
-
-@router.get("/nodes/{id}/edges", summary="The links of a node, strongest first")
-async def list_edges(
+@router.get("/graph/neighbours/{id}", summary="The nodes around a node")
+async def graph_neighbours(
     id: NodeId,
     engine: Reading,
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
-) -> Sequence[ShownEdge]:
-    return await shown.edges(engine.core, engine.space.id, await engine.graph.edges(id, limit=limit))
+    hops: Hops = 1,
+    relation: Annotated[list[str] | None, Query(description="Only by these relations.")] = None,
+    limit: Limit = 50,
+) -> Sequence[Neighbour]:
+    """Nearest first, and of those as near the most strongly linked."""
+    return await engine.graph.neighbours(id, hops=hops, relations=relation, limit=limit)
 
 
-async def _shown(engine: Engine, edge: Edge) -> ShownEdge:
-    (one,) = await shown.edges(engine.core, engine.space.id, [edge])
-    return one
+@router.get("/graph/paths", summary="The best paths between two nodes")
+async def graph_paths(
+    engine: Reading,
+    source: Node,
+    target: Node,
+    limit: Annotated[int, Query(ge=1, le=20, description="At most so many.")] = 3,
+    hops: Annotated[int, Query(ge=1, le=6, description="How long a path may be.")] = 4,
+    by: Annotated[By, Query(description="What comes first.")] = "shortest",
+) -> Sequence[Way]:
+    """The strength of a path is the product of its edges' strengths. No path within so many hops: an empty list."""
+    return await engine.graph.paths(source, target, limit=limit, hops=hops, by=by)
+
+
+@router.get("/graph/components", summary="What hangs together, largest first")
+async def graph_components(engine: Reading, limit: Limit = 20) -> Components:
+    return await engine.graph.components(limit=limit)
+
+
+@router.get("/graph/topics", summary="The topics of the last gathering, largest first")
+async def graph_topics(
+    engine: Reading,
+    of: Annotated[list[Node] | None, Query(description="Only those that contain one of these nodes.")] = None,
+) -> Sequence[Topic]:
+    return await engine.graph.topics(of=of)
+
+
+@router.get("/graph/topics/{key:path}", summary="A whole topic: what it contains")
+async def graph_topic(
+    key: Annotated[str, Path(description="Its key, such as tag:react.")], engine: Reading
+) -> TopicView:
+    return await engine.graph.topic(key)
+
+
+@router.get(
+    "/graph/export",
+    summary="The graph as a file for another program",
+    response_class=FileResponse,
+    responses={200: {"description": "The file.", "content": {kind: {} for kind in FILES.values()}}},
+)
+async def graph_export(
+    engine: Reading,
+    format: Annotated[Format, Query(description="GraphML (yEd, NetworkX), GEXF (Gephi), JSON (D3).")] = "graphml",
+    isolated: Annotated[bool, Query(description="Also nodes without any edge.")] = False,
+) -> FileResponse:
+    """As of one moment. It is written aside first, so that a slow reader keeps no connection of the database."""
+    handle, name = tempfile.mkstemp(prefix="recollect-graph-")
+    file = File(name)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            await engine.graph.export(out, format=format, with_isolated=isolated)
+    except BaseException:
+        file.unlink()
+        raise
+    return FileResponse(
+        file, media_type=FILES[format], filename=f"graph.{format}", background=BackgroundTask(file.unlink)
+    )
+
+
+@router.get(
+    "/graph/picture/{name}", summary="A picture of what is around a node", response_class=Response, responses=DRAWN
+)
+async def graph_picture(
+    name: PictureName,
+    engine: Reading,
+    hops: Hops = 2,
+    limit: Annotated[int, Query(ge=1, le=300, description="At most so many nodes.")] = 100,
+) -> Response:
+    id, _, ending = name.partition(".")
+    form: Form = "html" if ending == "html" else "svg"
+    return _drawn(await engine.graph.picture(id, hops=hops, limit=limit, format=form), form)
+
+
+@router.get(
+    "/plans/{id}/picture",
+    summary="What a plan touches, before and after",
+    response_class=Response,
+    responses=DRAWN,
+    tags=["plans"],
+)
+async def plan_picture(
+    id: PlanId,
+    engine: Reading,
+    format: Annotated[Form, Query(description="A page with a picture a group, or one picture.")] = "html",
+) -> Response:
+    return _drawn(await engine.graph.plan_picture(id, format=format), format)
+
+
+def _drawn(text: str, form: Form) -> Response:
+    return Response(text, media_type=KINDS[form], headers=STILL if form == "svg" else None)

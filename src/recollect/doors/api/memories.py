@@ -117,7 +117,7 @@ async def add_memories(
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
     known, refused = _parsed(memories, atomic=atomic)
     added = await engine.add_many([memory for _, memory in known], wait=wait, atomic=atomic)
-    batch = _batch(added, refused, [position for position, _ in known])
+    batch = batch_of(added, refused, [position for position, _ in known])
     response.status_code = 207 if batch.refused else 201
     return batch
 
@@ -228,7 +228,7 @@ def _parsed(items: Sequence[Any], *, atomic: bool) -> tuple[list[tuple[int, NewM
     return known, refused
 
 
-def _batch(added: Added, refused: Sequence[Refused], positions: Sequence[int]) -> Batch:
+def batch_of(added: Added, refused: Sequence[Refused], positions: Sequence[int]) -> Batch:
     """The answer to a batch; `positions` tells where what the engine was given stood in it."""
     moved = [replace(one, position=positions[one.position]) for one in added.refused]
     everything = sorted([*refused, *moved], key=lambda one: one.position)

@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.doors.api import access
-from recollect.doors.api.access import Asking, Reading, Tidying
+from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.running import Running
 from recollect.doors.api.schemas import WITH_BODY, problems
@@ -143,7 +143,7 @@ async def node_history(id: NodeId, engine: Reading) -> Sequence[HistoryEntry]:
 
 
 @router.post("/plans", status_code=201, summary="Let a policy propose a plan", responses=WITH_BODY)
-async def propose_plan(asked: ProposalIn, engine: Tidying, caller: Asking, response: Response) -> ShownPlan:
+async def propose_plan(asked: ProposalIn, engine: Consolidating, caller: Asking, response: Response) -> ShownPlan:
     """Nothing is changed; the plan is saved, and can be shown, approved, declined and applied. `warnings` tells what
     to look at first: whether the brake is on, and why the schedule would not run it yet."""
     plan = await engine.plans.propose(asked.policy, asked.options, created_by=caller.name)
@@ -152,13 +152,13 @@ async def propose_plan(asked: ProposalIn, engine: Tidying, caller: Asking, respo
 
 
 @router.post("/plans/{id}/approve", summary="Say yes to a plan")
-async def approve_plan(id: Id, engine: Tidying, caller: Asking) -> Plan:
+async def approve_plan(id: Id, engine: Consolidating, caller: Asking) -> Plan:
     """It is carried out by /apply."""
     return await engine.plans.approve(id, by=caller.name)
 
 
 @router.post("/plans/{id}/decline", summary="Say no to a plan, or to some of its decisions", responses=WITH_BODY)
-async def decline_plan(id: Id, engine: Tidying, said: DeclineIn | None = None) -> Plan:
+async def decline_plan(id: Id, engine: Consolidating, said: DeclineIn | None = None) -> Plan:
     """What needs a declined decision falls away with it. A declined merge is not proposed again for a while."""
     what = said or DeclineIn()
     return await engine.plans.decline(id, what.decisions, never=what.never)
@@ -176,7 +176,7 @@ def running_of(request: Request) -> Running:
 )
 async def apply_plan(
     id: Id,
-    engine: Tidying,
+    engine: Consolidating,
     caller: Asking,
     response: Response,
     running: Annotated[Running, Depends(running_of)],

@@ -158,6 +158,9 @@ class SearchIn(BaseModel):
     include_summaries: Annotated[bool, Field(description="Persisted summaries too.")] = False
     budget_tokens: Annotated[int | None, Field(ge=1, description="Only what fits into so many tokens.")] = None
     engagement: Annotated[bool, Field(description="Rank by use as well.")] = False
+    graph: Annotated[
+        bool, Field(description="Follow the links from what is found; `ways.paths` shows how hits were reached.")
+    ] = False
 
     def wanted(self) -> NodeFilter:
         return NodeFilter(
@@ -169,6 +172,32 @@ class SearchIn(BaseModel):
             created_to=parsed_time("created_to", self.created_to),
             metadata=checked_metadata_filter(self.metadata or {}),
         )
+
+
+class CalibrationIn(BaseModel):
+    """A calibration to use, as it was measured."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"model": "minilm", "low": 0.02, "high": 0.61}]}
+    )
+
+    model: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, description="The embedder it was measured for.")]
+    low: Annotated[float, Field(ge=-1, le=1, description="The cosine of unrelated texts.")]
+    high: Annotated[float, Field(ge=-1, le=1, description="The cosine of texts about the same thing.")]
+
+
+class SummaryIn(BaseModel):
+    """A short text that may stand in for a long memory, once it is approved."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"text": "Ana's kettle, in short", "expires_at": "2027-01-01T00:00:00Z"}]},
+    )
+
+    text: Annotated[str, Field(min_length=1, description="The summary; permanent, as every text is.")]
+    expires_at: Annotated[Time, Field(description="Out of recall again from then on; never, if nothing is said.")] = (
+        None
+    )
 
 
 class SpaceIn(BaseModel):

@@ -18,16 +18,19 @@ from typer.main import get_command
 from recollect import __version__
 from recollect.doors.cli import (
     care,
+    cases,
     concepts,
     config,
     demo,
     graph,
     jobs,
     keys,
+    links,
     memories,
     moving,
     notify,
     output,
+    pages,
     plans,
     reasoning,
     recall,
@@ -94,14 +97,16 @@ def build() -> typer.Typer:
     """The whole command line; its help is drawn with boxes for a terminal only."""
     app = typer.Typer(rich_markup_mode="rich" if sys.stdout.isatty() else None, epilog=EPILOG)
     app.callback(invoke_without_command=True)(_root)
-    parts = (memories.app, recall.app, reasoning.app, memories.changing, plans.app, graph.app, moving.app)
+    parts = (memories.app, recall.app, reasoning.app, memories.changing, plans.app, links.app, moving.app)
     for part in (*parts, concepts.app, jobs.app, care.app):
         app.add_typer(part)
     app.add_typer(reasoning.group, name="recalls", rich_help_panel=memories.PANEL)
+    app.add_typer(cases.app, name="cases", rich_help_panel=cases.PANEL)
     app.add_typer(plans.group, name="plan", rich_help_panel=plans.PANEL)
-    app.add_typer(graph.group, name="graph", rich_help_panel=graph.PANEL)
+    app.add_typer(graph.app, name="graph", rich_help_panel=graph.PANEL)
     app.add_typer(concepts.group, name="concepts", rich_help_panel=concepts.PANEL)
     app.add_typer(concepts.never_merge, name="never-merge", rich_help_panel=concepts.PANEL)
+    app.add_typer(pages.group, name="pages", rich_help_panel=memories.PANEL)
     app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
     app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
     app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)

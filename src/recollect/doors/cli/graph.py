@@ -1,148 +1,281 @@
-"""The graph: links between memories, made, used, protected and taken away by hand."""
+"""The graph: its figures, what is near what, ways between nodes, topics, a file of it, pictures of it."""
 
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 
-from recollect.doors.cli import output, values
-from recollect.doors.cli.door import Door, Verb, command
-from recollect.doors.cli.memories import Reason
-from recollect.model import Edge
+from recollect.doors.cli import output
+from recollect.doors.cli.door import Door, command, listing
+from recollect.errors import Conflict, InvalidInput
+from recollect.model import Node, Topic
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.engine.shown import ShownEdge
+    from recollect.engine.explore import Components, Neighbour, Stats, TopicView, Way
+    from recollect.engine.pictures import Form
 
+PANEL = "Look around"
 app = typer.Typer()
-group = typer.Typer(help="Look at the links between memories.")
-PANEL = "Link"
 
-EdgeId = Annotated[str, typer.Argument(metavar="EDGE", help="The edge's id, or its first 4 or more characters.")]
-NodeId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, or its first 4 or more characters.")]
-
-
-@command(app, "link", rich_help_panel=PANEL)
-def link(
-    door: Door,
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The id of a memory, or its beginning.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The id of another.")],
-    relation: Annotated[
-        str,
-        typer.Option("--relation", "-r", metavar="NAME", help="similar, supports, contradicts, extends, applies, ..."),
-    ] = "similar",
-    strength: Annotated[
-        float | None, typer.Option("--strength", metavar="0..1", help="How strong; decays unless it is used.")
-    ] = None,
-    confidence: Annotated[float | None, typer.Option("--confidence", metavar="0..1", help="How sure.")] = None,
-    explanation: Annotated[
-        str | None, typer.Option("--explanation", "-e", metavar="TEXT", help="Why; - reads it from stdin.")
-    ] = None,
-) -> None:
-    """Link two memories.
-
-    The same link again is kept once: the higher strength and confidence, the newer explanation. Without a strength it
-    is 1.0 and does not decay. What you link by hand is never pruned.
-
-    \b
-    recollect link 3f2a 91bc --relation extends --strength 0.8 --explanation "same recipe, more people"
-    """
-    said = None if explanation is None else values.text_of([explanation])
-
-    async def verb(memory: "Engine") -> Edge:
-        return await memory.graph.link(
-            source, target, relation, strength=strength, confidence=confidence, explanation=said
-        )
-
-    edge = door.ask(partial(_one, verb=verb))
-    door.show(edge, partial(_done, "Linked"))
+NodeId = Annotated[str, typer.Argument(metavar="NODE", help="A node's id, or its first 4 or more characters.")]
+Hops = Annotated[int, typer.Option("--hops", metavar="N", help="How far, from 1 to 3.")]
+Relations = Annotated[
+    list[str] | None, typer.Option("--relation", "-r", metavar="NAME", help="Only by this relation; repeat for more.")
+]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The topic's key, as `recollect graph topics` shows it.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")]
 
 
-@command(app, "unlink", rich_help_panel=PANEL)
-def unlink(door: Door, edge: EdgeId, reason: Reason = None) -> None:
-    """Take a link out of the graph; it is kept in the history, and `recollect undo` brings it back."""
-    gone = door.ask(partial(_one, verb=lambda memory: memory.graph.unlink(edge, reason=reason)))
-    door.show(gone, partial(_done, "Unlinked"))
-    output.hint(f"`recollect history {output.short(gone.id)}` shows the plan; `recollect undo PLAN` takes it back.")
+class FileFormat(StrEnum):
+    GRAPHML = "graphml"
+    GEXF = "gexf"
+    JSON = "json"
 
 
-@command(app, "reinforce", rich_help_panel=PANEL)
-def reinforce(
-    door: Door,
-    edge: EdgeId,
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind", "-k", metavar="KIND", help="traversal, revisit, highlight, approved, click, or important."
-        ),
-    ] = "revisit",
-) -> None:
-    """Make a link stronger because it was used; `--kind important` makes it 1.0 and protects it."""
-    stronger = door.ask(partial(_one, verb=lambda memory: memory.graph.reinforce(edge, kind)))
-    door.show(stronger, partial(_done, "Reinforced"))
+@listing(app)
+def graph(door: Door) -> None:
+    """Look around in the graph: its figures, neighbours, paths, topics, pictures."""
+    stats(door)
 
 
-@command(app, "protect", rich_help_panel=PANEL)
-def protect(
-    door: Door,
-    edge: EdgeId,
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
-    reason: Reason = None,
-) -> None:
-    """Say that tidying must leave a link alone."""
-    changed = door.ask(partial(_one, verb=lambda memory: memory.graph.protect(edge, not off, reason=reason)))
-    door.show(changed, partial(_done, "Unprotected" if off else "Protected"))
+@command(app, "stats")
+def stats(door: Door) -> None:
+    """Show the graph in figures."""
+    door.show(door.ask(lambda memory: memory.graph.stats(), doing="Counting"), _show_stats)
 
 
-@command(group, "edges")
-def edges(
+@command(app, "neighbours")
+def neighbours(
     door: Door,
     node: NodeId,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 100,
+    hops: Hops = 1,
+    relation: Relations = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 50,
 ) -> None:
-    """List the links of a memory, strongest first."""
-    found = door.ask(partial(_edges, node=node, limit=limit))
-    door.show(found, partial(_show_edges, limit=limit))
+    """List the nodes around a node, nearest and most strongly linked first."""
+    found = door.ask(lambda memory: memory.graph.neighbours(node, hops=hops, relations=relation, limit=limit))
+    door.show(found, _show_neighbours)
 
 
-# -- asking
+@command(app, "paths")
+def paths(
+    door: Door,
+    source: NodeId,
+    target: NodeId,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many paths, at most 20.")] = 3,
+    hops: Annotated[int, typer.Option("--hops", metavar="N", help="How long a path may be, from 1 to 6.")] = 4,
+    strongest: Annotated[bool, typer.Option("--strongest", help="The strongest first, not the shortest.")] = False,
+) -> None:
+    """Show the best paths between two nodes.
+
+    The shortest come first, and of those the strongest; the strength of a path is the product of its edges' strengths.
+    """
+    found = door.ask(
+        lambda memory: memory.graph.paths(
+            source, target, limit=limit, hops=hops, by="strongest" if strongest else "shortest"
+        )
+    )
+    door.show(found, _show_paths)
 
 
-async def _one(memory: "Engine", *, verb: "Verb[Edge]") -> "ShownEdge":
-    from recollect.engine import shown
+@command(app, "components")
+def components(
+    door: Door,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 20,
+) -> None:
+    """List what hangs together, the largest components first."""
+    door.show(door.ask(lambda memory: memory.graph.components(limit=limit), doing="Counting"), _show_components)
 
-    (edge,) = await shown.edges(memory.core, memory.space.id, [await verb(memory)])
-    return edge
+
+@command(app, "topics")
+def topics(
+    door: Door,
+    of: Annotated[
+        list[str] | None, typer.Option("--of", metavar="NODE", help="Only those that contain it; repeat for more.")
+    ] = None,
+) -> None:
+    """List the topics of the last gathering, largest first."""
+    door.show(door.ask(lambda memory: memory.graph.topics(of=of)), _show_topics)
 
 
-async def _edges(memory: "Engine", *, node: str, limit: int) -> "list[ShownEdge]":
-    from recollect.engine import shown
+@command(app, "topic")
+def topic(door: Door, key: Key) -> None:
+    """Show a whole topic: what it contains."""
+    door.show(door.ask(lambda memory: memory.graph.topic(key)), _show_topic)
 
-    return await shown.edges(memory.core, memory.space.id, await memory.graph.edges(node, limit=limit))
+
+@command(app, "export")
+def export(
+    door: Door,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; - writes to stdout.")],
+    format_: Annotated[
+        FileFormat | None, typer.Option("--format", "-f", help="As the file's ending says; graphml else.")
+    ] = None,
+    isolated: Annotated[bool, typer.Option("--isolated", help="Also nodes without any edge.")] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the graph for another program: GraphML (yEd, NetworkX), GEXF (Gephi) or JSON (D3).
+
+    Strengths are those of this moment.
+    """
+    chosen = format_ or next((one for one in FileFormat if file.suffix == f".{one}"), FileFormat.GRAPHML)
+    to_stdout = str(file) == "-"
+    if to_stdout and door.json:
+        raise InvalidInput("The graph itself goes to stdout: name a file to have a report as JSON.")
+    out = cast("BinaryIO", output.Stdout()) if to_stdout else file
+
+    async def write(memory: "Engine") -> int:
+        return await memory.graph.export(out, format=chosen.value, with_isolated=isolated, overwrite=overwrite)
+
+    count = door.ask(write, doing="Exporting")
+    if not to_stdout:
+        told = {"file": file, "format": chosen, "edges": count}
+        door.show(told, lambda _: output.say(f"{output.counted(count, 'edge')} written to {file}."))
+
+
+@command(app, "picture")
+def picture(
+    door: Door,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="What to draw the surroundings of.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write it: FILE.svg or FILE.html.")
+    ] = None,
+    hops: Hops = 2,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many nodes, at most 300.")] = 100,
+    plan: Annotated[str | None, typer.Option("--plan", metavar="ID", help="A plan, before and after.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="KEY", help="A topic and what it contains.")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw what is around a node, a topic, or what a plan changes, as SVG or as one HTML page.
+
+    \b
+    recollect graph picture 7f3a --out tea.svg
+    recollect graph picture --plan 5b9d --out plan.html
+    """
+    if sum(given is not None for given in (node, plan, topic)) != 1:
+        raise InvalidInput("Say what to draw: a NODE, --plan ID or --topic KEY.")
+    file = _picture_file(out, overwrite)
+    form: Form = "html" if file.suffix == ".html" else "svg"
+
+    async def draw(memory: "Engine") -> str:
+        if plan is not None:
+            return await memory.graph.plan_picture(plan, format=form)
+        if topic is not None:
+            return await memory.graph.topic_picture(topic, format=form)
+        assert node is not None
+        return await memory.graph.picture(node, hops=hops, limit=limit, format=form)
+
+    _write(file, door.ask(draw, doing="Drawing"))
+    door.show({"file": file, "format": form}, lambda _: output.say(f"Drawn in {file}."))
+
+
+def _picture_file(out: Path | None, overwrite: bool) -> Path:
+    if out is None or out.suffix not in (".svg", ".html"):
+        raise InvalidInput("Say where to draw it: --out FILE.svg or --out FILE.html.", field="out")
+    if out.exists() and not overwrite:
+        raise Conflict(f"{out} exists already: choose another name, or repeat with --overwrite.")
+    return out
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written ({error.strerror or error}): choose another place.") from error
 
 
 # -- showing
 
 
-def _done(verb: str, edge: "ShownEdge") -> None:
-    output.table(("", "", "", ""), [(verb, *_line(edge))])
-
-
-def _show_edges(found: "Sequence[ShownEdge]", *, limit: int) -> None:
-    output.table(("edge", "strength", "by", "link"), [_line(edge) for edge in found])
-    if not found:
-        output.note("It has no links: `recollect link` makes one, `recollect plan link` proposes some.")
-    elif len(found) == limit:
-        output.note("There may be more: `--limit` lists up to 1,000.")
-
-
-def _line(edge: "ShownEdge") -> tuple[str, ...]:
-    marks = "".join(
-        f" ({mark})" for mark, holds in (("protected", edge.protected), (edge.status, _is_gone(edge))) if holds
+def _show_stats(found: "Stats") -> None:
+    weakest = ", ".join(f"{output.short(one.id)} {one.strength:.2f}" for one in found.weakest)
+    output.facts(
+        [
+            ("nodes", f"{found.nodes:,}, {found.isolated:,} of them without an edge"),
+            ("edges", f"{found.edges:,}, {found.protected:,} of them protected"),
+            ("by relation", _listed(found.by_relation)),
+            ("by creator", _listed(found.by_creator)),
+            ("by strength", _listed(found.by_strength)),
+            ("components", f"{found.components:,}, the largest with {output.counted(found.largest_component, 'node')}"),
+            ("edges of a node", _listed(found.degrees)),
+            ("most edges", f"{found.highest_degree:,}"),
+            ("oldest edge", output.minute(found.oldest_edge_at, never="none")),
+            ("first edge ever", output.minute(found.first_edge_at, never="none")),
+            ("weakest edges", weakest or "none"),
+            ("topics", f"{found.topics:,}"),
+            ("scheduled tidying", f"waits: {found.gate}" if found.gate else "runs"),
+        ]
     )
-    return output.short(edge.id), f"{edge.strength_now:.2f}", edge.created_by, edge.label + marks
 
 
-def _is_gone(edge: "ShownEdge") -> bool:
-    return edge.status != "active"
+def _listed(counts: Mapping[str, int]) -> str:
+    return "; ".join(f"{name}: {count:,}" for name, count in counts.items()) or "none"
+
+
+def _show_neighbours(found: "Sequence[Neighbour]") -> None:
+    rows = [
+        (str(one.hops), f"{one.strength:.2f}", one.node.kind, output.short(one.node.id), _text(one.node))
+        for one in found
+    ]
+    output.table(("hops", "strength", "kind", "id", "text"), rows)
+    if not found:
+        output.note("Nothing is linked with it.")
+
+
+def _show_paths(found: "Sequence[Way]") -> None:
+    for number, way in enumerate(found, start=1):
+        output.heading(f"{number}. {output.counted(way.hops, 'hop')}, strength {way.strength:.2f}")
+        output.table(("by", "id", "text"), _steps(way))
+    if not found:
+        output.note("No path leads from one to the other within so many hops.")
+
+
+def _steps(way: "Way") -> list[tuple[str, str, str]]:
+    """A line a node, with the edge that leads to it; an arrow shows which way that points."""
+    rows = [("", output.short(way.nodes[0].id), _text(way.nodes[0]))]
+    for edge, node in zip(way.edges, way.nodes[1:], strict=True):
+        by = f"{edge.relation} →" if edge.target == node.id else f"← {edge.relation}"
+        rows.append((by, output.short(node.id), _text(node)))
+    return rows
+
+
+def _show_components(found: "Components") -> None:
+    rows = [
+        (f"{one.size:,}", f"{one.edges:,}", " · ".join(_text(node)[:40] for node in one.examples))
+        for one in found.items
+    ]
+    output.table(("nodes", "edges", "best connected"), rows)
+    if not found.items:
+        output.note("There is no edge yet.")
+    elif found.total > len(found.items):
+        output.note(f"There are {found.total - len(found.items):,} more, none of them larger.")
+
+
+def _show_topics(found: Sequence[Topic]) -> None:
+    output.table(
+        ("topic", "contains", "linked pairs", "connectivity", "gathered"),
+        [
+            (
+                one.key,
+                f"{len(one.member_ids):,}",
+                f"{one.internal_edges:,}",
+                f"{one.connectivity:.2f}",
+                output.minute(one.gathered_at),
+            )
+            for one in found
+        ],
+    )
+    if not found:
+        output.note("There is no such topic yet: `recollect plan topics` gathers them.")
+
+
+def _show_topic(view: "TopicView") -> None:
+    output.say(f"{view.topic.key} contains {output.counted(len(view.members), 'node')}:")
+    output.table(("kind", "id", "text"), [(one.kind, output.short(one.id), _text(one)) for one in view.members])
+
+
+def _text(node: Node) -> str:
+    return node.name or node.text or ""

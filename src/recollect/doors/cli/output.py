@@ -69,18 +69,21 @@ def hint(sentence: str) -> None:
 
 def document(value: object) -> None:
     """The answer as one JSON document."""
+    write(sys.stdout, _json(plain(value), indent=2) + "\n")
+
+
+def _json(value: object, *, indent: int | None = None) -> str:
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    write(sys.stdout, json.dumps(plain(value), ensure_ascii=not readable, indent=2) + "\n")
+    return json.dumps(value, ensure_ascii=not readable, indent=indent, default=plain)
 
 
 async def document_in_parts(head: Mapping[str, object], name: str, parts: AsyncIterator[Sequence[object]]) -> None:
     """The same where one list in it is too long to be held: `head`, then the list `name` as its parts come."""
-    opened = json.dumps({**plain(head), name: []}, ensure_ascii=True, indent=2)
-    write(sys.stdout, opened.removesuffix("]\n}"))
+    write(sys.stdout, _json({**plain(head), name: []}, indent=2).removesuffix("]\n}"))
     comma = ""
     async for part in parts:
         for item in part:
-            write(sys.stdout, f"{comma}\n    {json.dumps(plain(item), ensure_ascii=True)}")
+            write(sys.stdout, f"{comma}\n    {_json(item)}")
             comma = ","
     write(sys.stdout, ("\n  " if comma else "") + "]\n}\n")
 

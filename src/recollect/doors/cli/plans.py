@@ -1,29 +1,28 @@
 """Plans: propose, show, approve, decline, apply, undo; what was run; and tidy, which does it all at once."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from recollect.doors.cli import output, values
+from recollect.doors.cli import output, showing, values
 from recollect.doors.cli.door import Door, command, listing
 from recollect.doors.cli.memories import CHANGING
 from recollect.errors import InvalidInput
-from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Run
+from recollect.plan import Decision, DecisionStatus, Outcome, PlanStatus
 from recollect.rules import plan_text
-from recollect.rules.plan_text import Line
 
 if TYPE_CHECKING:
     from recollect.engine.consolidate import Tidied
     from recollect.engine.engine import Engine
-    from recollect.engine.shown import PolicyInfo, ShownPlan
+    from recollect.engine.shown import ShownPlan
 
 PANEL = "Tidy, by plans"
-FIRST = 50
-LEFT_ALONE = 20
+PAGES = "merge_pages"
 
 
 class PlanGroup(TyperGroup):
@@ -66,7 +65,7 @@ def list_plans(
     recollect plan                  list the plans, newest first
     """
     found, more = door.ask(lambda memory: memory.plans.list(status=status, policy=policy, limit=limit, cursor=cursor))
-    door.show(found, partial(_show_plans, more=more), as_json={"items": found, "next_cursor": more})
+    door.show(found, partial(showing.plans, more=more), as_json={"items": found, "next_cursor": more})
 
 
 @command(group, "list")
@@ -81,7 +80,7 @@ def list_again(
 def policies(door: Door) -> None:
     """List the policies: the ways of tidying there are, with their options."""
     found = door.ask(lambda memory: memory.plans.policies())
-    door.show(found, _show_policies)
+    door.show(found, showing.policies)
 
 
 @command(group, "propose")
@@ -107,7 +106,7 @@ def propose(
             plan = await memory.plans.propose(policy, options)
         return await _show(memory, str(plan.id), door=door)
 
-    _hint_next(door.ask(verb))
+    showing.hint_next(door.ask(verb))
 
 
 @command(group, "show")
@@ -129,7 +128,7 @@ def show(
     verb = _show_markdown if markdown and not door.json else partial(_show, door=door, all_=all_)
     shown = door.ask(lambda memory: verb(memory, plan, status=status))
     if not markdown:
-        _hint_next(shown)
+        showing.hint_next(shown)
 
 
 @command(group, "runs")
@@ -140,7 +139,7 @@ def runs(
 ) -> None:
     """List what was applied and undone, newest first: how far it is, or its report."""
     found = door.ask(lambda memory: memory.plans.runs(plan, limit=limit))
-    door.show(found, _show_runs)
+    door.show(found, showing.runs)
 
 
 # -- deciding
@@ -150,7 +149,7 @@ def runs(
 def approve(door: Door, plan: PlanId) -> None:
     """Say yes to a plan; `recollect apply` carries it out."""
     approved = door.ask(lambda memory: memory.plans.approve(plan))
-    door.show(approved, partial(_show_plans, more=None))
+    door.show(approved, partial(showing.plans, more=None))
     output.hint(f"`recollect apply {output.short(approved.id)}` carries it out.")
 
 
@@ -168,7 +167,7 @@ def decline(
     """Say no to a plan, or to some of its decisions and what needs them."""
     numbers = values.numbers("--decision", decision)
     declined = door.ask(lambda memory: memory.plans.decline(plan, numbers, never=never))
-    door.show(declined, lambda plan: _show_plans([plan], more=None))
+    door.show(declined, lambda plan: showing.plans([plan], more=None))
 
 
 @command(app, "apply", rich_help_panel=PANEL)
@@ -178,20 +177,28 @@ def apply(
     decline: Annotated[
         str | None, typer.Option("--decline", metavar="N,N", help="All but these decisions, like 3,8 or 10-20.")
     ] = None,
+    plan_md: Annotated[
+        Path | None,
+        typer.Option("--plan-md", metavar="FILE", help="The plan.md of a merge of pages, as you have edited it."),
+    ] = None,
 ) -> None:
     """Carry out a plan, group by group; each is changed as a whole or not at all.
 
     What has changed since the plan was made is left alone and reported as stale. A plan that was interrupted goes on;
-    applying twice does no harm.
+    applying twice does no harm. A merge of pages follows its plan.md, and keeps it current.
     """
     numbers = values.numbers("--decline", decline) or []
 
     async def verb(memory: "Engine") -> Outcome:
         with output.progress("Applying") as progress:
+            if (await memory.plans.get(plan, decisions=False)).policy == PAGES or plan_md is not None:
+                text = None if plan_md is None else _read(plan_md)
+                merged = await memory.pages.apply(plan, plan_md=text, decline=numbers, file=plan_md, progress=progress)
+                return merged.outcome
             return await memory.plans.apply(plan, decline=numbers, progress=progress)
 
     outcome = door.ask(verb)
-    door.show(outcome, _show_applied)
+    door.show(outcome, showing.applied)
     if is_short(outcome):
         raise typer.Exit(1)
 
@@ -211,7 +218,7 @@ def undo(
     """
     numbers = values.numbers("--decision", decision)
     outcome = door.ask(lambda memory: memory.plans.undo(plan, decisions=numbers), doing="Undoing")
-    door.show(outcome, _show_undone)
+    door.show(outcome, showing.undone)
 
 
 @command(app, "tidy", rich_help_panel=PANEL)
@@ -236,11 +243,18 @@ def tidy(
     if options and len(policy or ()) != 1:
         raise InvalidInput("--set is for one policy: name it, as in `recollect tidy prune --set threshold=0.1`.")
     done = door.ask(partial(_tidy, named=policy or [], options=options))
-    door.show([tidied for tidied, _ in done], lambda tidied: _show_tidied(tidied))
+    door.show([tidied for tidied, _ in done], showing.tidied)
     for sentence in dict.fromkeys(sentence for _, said in done for sentence in said):
         output.note(sentence)
     if any(is_short(tidied.outcome) for tidied, _ in done):
         raise typer.Exit(1)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeError) as error:
+        raise InvalidInput(f"{file} cannot be read ({error}).", field="plan_md") from error
 
 
 def is_short(outcome: Outcome | None) -> bool:
@@ -255,24 +269,24 @@ async def _show(
     memory: "Engine", plan: str, *, door: Door, all_: bool = False, status: DecisionStatus | None = None
 ) -> "ShownPlan":
     """Print a plan as it comes out of the store; returns its head."""
-    first = await memory.plans.show(plan, limit=FIRST, status=status)
+    first = await memory.plans.show(plan, limit=showing.FIRST, status=status)
     if door.json:
-        head = {**output.plain(first), "labels": {}}
-        await output.document_in_parts(_without(head), "decisions", _decisions(memory, plan, status))
+        await output.document_in_parts(_head(first), "decisions", _decisions(memory, plan, status))
         return first
-    _show_head(first)
+    showing.head(first)
     if not all_:
-        _show_decisions(first)
+        showing.decisions(first)
     else:
         async for stretch in memory.plans.stretches(plan, status=status):
-            _show_decisions(stretch)
-    _show_left_alone(first)
-    _say_more(first, is_all=all_)
+            showing.decisions(stretch)
+    showing.left_alone(first)
+    showing.more(first, is_all=all_)
     return first
 
 
-def _without(head: dict[str, Any]) -> dict[str, Any]:
-    """A plan's head as JSON; each decision will carry its own label."""
+def _head(plan: "ShownPlan") -> dict[str, Any]:
+    """A plan as JSON but for its decisions, each of which will carry its own label."""
+    head: dict[str, Any] = output.plain(plan)
     return {name: value for name, value in head.items() if name not in ("decisions", "labels", "next_after")}
 
 
@@ -284,7 +298,8 @@ async def _decisions(
 
 
 def _labelled(decision: Decision, plan: "ShownPlan") -> dict[str, Any]:
-    return {**output.plain(decision), "label": plan_text.label_of(decision.subject, plan.labels)}
+    known = {one.name: getattr(decision, one.name) for one in fields(decision)}
+    return {**known, "label": plan_text.label_of(decision.subject, plan.labels)}
 
 
 async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus | None) -> "ShownPlan":
@@ -311,205 +326,6 @@ async def _tidy(
     for policy in chosen or [one for one in POLICIES.values() if one.every_minutes or one.cron]:
         with output.progress(f"Tidying: {policy.short}") as progress:
             tidied = await memory.plans.run(policy.name, options, progress=progress)
-        done.append((tidied, await memory.plans.warnings(tidied.plan)))
+        head = replace(tidied.plan, decisions=())  # its counts say enough, and it may be long
+        done.append((replace(tidied, plan=head), await memory.plans.warnings(head)))
     return done
-
-
-# -- showing
-
-
-def _show_head(plan: "ShownPlan") -> None:
-    known = {
-        "plan": str(plan.id),
-        "what": plan.title,
-        "state": f"{_words(plan.status)}; {plan_text.states_of(plan)}",
-        "policy": f"{plan.policy}, {plan.risk.value} risk",
-        "made": f"{output.minute(plan.created_at)} by {plan.created_by}",
-        "undoes": str(plan.undoes or ""),
-        "options": plan_text.options_of(plan),
-        "report": plan_text.report_of(plan),
-        "rows": str(plan.tally),
-    }
-    output.facts((name, value) for name, value in known.items() if value)
-
-
-def _show_decisions(plan: "ShownPlan") -> None:
-    lines = [line for decision in plan.decisions for line in plan_text.lines_of(decision, plan.labels)]
-    if lines and plan.tally is not None:
-        output.say("")
-    output.signed(map(_cells, lines))
-
-
-def _cells(line: Line) -> tuple[str, ...]:
-    number = "" if line.number is None else str(line.number)
-    why = f"[{line.state}] {line.why}" if line.state else line.why
-    return number, line.sign, output.short(line.id), line.what, why
-
-
-def _show_left_alone(plan: "ShownPlan") -> None:
-    if not plan.findings:
-        return
-    rules = ", ".join(f"{count:,} {rule}" for rule, count in Counter(one.rule for one in plan.findings).most_common())
-    output.heading(f"Left alone: {rules}")
-    output.entries(
-        (one.rule, output.short(one.subject), plan_text.subject_of(one, plan.labels), one.text)
-        for one in plan.findings[:LEFT_ALONE]
-    )
-
-
-def _say_more(plan: "ShownPlan", *, is_all: bool) -> None:
-    id_ = output.short(plan.id)
-    if plan.next_after is not None and not is_all:
-        total = sum(plan.counts.values())
-        output.note(f"These are the first {FIRST} of {total:,} decisions: `recollect plan show {id_} --all` shows all.")
-    if len(plan.findings) > LEFT_ALONE:
-        output.note(f"{len(plan.findings):,} were left alone: `recollect plan show {id_} --md` lists them.")
-    for sentence in plan.warnings:
-        output.note(sentence)
-    if not plan.counts:
-        output.note("There is nothing to do.")
-
-
-def _hint_next(plan: Plan) -> None:
-    id_ = output.short(plan.id)
-    if plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED) and plan.counts:
-        output.hint(
-            f"`recollect apply {id_}` carries it out, `--decline 3,8` leaves some out; "
-            f"`recollect plan decline {id_}` says no."
-        )
-    elif plan.counts.get("applied"):
-        output.hint(f"`recollect undo {id_}` takes it back.")
-
-
-def _show_plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
-    listed = [found] if isinstance(found, Plan) else found
-    output.table(
-        ("plan", "made", "policy", "state", "decisions", "what"),
-        [
-            (
-                output.short(plan.id),
-                output.minute(plan.created_at),
-                plan.policy,
-                _words(plan.status),
-                plan_text.states_of(plan),
-                plan.title,
-            )
-            for plan in listed
-        ],
-    )
-    if more:
-        output.note(f"There is more: `--cursor {more}` goes on.")
-    elif not listed:
-        output.note("There are no plans: `recollect plan policies` says what can be tidied.")
-
-
-def _show_policies(found: "Sequence[PolicyInfo]") -> None:
-    output.table(
-        ("policy", "risk", "by schedule", "options", "what it does"),
-        [(one.short, one.risk.value, _schedule(one), _options(one), one.about) for one in found],
-        wrap=True,
-    )
-    output.hint("`recollect plan POLICY` proposes; `--set NAME=VALUE` changes an option.")
-
-
-def _schedule(policy: "PolicyInfo") -> str:
-    if policy.every_minutes is None:
-        return policy.cron or "never"
-    return f"every {output.counted(policy.every_minutes // 1440, 'day')}"
-
-
-def _options(policy: "PolicyInfo") -> str:
-    return ", ".join(f"{name}={output.compact(value)}" for name, value in policy.options.items())
-
-
-def _show_runs(found: Sequence[Run]) -> None:
-    output.table(
-        ("run", "plan", "what", "state", "started", "report"),
-        [
-            (
-                output.short(run.id),
-                output.short(run.plan_id),
-                run.action,
-                run.status,
-                output.minute(run.started_at),
-                _report(run),
-            )
-            for run in found
-        ],
-    )
-    if not found:
-        output.note("Nothing was run yet.")
-
-
-def _report(run: Run) -> str:
-    if run.status == "running":
-        return f"{run.report.get('done', 0):,} of {run.report.get('total', 0):,} decisions"
-    marks = run.report.get("metrics", {})
-    plain = {name: value for name, value in run.report.items() if name not in ("metrics", "policy", "status")}
-    said = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
-    said += [f"{name.replace('_', ' ')} {_mark(one)}" for name, one in marks.items() if name not in plain]
-    return ", ".join(said)
-
-
-def _mark(figure: dict[str, Any]) -> str:
-    """A29: a figure, its target, and whether it was met."""
-    met = "in" if figure["in_target"] else "out of"
-    return f"{figure['value']:.3g} ({met} target, {figure['target']})"
-
-
-def _show_applied(outcome: Outcome) -> None:
-    id_ = output.short(outcome.plan_id)
-    if outcome.repeated:
-        output.say(f"The plan {id_} was {_words(outcome.status)} already: {_counted(outcome)}.")
-        return
-    output.say(f"The plan {id_} is {_words(outcome.status)}: {_counted(outcome)}.")
-    for state, these in (("stale", outcome.stale), ("failed", outcome.failed)):
-        output.table(("", ""), [(state, said) for said in these[:FIRST]])
-        if len(these) > FIRST:
-            output.note(f"{len(these):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
-    if outcome.applied:
-        output.hint(f"`recollect undo {id_}` takes it back.")
-
-
-def _counted(outcome: Outcome) -> str:
-    counts = {
-        "applied": outcome.applied,
-        "stale": len(outcome.stale),
-        "declined": outcome.declined,
-        "failed": len(outcome.failed),
-    }
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "applied")
-
-
-def _show_undone(outcome: Outcome) -> None:
-    if outcome.repeated:
-        output.say("That was undone already.")
-        return
-    output.say(f"Undone: {output.counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
-    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes this back in turn.")
-
-
-def _show_tidied(done: "Sequence[Tidied]") -> None:
-    output.table(
-        ("plan", "policy", "what", "became"),
-        [
-            (
-                output.short(one.plan.id),
-                one.plan.policy,
-                one.plan.title,
-                " ".join(one.notes)
-                if one.outcome is None
-                else f"{_words(one.outcome.status)}: {_counted(one.outcome)}",
-            )
-            for one in done
-        ],
-        wrap=True,
-    )
-    if any(one.outcome and one.outcome.applied for one in done):
-        output.hint("`recollect undo PLAN` takes it back.")
-    if any(one.outcome is None and one.plan.decisions for one in done):
-        output.hint("`recollect plan show PLAN` shows what waits, `recollect apply PLAN` carries it out.")
-
-
-def _words(status: PlanStatus) -> str:
-    return status.value.replace("_", " ")

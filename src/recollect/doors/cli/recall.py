@@ -1,6 +1,9 @@
 """Recall: ask the memory a question; and measure what its similarities mean."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
@@ -41,6 +44,11 @@ def recall(
     budget: Annotated[
         int | None, typer.Option("--budget", metavar="TOKENS", help="Only what fits into so many tokens.")
     ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", "-g", help="Follow the links from what is found; walked links grow stronger.")
+    ] = False,
+    topics: Annotated[bool, typer.Option("--topics", help="Also say which topics contain the hits.")] = False,
+    engagement: Annotated[bool, typer.Option("--engagement", help="Rank by use as well.")] = False,
     explain: Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")] = (
         False
     ),
@@ -63,12 +71,26 @@ def recall(
         created_to=values.end_of("--until", until),
         metadata={**({"tags": tag} if tag else {}), **({"extra": {"person_name": person}} if person else {})},
     )
-    found = door.ask(
-        lambda memory: memory.recall(
-            question, mode=mode, limit=limit, threshold=threshold, wanted=wanted, budget_tokens=budget
+
+    async def ask(memory: "Engine") -> tuple[Recall, Mapping[str, Sequence[UUID]]]:
+        found = await memory.recall(
+            question,
+            mode=mode,
+            limit=limit,
+            threshold=threshold,
+            wanted=wanted,
+            budget_tokens=budget,
+            graph=graph,
+            engagement=engagement,
         )
-    )
+        return found, await memory.graph.topics_of([hit.node.id for hit in found]) if topics else {}
+
+    found, containing = door.ask(ask)
+    if topics:
+        found = replace(found, ways={**found.ways, "topics": containing})
     door.show(found, show_explained if explain else show_hits)
+    for key, members in containing.items():
+        output.note(f"{key} contains {', '.join(map(output.short, members))}.")
     for sentence in found.notes:
         output.note(sentence)
 
@@ -81,9 +103,9 @@ def show_hits(found: Recall) -> None:
 
 def show_explained(found: Recall) -> None:
     """Every hit with the parts of its score; then what was left out and why; then how the candidates were found."""
-    headings = ("score", "relevance", "words", "meaning", "cosine", "neighbour", "recency", "importance", "bonus")
+    headings = ("score", "relevance", "words", "meaning", "cosine", "neighbour", "activation", "recency", "importance")
     output.table(
-        (*headings, "by", "date", "id", "text"),
+        (*headings, "use", "bonus", "by", "date", "id", "text"),
         [(*_open(hit), hit.source, *_line(hit)[1:]) for hit in found],
     )
     if found.left_out:
@@ -91,7 +113,8 @@ def show_explained(found: Recall) -> None:
             ("left out", "score", "step", "why"),
             [(output.short(one.id), f"{one.score:.2f}", one.step, one.why) for one in found.left_out],
         )
-    ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.ways.items())
+    told = {name: value for name, value in found.ways.items() if not isinstance(value, Mapping)}
+    ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
     floor = "no floor" if found.floor is None else f"floor {found.floor:.2f}"
     output.note(f"{found.mode.value}, {floor}; {ways}; {found.latency_ms:.0f} ms, model {found.model}.")
 
@@ -112,8 +135,10 @@ def _open(hit: Hit) -> tuple[str, ...]:
             parts.similarity,
             parts.cosine,
             parts.flow,
+            parts.activation,
             parts.recency,
             parts.importance,
+            parts.engagement,
             parts.bonus,
         )
     )

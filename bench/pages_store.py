@@ -1,0 +1,103 @@
+"""Pages in the store: how long it takes to propose and to apply a merge, reading, embedding and audit included.
+
+A wiki is imported into an empty space, then another one into that; both with the default embedder and the database
+inside. Planning is measured for a fixed wiki and more and more new pages: it is to grow no faster than they do.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from bench.figures import Figure
+from recollect.engine.engine import Engine
+from recollect.engine.page_files import PageFile, read_folder
+from recollect.rules.page_plans import Overall
+from recollect.rules.pages import Page
+from recollect.settings import Settings
+from recollect.store.embedded import EmbeddedServer
+
+Files = list[tuple[str, str]]
+
+
+def files_of(pages: Sequence[Page]) -> Files:
+    return [(page.path, page.raw or "") for page in pages]
+
+
+def files_in(folder: Path) -> Files:
+    return [(one.path, one.text) for one in read_folder(folder, hidden=True) if isinstance(one, PageFile)]
+
+
+def stored(old: Files, new: Files, more: Sequence[Files] = ()) -> list[Figure]:
+    directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
+    directory.chmod(0o755)
+    try:
+        with EmbeddedServer(directory / "home") as server:
+            return asyncio.run(_measured(server.url, old, new, more))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _measured(url: str, old: Files, new: Files, more: Sequence[Files]) -> list[Figure]:
+    async with Engine(Settings.load(database_url=url)) as engine:
+        space = await engine.in_space((await engine.add_space(f"b-{uuid4().hex[:8]}")).slug)
+        first = await space.pages.import_texts(old)
+        await space.pages.apply(first.plan.id)
+        await space.work()
+        growing = [await _proposing(space, files) for files in more]
+        started = time.perf_counter()
+        found = await space.pages.import_texts(new)
+        proposing = time.perf_counter() - started
+        started = time.perf_counter()
+        merged = await space.pages.apply(found.plan.id)
+        applying = time.perf_counter() - started
+        again = await space.pages.import_texts(new)
+        started = time.perf_counter()
+        await space.undo(found.plan.id)
+        undoing = time.perf_counter() - started
+    into = f"{len(new)} pages into {len(old)}"
+    did = f"{len(merged.result.created_pages)} created, {len(merged.result.edited_pages)} merged"
+    figures = [
+        Figure(
+            name=f"{into}, proposed, s", value=proposing, bar=30, better="lower", how="read, embedded, compared, saved"
+        ),
+        Figure(name=f"{into}, applied, s", value=applying, bar=10, better="lower", how=f"audited; {did}"),
+        Figure(
+            name="sub-graphs that failed",
+            value=len(merged.result.failed),
+            bar=0,
+            better="lower",
+            how="of the same merge",
+        ),
+        Figure(
+            name="decisions of a second import",
+            value=len(again.plan.decisions),
+            bar=0,
+            better="lower",
+            how="same pages",
+        ),
+        Figure(name=f"{into}, undone, s", value=undoing, better="lower", how="every row as it was"),
+    ]
+    assert merged.result.overall in Overall
+    if growing:
+        each = [spent / len(files) * 1000 for spent, files in zip(growing, more, strict=True)]
+        how = ", ".join(f"{len(files)}: {one:.1f}" for files, one in zip(more, each, strict=True))
+        figures.append(
+            Figure(
+                name="proposing a page in the store, most / fewest pages",
+                value=each[-1] / each[0],
+                bar=1.5,
+                better="lower",
+                how=f"ms a page, embedding included, at {how}",
+            )
+        )
+    return figures
+
+
+async def _proposing(space: Engine, files: Files) -> float:
+    started = time.perf_counter()
+    await space.pages.import_texts(files)
+    return time.perf_counter() - started

@@ -1,0 +1,207 @@
+"""How plans look on a terminal and in a pipe: their decisions, what became of them, what was run."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.doors.cli import output
+from recollect.plan import Outcome, Plan, PlanStatus, Run
+from recollect.rules import plan_text
+from recollect.rules.plan_text import Line
+
+if TYPE_CHECKING:
+    from recollect.engine.consolidate import Tidied
+    from recollect.engine.shown import PolicyInfo, ShownPlan
+
+FIRST = 50
+LEFT_ALONE = 20
+
+
+def head(plan: "ShownPlan") -> None:
+    known = {
+        "plan": str(plan.id),
+        "what": plan.title,
+        "state": f"{_words(plan.status)}; {plan_text.states_of(plan)}",
+        "policy": f"{plan.policy}, {plan.risk.value} risk",
+        "made": f"{output.minute(plan.created_at)} by {plan.created_by}",
+        "undoes": str(plan.undoes or ""),
+        "options": plan_text.options_of(plan),
+        "report": plan_text.report_of(plan),
+        "rows": str(plan.tally),
+    }
+    output.facts((name, value) for name, value in known.items() if value)
+
+
+def decisions(plan: "ShownPlan") -> None:
+    lines = [line for decision in plan.decisions for line in plan_text.lines_of(decision, plan.labels)]
+    if lines and plan.tally is not None:
+        output.say("")
+    output.signed(map(_cells, lines))
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    number = "" if line.number is None else str(line.number)
+    why = f"[{line.state}] {line.why}" if line.state else line.why
+    return number, line.sign, output.short(line.id), line.what, why
+
+
+def left_alone(plan: "ShownPlan") -> None:
+    if not plan.findings:
+        return
+    rules = ", ".join(f"{count:,} {rule}" for rule, count in Counter(one.rule for one in plan.findings).most_common())
+    output.heading(f"Left alone: {rules}")
+    output.entries(
+        (one.rule, output.short(one.subject), plan_text.subject_of(one, plan.labels), one.text)
+        for one in plan.findings[:LEFT_ALONE]
+    )
+
+
+def more(plan: "ShownPlan", *, is_all: bool) -> None:
+    id_ = output.short(plan.id)
+    if plan.next_after is not None and not is_all:
+        total = sum(plan.counts.values())
+        output.note(f"These are the first {FIRST} of {total:,} decisions: `recollect plan show {id_} --all` shows all.")
+    if len(plan.findings) > LEFT_ALONE:
+        output.note(f"{len(plan.findings):,} were left alone: `recollect plan show {id_} --md` lists them.")
+    for sentence in plan.warnings:
+        output.note(sentence)
+    if not plan.counts:
+        output.note("There is nothing to do.")
+
+
+def hint_next(plan: Plan) -> None:
+    id_ = output.short(plan.id)
+    if plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED) and plan.counts:
+        output.hint(
+            f"`recollect apply {id_}` carries it out, `--decline 3,8` leaves some out; "
+            f"`recollect plan decline {id_}` says no."
+        )
+    elif plan.counts.get("applied"):
+        output.hint(f"`recollect undo {id_}` takes it back.")
+
+
+def plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
+    listed = [found] if isinstance(found, Plan) else found
+    output.table(
+        ("plan", "made", "policy", "state", "decisions", "what"),
+        [
+            (
+                output.short(plan.id),
+                output.minute(plan.created_at),
+                plan.policy,
+                _words(plan.status),
+                plan_text.states_of(plan),
+                plan.title,
+            )
+            for plan in listed
+        ],
+    )
+    if more:
+        output.note(f"There is more: `--cursor {more}` goes on.")
+    elif not listed:
+        output.note("There are no plans: `recollect plan policies` says what can be tidied.")
+
+
+def policies(found: "Sequence[PolicyInfo]") -> None:
+    output.entries((one.short, one.about, f"{one.risk.value} risk", _schedule(one), _options(one)) for one in found)
+    output.hint("`recollect plan POLICY` proposes; `--set NAME=VALUE` changes an option.")
+
+
+def _schedule(policy: "PolicyInfo") -> str:
+    if policy.every_minutes is None:
+        return policy.cron or "not by schedule"
+    return f"every {output.counted(policy.every_minutes // 1440, 'day')}"
+
+
+def _options(policy: "PolicyInfo") -> str:
+    return ", ".join(f"{name}={output.compact(value)}" for name, value in policy.options.items())
+
+
+def runs(found: Sequence[Run]) -> None:
+    output.entries(
+        (
+            output.short(run.id),
+            output.short(run.plan_id),
+            run.action,
+            run.status,
+            output.minute(run.started_at),
+            _report(run),
+        )
+        for run in found
+    )
+    if not found:
+        output.note("Nothing was run yet.")
+
+
+def _report(run: Run) -> str:
+    if run.status == "running":
+        return f"{run.report.get('done', 0):,} of {run.report.get('total', 0):,} decisions"
+    marks = run.report.get("metrics", {})
+    plain = {name: value for name, value in run.report.items() if name not in ("metrics", "policy", "status")}
+    said = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
+    said += [f"{name.replace('_', ' ')} {_mark(one)}" for name, one in marks.items() if name not in plain]
+    return ", ".join(said)
+
+
+def _mark(figure: dict[str, Any]) -> str:
+    """A29: a figure, its target, and whether it was met."""
+    met = "in" if figure["in_target"] else "out of"
+    return f"{figure['value']:.3g} ({met} target, {figure['target']})"
+
+
+def applied(outcome: Outcome) -> None:
+    id_ = output.short(outcome.plan_id)
+    if outcome.repeated:
+        output.say(f"The plan {id_} was {_words(outcome.status)} already: {_counted(outcome)}.")
+        return
+    output.say(f"The plan {id_} is {_words(outcome.status)}: {_counted(outcome)}.")
+    for state, these in (("stale", outcome.stale), ("failed", outcome.failed)):
+        output.table(("", ""), [(state, said) for said in these[:FIRST]])
+        if len(these) > FIRST:
+            output.note(f"{len(these):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
+    if outcome.applied:
+        output.hint(f"`recollect undo {id_}` takes it back.")
+
+
+def _counted(outcome: Outcome) -> str:
+    counts = {
+        "applied": outcome.applied,
+        "stale": len(outcome.stale),
+        "declined": outcome.declined,
+        "failed": len(outcome.failed),
+    }
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "applied")
+
+
+def undone(outcome: Outcome) -> None:
+    if outcome.repeated:
+        output.say("That was undone already.")
+        return
+    output.say(f"Undone: {output.counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
+    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes this back in turn.")
+
+
+def tidied(done: "Sequence[Tidied]") -> None:
+    output.table(
+        ("plan", "policy", "what", "became"),
+        [
+            (
+                output.short(one.plan.id),
+                one.plan.policy,
+                one.plan.title,
+                " ".join(one.notes)
+                if one.outcome is None
+                else f"{_words(one.outcome.status)}: {_counted(one.outcome)}",
+            )
+            for one in done
+        ],
+        wrap=True,
+    )
+    if any(one.outcome and one.outcome.applied for one in done):
+        output.hint("`recollect undo PLAN` takes it back.")
+    if any(one.outcome is None and one.plan.counts for one in done):
+        output.hint("`recollect plan show PLAN` shows what waits, `recollect apply PLAN` carries it out.")
+
+
+def _words(status: PlanStatus) -> str:
+    return status.value.replace("_", " ")

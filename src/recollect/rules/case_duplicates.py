@@ -1,0 +1,163 @@
+"""Cases that say the same: which go into which.
+
+In the order of preference each case looks at those after it that may go. The first takes in whatever is more similar to
+it than the threshold and, besides, to everything it has taken in already (complete link): a chain in which the ends
+differ is never joined. What was taken in looks for nothing itself, so each case goes at most once.
+
+Exact: a block of at most 100 rows against all others as one float32 product, whatever comes near the threshold computed
+again from the stored numbers in float64. Only the half of the products behind the diagonal is computed.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.float64]
+
+ROWS = 100
+# What float32 may be off by at most; whatever is nearer to the threshold is computed again.
+MARGIN = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """A case that stays, those that go into it, and how similar each is to it; places in the order of preference."""
+
+    keeper: int
+    members: tuple[int, ...]
+    similarities: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grouping:
+    """The groups, and pairs (keeper, case) that are similar but stay apart because a third does not fit."""
+
+    groups: Sequence[Group]
+    chains: Sequence[tuple[int, int]]
+
+
+def duplicates(
+    vectors: NDArray[np.floating],
+    may_go: Flags,
+    *,
+    above: float,
+    apart: Collection[tuple[int, int]] = (),
+    rows: int = ROWS,
+) -> Grouping:
+    """Group rows that are in the order of preference; `may_go` says which can be taken in.
+
+    `apart` are pairs (the lower place first) that are not joined, however similar. Zero vectors are like nothing.
+    """
+    return _Search(vectors, may_go, above, frozenset(apart), rows).run()
+
+
+class _Search:
+    def __init__(
+        self, vectors: NDArray[np.floating], may_go: Flags, above: float, apart: frozenset[tuple[int, int]], rows: int
+    ) -> None:
+        self.stored, self.above, self.apart, self.rows = vectors, above, apart, rows
+        self.unit = unit_rows(vectors)
+        # Only these can be found; where that is all of them, nothing is copied.
+        self.columns = np.flatnonzero(may_go)
+        self.across = self.unit if len(self.columns) == len(self.unit) else self.unit[self.columns]
+        self.free = may_go.copy()
+        self.gone = np.zeros(len(vectors), dtype=np.bool_)
+        self.groups: list[Group] = []
+        self.chains: list[tuple[int, int]] = []
+
+    def run(self) -> Grouping:
+        for block in self._blocks():
+            # The block's own rows come first among the columns: what the first of them takes in, the others see.
+            first = int(np.searchsorted(self.columns, block[0] + 1))
+            near = self.unit[block] @ self.across[first:].T > self.above - MARGIN
+            self._forget_itself(near, block, first)
+            for place in np.flatnonzero(near.any(axis=1)):
+                self._look(int(block[place]), self.columns[first:][near[place]])
+        return Grouping(groups=self.groups, chains=self.chains)
+
+    def _forget_itself(self, near: Flags, block: Ints, first: int) -> None:
+        """Every row is like itself: that is not worth a look."""
+        own = np.searchsorted(self.columns, block)
+        there = np.flatnonzero((own >= first) & (self.columns[np.minimum(own, len(self.columns) - 1)] == block))
+        near[there, own[there] - first] = False
+
+    def _blocks(self) -> Iterator[Ints]:
+        """The next rows that were not taken in, at most so many, as long as there is something behind them."""
+        begin, last = 0, int(self.columns[-1]) if len(self.columns) else 0
+        while begin < last:
+            stretch = np.arange(begin, min(begin + 4 * self.rows, last))
+            block = stretch[~self.gone[stretch]][: self.rows]
+            begin = int(block[-1] if len(block) else stretch[-1]) + 1
+            if len(block):
+                yield block
+
+    def _look(self, keeper: int, near: Ints) -> None:
+        if self.gone[keeper]:
+            return
+        near = near[(near > keeper) & self.free[near]]
+        exact = similarities(self.stored, keeper, near)
+        duplicate = (exact > self.above) & self._may_meet(keeper, near)
+        members, exact = self._complete(keeper, near[duplicate], exact[duplicate])
+        if len(members):
+            self.gone[members], self.free[members] = True, False
+            self.groups.append(
+                Group(keeper=keeper, members=tuple(members.tolist()), similarities=tuple(exact.tolist()))
+            )
+
+    def _complete(self, keeper: int, near: Ints, exact: Numbers) -> tuple[Ints, Numbers]:
+        """Of those near a keeper, in their order, the ones that are near each other too."""
+        taken: list[int] = []
+        for begin in range(0, len(near), self.rows):
+            some = near[begin : begin + self.rows]
+            with_taken = self._all_near(some, np.array(taken, dtype=np.int64))
+            among = self._near(some, some)
+            fresh: list[int] = []
+            for place in np.flatnonzero(with_taken):
+                if among[place, fresh].all():
+                    fresh.append(int(place))
+            taken += some[fresh].tolist()
+        self.chains += [(keeper, one) for one in np.setdiff1d(near, taken).tolist()]
+        kept = np.isin(near, taken)
+        return near[kept], exact[kept]
+
+    def _all_near(self, some: Ints, others: Ints) -> Flags:
+        if not len(others):
+            return np.ones(len(some), dtype=np.bool_)
+        return np.asarray(self._near(some, others).all(axis=1), dtype=np.bool_)
+
+    def _near(self, some: Ints, others: Ints) -> Flags:
+        """Which of some are duplicates of which others."""
+        product = self.unit[some] @ self.unit[others].T
+        near: Flags = product > self.above + MARGIN
+        for row, column in zip(*np.nonzero(np.abs(product - self.above) <= MARGIN), strict=True):
+            near[row, column] = similarities(self.stored, int(some[row]), others[column : column + 1])[0] > self.above
+        for row, one in enumerate(some.tolist()) if self.apart else ():
+            near[row] &= self._may_meet(one, others)
+        return near
+
+    def _may_meet(self, one: int, others: Ints) -> Flags:
+        if not self.apart:
+            return np.ones(len(others), dtype=np.bool_)
+        return np.array([(min(one, other), max(one, other)) not in self.apart for other in others.tolist()], dtype=bool)
+
+
+def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Each row with length 1, as float32; a zero row, or one that is no number, stays zero and is like nothing."""
+    rows = vectors.astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    usable = np.isfinite(lengths) & (lengths > 0)
+    rows[~usable] = 0
+    rows /= np.where(usable, lengths, 1)[:, None].astype(np.float32)
+    return rows
+
+
+def similarities(vectors: NDArray[np.floating], one: int, others: Ints) -> Numbers:
+    """The cosines of a row with others, from the stored numbers in float64; 0 with a zero vector."""
+    a, b = vectors[one].astype(np.float64), vectors[others].astype(np.float64)
+    lengths = np.sqrt((a @ a) * np.einsum("ij,ij->i", b, b))
+    cosine: Numbers = np.divide(b @ a, lengths, out=np.zeros(len(b)), where=lengths > 0)
+    return cosine

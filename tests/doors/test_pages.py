@@ -1,0 +1,129 @@
+"""Pages at the doors: on the command line and over HTTP."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.doors import test_api_support as api
+from tests.doors import test_cli_support as support
+from tests.doors.test_api_support import problem
+from tests.doors.test_cli_support import Cli
+
+own_database, in_default, cli = support.own_database, support.in_default, support.cli
+anyio_backend, api_database, api_settings = api.anyio_backend, api.api_database, api.api_settings
+house, routes = api.house, api.routes
+engine, app, client = api.engine, api.app, api.client
+
+LOADING = (
+    "# Principle: Loading\n\n== Overview ==\nHow models are loaded.\n\n* [[implemented_by::Implementation:Loader]]\n"
+)
+LOADER = "# Implementation: Loader\n\n== Overview ==\nThe class that loads a model.\n"
+
+
+@pytest.fixture
+def wiki(tmp_path: Path) -> Path:
+    folder = tmp_path / "wiki"
+    for path, text in (("principles/Loading.md", LOADING), ("implementations/Loader.md", LOADER)):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def test_B26_a_folder_is_proposed_read_applied_and_undone(cli: Cli, wiki: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.md"
+    found = cli.json("pages", "import", str(wiki), "--plan-md", str(file))
+    assert found["pages"] == 2
+    assert "| Principle:Loading | CREATE_NEW | - | - | (root) | - | PENDING |" in file.read_text()
+    assert cli("pages").out == ""
+    applied = cli("apply", found["plan_id"], "--plan-md", str(file))
+    assert (applied.code, "2 applied" in applied.out) == (0, True)
+    assert "| Principle:Loading | CREATE_NEW | - | - | (root) | - | COMPLETED |" in file.read_text()
+    assert {line.split("\t")[-1] for line in cli("pages", "list").out.splitlines()} == {
+        "Principle:Loading",
+        "Implementation:Loader",
+    }
+    assert cli("undo", found["plan_id"]).code == 0
+    assert cli("pages").out == ""
+
+
+def test_B27_the_edited_file_is_honoured(cli: Cli, wiki: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.md"
+    plan = cli.json("pages", "import", str(wiki), "--plan-md", str(file))["plan_id"]
+    file.write_text(re.sub(r"(\| Implementation:Loader \|) CREATE_NEW", r"\1 DECLINE", file.read_text()))
+    assert cli("apply", plan, "--plan-md", str(file)).code == 0
+    assert [one["source_id"] for one in cli.json("pages")["items"]] == ["Principle:Loading"]
+    assert "DECLINE" in cli("pages", "plan", plan).out or "DECLINE" in file.read_text()
+
+
+def test_B25_import_and_apply_at_once_then_show_diff_and_export(cli: Cli, wiki: Path, tmp_path: Path) -> None:
+    file = str(tmp_path / "plan.md")
+    done = cli("pages", "import", str(wiki), "--plan-md", file, "--apply")
+    assert done.code == 0
+    assert "SUCCESS: 2 pages created, 0 merged." in done.out
+    again = cli("pages", "import", str(wiki), "--plan-md", file, "--apply")
+    assert (again.code, "There is nothing to do." in again.out) == (0, True)
+    shown = cli("pages", "show", "Loading")
+    assert "implemented_by\tImplementation:Loader" in shown.out
+    assert "Principle:Loading" in cli("pages", "show", "Implementation:Loader").out
+    assert cli("pages", "versions", "Loading").out.startswith("1\t")
+    assert cli("pages", "diff", "Loading").out.strip() == ""
+    assert cli("pages", "export", str(tmp_path / "out")).out.startswith("2 pages written")
+    assert (tmp_path / "out/principles/Loading.md").read_text() == LOADING
+
+
+def test_bad_commands_are_one_sentence(cli: Cli, wiki: Path, tmp_path: Path) -> None:
+    assert "no page Nobody" in cli.refused("pages", "show", "Nobody", code=3)
+    assert "There is no folder" in cli.refused("pages", "import", str(tmp_path / "nowhere"), code=2)
+    mine = tmp_path / "mine.md"
+    mine.write_text("my own notes")
+    assert "is no merge plan" in cli.refused("pages", "import", str(wiki), "--plan-md", str(mine), code=2)
+    assert mine.read_text() == "my own notes"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    answer = cli("pages", "import", str(empty), "--plan-md", str(tmp_path / "plan.md"))
+    assert (answer.code, "holds no pages" in answer.err) == (1, True)
+    plan = cli.json("pages", "import", str(wiki), "--plan-md", str(tmp_path / "plan.md"))["plan_id"]
+    assert "cannot be read" in cli.refused("apply", plan, "--plan-md", str(tmp_path / "gone.md"), code=2)
+
+
+@pytest.mark.anyio
+async def test_B26_pages_over_http(client: httpx.AsyncClient) -> None:
+    given = [
+        {"path": "principles/Loading.md", "text": LOADING},
+        {"path": "implementations/Loader.md", "text": LOADER},
+        {"path": "../up.md", "text": "# Up"},
+    ]
+    answer = await client.post("/api/v1/pages/import", json={"pages": given})
+    assert answer.status_code == 201, answer.text
+    body = answer.json()
+    assert len(body["plan"]["decisions"]) == 2
+    assert body["plan_md"].startswith("# Merge Plan")
+    assert any("leads outside" in line for line in body["lines"])
+    plan = body["plan"]["id"]
+    merged = await client.post(f"/api/v1/pages/plans/{plan}/apply", json={"plan_md": body["plan_md"]})
+    assert merged.json()["result"]["overall"] == "SUCCESS"
+    listed = (await client.get("/api/v1/pages", params={"type": "Principle"})).json()["items"]
+    assert [one["source_id"] for one in listed] == ["Principle:Loading"]
+    view = (await client.get("/api/v1/pages/Principle:Loading")).json()
+    assert view["links"][0]["page_id"] == "Implementation:Loader"
+    versions = (await client.get("/api/v1/pages/Loading/versions")).json()
+    assert [one["text"] for one in versions] == [LOADING]
+    assert (await client.get("/api/v1/pages/Loading/diff")).json()["diff"] == ""
+    assert "PASSED" in (await client.get(f"/api/v1/pages/plans/{plan}")).json()["plan_md"]
+    assert (await client.post(f"/api/v1/plans/{plan}/undo")).status_code == 200
+    problem(await client.get("/api/v1/pages/Loading"), 404, "not_found")
+
+
+@pytest.mark.anyio
+async def test_B27_an_edited_plan_is_handed_back_over_http(client: httpx.AsyncClient) -> None:
+    given = [{"path": "principles/Loading.md", "text": LOADING}]
+    body = (await client.post("/api/v1/pages/import", json={"pages": given})).json()
+    plan = body["plan"]["id"]
+    same = await client.post(f"/api/v1/pages/plans/{plan}/revise", json={"plan_md": body["plan_md"]})
+    assert same.json()["id"] == plan
+    other = (await client.post(f"/api/v1/pages/plans/{plan}/revise", json={"decline": [1]})).json()
+    assert other["id"] != plan
+    assert other["status"] == "applied"  # nothing is left to do
+    problem(await client.post(f"/api/v1/pages/plans/{plan}/revise", json={"plan_md": "nothing"}), 422, "invalid_input")

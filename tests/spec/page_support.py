@@ -1,0 +1,61 @@
+"""Small wikis for the tests of pages."""
+
+from collections.abc import Mapping, Sequence
+
+from recollect.rules.hierarchy import WIKI
+from recollect.rules.page_audit import audit
+from recollect.rules.page_decisions import Judge, Options, plan_merge, wiki_of
+from recollect.rules.page_execution import Executed, execute, left_out, result_ids
+from recollect.rules.page_formats import read_page
+from recollect.rules.page_plans import AuditFailure, MergePlan
+from recollect.rules.page_similarity import SuppliedScores
+from recollect.rules.pages import Page
+
+TYPES = {"P": "Principle", "I": "Implementation", "E": "Environment", "H": "Heuristic", "W": "Workflow"}
+RELATIONS = {("P", "I"): "implemented_by", ("I", "E"): "requires_env", ("P", "H"): "uses_heuristic"}
+RELATIONS[("I", "H")] = "uses_heuristic"
+
+
+def id_of(short: str) -> str:
+    """`P1` is Principle:P1."""
+    return f"{TYPES[short[0]]}:{short}"
+
+
+def page(short: str, *children: str, text: str = "", body: str = "") -> Page:
+    """A page by its short name, leading to others: `page("P1", "I1", "H1")`."""
+    folder = next(one.folder for one in WIKI.types if one.name == TYPES[short[0]])
+    links = "".join(f"* [[{RELATIONS[short[0], child[0]]}::{id_of(child)}]]\n" for child in children)
+    related = f"\n== Related Pages ==\n{links}" if links else ""
+    written = f"# {TYPES[short[0]]}: {short}\n\n== Overview ==\n{text or f'What {short} is about.'}\n{body}{related}"
+    return read_page(f"{folder}/{short}.md", written).page
+
+
+def planned(
+    new: Sequence[Page],
+    old: Sequence[Page],
+    scores: Mapping[tuple[str, str], float],
+    *,
+    judge: Judge | None = None,
+    options: Options | None = None,
+) -> MergePlan:
+    given = SuppliedScores(scores={(id_of(one), id_of(other)): score for (one, other), score in scores.items()})
+    return plan_merge(new, wiki_of(old), given, judge=judge, options=options)
+
+
+def carried_out(plan: MergePlan, old: Sequence[Page]) -> tuple[dict[str, Page], list[Executed], list[AuditFailure]]:
+    """Every sub-graph in turn: the wiki afterwards, what was done, what the audit says."""
+    before = {one.id: one for one in old}
+    results = result_ids(plan, before)
+    gone = left_out(plan, results)
+    after, done, failures = dict(before), list[Executed](), list[AuditFailure]()
+    for subgraph in plan.subgraphs:
+        executed = execute(subgraph, after, results, left_out=gone)
+        after |= executed.written
+        done.append(executed)
+    for executed in done:
+        failures += audit(executed.subgraph, before, after, results, gone)
+    return after, done, failures
+
+
+def edges(page: Page) -> set[tuple[str, str]]:
+    return {(link.relation, link.target.split(":")[1]) for link in page.links}

@@ -1,0 +1,103 @@
+"""Merging any two pages: nothing lost, nothing doubled, and again is once."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.rules.page_audit import doubled_headings, doubled_sentences, missing_headings, missing_sentences
+from recollect.rules.page_formats import export_page, read_page
+from recollect.rules.page_merging import merge_pages, rewrite_links, with_links
+from recollect.rules.pages import Page, changed, same_content
+
+SENTENCES = st.sampled_from(
+    [
+        "The loader reads the weights in blocks.",
+        "It needs much memory on large models.",
+        "Use the cache when the disk is slow.",
+        "Short one.",
+        "* A list item with some words",
+        "* Another list item with words",
+        "1. A numbered step of the work",
+        "'''Prerequisites for all of this:'''",
+        "Label:",
+        "* [[requires_env::Environment:A]]",
+        "* [[requires_env::Environment:B]] - with a note",
+        "* [[requires_env::Environment:B]] - with another",
+        "* [[requires_env::Environment:A|labelled]]",
+        "* [[requires_env::Environment:A]]\n* [[requires_env::Environment:A]]",
+        "```python\nx = 1\n```",
+        "```python\ny = 2\nx = 1\n```",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "{{#mermaid:graph TD\n  A --> B\n}}",
+    ]
+)
+BODIES = st.lists(st.tuples(SENTENCES, st.sampled_from(["\n", "\n\n"])), max_size=4)
+HEADINGS = st.sampled_from(["== Overview ==", "=== Usage ===", "== Usage ==", "== Theory ==", "== Related Pages =="])
+
+
+@st.composite
+def pages(draw: st.DrawFn) -> Page:
+    headings = draw(st.lists(HEADINGS, max_size=4, unique=True))
+    parts = ['# Implementation: Any\n\n{| class="infobox"\n|}\n']
+    for heading in ["", *headings]:
+        body = "".join(f"{text}{gap}" for text, gap in draw(BODIES))
+        parts.append(f"{heading}\n{body}\n")
+    return read_page("implementations/Any.md", "\n".join(parts)).page
+
+
+def doubled_links(page: Page) -> int:
+    return len(page.links) - len({(link.relation, link.target) for link in page.links})
+
+
+@settings(max_examples=400, deadline=None)
+@given(pages(), pages())
+def test_B17_B22_any_two_pages_merge_without_loss(old: Page, new: Page) -> None:
+    merged = merge_pages(old, new, updated="2026-02-01").page
+    for side in (old, new):
+        links = {(link.relation, link.target) for link in side.links}
+        assert all(any(link.note in one.note for one in merged.links) for link in side.links)
+        gone = {one for one in missing_sentences(side, merged) if not one.startswith("requires_env")}
+        assert gone == set()
+        assert missing_headings(side, merged) == []
+        assert links <= {(link.relation, link.target) for link in merged.links}
+    assert set(doubled_headings(merged)) <= {*doubled_headings(old), *doubled_headings(new)}
+    assert set(doubled_sentences(merged)) <= {*doubled_sentences(old), *doubled_sentences(new)}
+    assert doubled_links(merged) <= doubled_links(old) + doubled_links(new)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pages(), pages())
+def test_B17_merging_twice_is_merging_once(old: Page, new: Page) -> None:
+    merged = merge_pages(old, new, updated="2026-02-01").page
+    assert merge_pages(merged, new, updated="2027-01-01").page is merged
+    again = read_page(merged.path, export_page(merged)).page
+    assert same_content(again, merged), "what was merged is read back as it was merged"
+
+
+def test_B16_links_are_rewritten_everywhere_but_in_code() -> None:
+    text = "[[a::B:c]] and [[B:c#x|label]]\n```\n[[a::B:c]]\n```\n[[a::B:cd]] `x`"
+    assert rewrite_links(text, {"B:c": "B:new"}) == (
+        "[[a::B:new]] and [[B:new#x|label]]\n```\n[[a::B:c]]\n```\n[[a::B:cd]] `x`"
+    )
+
+
+def test_a_link_is_added_beside_others_of_its_kind_once() -> None:
+    page = read_page(
+        "implementations/I.md",
+        "# I\n\n== Related Pages ==\n=== Needs ===\n* [[requires_env::Environment:A]]\n\n"
+        "=== Others ===\n* [[related::Implementation:x]]\n",
+    ).page
+    grown = with_links(page, [("requires_env", "Environment:B", ""), ("requires_env", "Environment:A", "")])
+    assert next(one.body for one in grown.sections if one.heading == "Needs") == (
+        "* [[requires_env::Environment:A]]\n* [[requires_env::Environment:B]]"
+    )
+    bare = with_links(changed(page, sections=()), [("contradicts", "Heuristic:H", "why")])
+    assert bare.sections[-1].heading == "Related Pages"
+    assert bare.links[-1].note == "why"
+
+
+def test_an_open_fence_is_closed_before_anything_follows() -> None:
+    old = read_page("principles/P.md", "# P\n\n## A\n```\ncode without an end").page
+    new = read_page("principles/P.md", "# P\n\n## A\nMore to say about it.\n\n## B\nAnd a section.\n").page
+    merged = merge_pages(old, new).page
+    again = read_page("principles/P.md", export_page(merged)).page
+    assert [one.heading for one in again.sections] == ["A", "B"]
