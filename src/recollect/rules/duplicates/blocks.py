@@ -6,6 +6,7 @@
     bits        which letters a name holds (twice): two names differ at least as much as their letters do
     short       each vector in few dimensions, and the length of what that leaves out: the product of two such lengths
                 bounds what is missing from the cosine
+    spelling    a number for each name, so that equal names are told without reading them
     series      the names that differ only in digits; a long series is named, not paired (C05)
 
     shrinking   the places whose sorted name is shorter than the name: they match across lengths
@@ -52,6 +53,7 @@ class Blocks:
     ordered_bits: Bits
     metadata_bits: Bits
     metadata_sizes: Ints
+    spelling: Ints
     series: Ints
     has_vector: Mask
     short: Matrix
@@ -95,6 +97,7 @@ def block(concepts: Concepts, *, dimensions: int | None = DIMENSIONS) -> Blocks:
         ordered_bits=letter_bits(ordereds),
         metadata_bits=concepts.statements.bits[rows],
         metadata_sizes=concepts.statements.sizes[rows],
+        spelling=spellings(plains),
         series=series(concepts.types[rows], plains),
         has_vector=concepts.has_vector[rows],
         short=short,
@@ -183,6 +186,13 @@ def _letter_bits(names: Strings) -> Bits:
     counts = counts.reshape(len(names), _BUCKETS)
     packed: NDArray[Any] = np.packbits(np.hstack([counts >= 1, counts >= 2]), axis=1)
     return packed.view(np.uint64)[:, 0]
+
+
+def spellings(names: Strings) -> Ints:
+    """Equal names lie side by side within a type; across types, which are never compared, numbers may differ."""
+    if not len(names):
+        return np.zeros(0, np.int64)
+    return np.cumsum(np.append(False, np.asarray(names[1:] != names[:-1], np.bool_)))
 
 
 def series(types: Ints, names: Strings) -> Ints:

@@ -30,6 +30,7 @@ ROWS, COLUMNS = 256, 2048
 SLICE = 400_000
 
 Candidates = tuple[Ints, Ints]
+Bounded = tuple[Ints, Ints, Matrix]  # left, right, and what the cosine may be at most
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
@@ -65,28 +66,43 @@ class Bounds:
         return reached
 
 
-def candidates(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int = 1) -> Iterator[Candidates]:
-    """Pairs of places, at least one of which is asked for, in slices of bounded size."""
+def candidates(
+    blocks: Blocks, bounds: Bounds, asked: Mask, is_free: Callable[[Ints, Ints], Mask], threads: int = 1
+) -> Iterator[Candidates]:
+    """Pairs of places, at least one of which is asked for, in slices of bounded size.
+
+    `is_free` is asked before each slice: what has become crowded meanwhile need not be looked at.
+    """
+    for left, right, cosine in alike_in_length(blocks, bounds, asked, threads):
+        for start in range(0, len(left), SLICE):
+            part = np.arange(start, min(start + SLICE, len(left)))
+            part = part[is_free(left[part], right[part])]
+            yield within_reach(blocks, bounds, left[part], right[part], cosine[part])
+    for left, right in without_vectors(blocks, bounds, asked):
+        free = is_free(left, right)
+        yield left[free], right[free]
+
+
+def alike_in_length(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Bounded]:
     yield from as_written(blocks, bounds, asked, threads)
     if bounds.name > 0:
         yield from as_sorted(blocks, bounds, asked, threads)
-    yield from without_vectors(blocks, bounds, asked)
 
 
 # -- with vectors
 
 
-def as_written(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Candidates]:
+def as_written(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Bounded]:
     """Pairs whose names, as written, are of like length."""
     everyone = np.flatnonzero(blocks.has_vector)
     queries = everyone if asked.all() else everyone[asked[everyone]]
     for left, right, cosine in sweep(blocks, bounds, queries, everyone, blocks.plain_lengths, threads):
         once = (left < right) | ((left != right) & ~asked[right])
-        near = are_near(blocks.plain_lengths, left, right, bounds.name)
-        yield from within_reach(blocks, bounds, left, right, cosine, once & near)
+        kept = once & are_near(blocks.plain_lengths, left, right, bounds.name)
+        yield left[kept], right[kept], cosine[kept]
 
 
-def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Candidates]:
+def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Bounded]:
     """Pairs that only come near each other once the small words of one of them are left out."""
     lengths = blocks.ordered_lengths
     everyone = np.flatnonzero(blocks.has_vector)
@@ -97,8 +113,8 @@ def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iter
         queries, targets = everyone[queried[everyone]], everyone[sought[everyone]]
         for left, right, cosine in sweep(blocks, bounds, queries, targets, lengths, threads):
             once = (left < right) | ((left != right) & ~queried[right])
-            seen = are_near(blocks.plain_lengths, left, right, bounds.name)
-            yield from within_reach(blocks, bounds, left, right, cosine, once & ~seen)
+            kept = once & ~are_near(blocks.plain_lengths, left, right, bounds.name)
+            yield left[kept], right[kept], cosine[kept]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,11 +128,11 @@ class Span:
 
 def sweep(
     blocks: Blocks, bounds: Bounds, queries: Ints, targets: Ints, lengths: Ints, threads: int
-) -> Iterator[tuple[Ints, Ints, Matrix]]:
+) -> Iterator[Bounded]:
     """Multiply queries with the targets within their band of lengths. Both are sorted by type and length."""
     short = padded(of_places(blocks.short, targets))
 
-    def multiply(span: Span) -> tuple[Ints, Ints, Matrix]:
+    def multiply(span: Span) -> Bounded:
         left, right, most = products(blocks.short[span.queries], short, span.begin, span.end, bounds.product)
         return span.queries[left], targets[right], most
 
@@ -180,7 +196,7 @@ def padded(rows: Matrix) -> Matrix:
     return np.concatenate([rows, np.zeros((COLUMNS, rows.shape[1]), np.float32)])
 
 
-def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) -> tuple[Ints, Ints, Matrix]:
+def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) -> Bounded:
     """(row of ours, row of short, bound of the cosine) wherever the bound reaches what is needed."""
     tiles = tiled(ours)
     room = np.empty(tiles.shape[0] * tiles.shape[2] * COLUMNS, np.float32)
@@ -219,9 +235,7 @@ def tiled(rows: Matrix) -> Matrix:
     return tiles
 
 
-def _in_columns(
-    tiles: Matrix, short: Matrix, start: int, stop: int, least: float, room: Matrix
-) -> tuple[Ints, Ints, Matrix]:
+def _in_columns(tiles: Matrix, short: Matrix, start: int, stop: int, least: float, room: Matrix) -> Bounded:
     tall, wide = tile_shape(short.shape[1])
     down, across = tiles.shape[0], -(-(stop - start) // wide)
     theirs = short[start : start + across * wide].reshape(1, across, wide, -1).swapaxes(2, 3)
@@ -236,18 +250,13 @@ def _in_columns(
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
-def within_reach(
-    blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, cosine: Matrix, kept: Mask
-) -> Iterator[Candidates]:
-    """What remains when names and metadata are bounded too, in slices."""
-    chosen = np.flatnonzero(kept)
-    for start in range(0, len(chosen), SLICE):
-        part = chosen[start : start + SLICE]
-        part = part[~in_long_series(blocks, left[part], right[part])]
-        one, other = left[part], right[part]
-        possible = bounds.in_reach(cosine[part], best_name(blocks, one, other), best_metadata(blocks, one, other))
-        if possible.any():
-            yield one[possible], other[possible]
+def within_reach(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, cosine: Matrix) -> Candidates:
+    """What remains when names and metadata are bounded too."""
+    paired = ~in_long_series(blocks, left, right)
+    one, other = left[paired], right[paired]
+    best = best_name(blocks, one, other), best_metadata(blocks, one, other)
+    possible = bounds.in_reach(cosine[paired], *best)
+    return one[possible], other[possible]
 
 
 def are_near(lengths: Ints, left: Ints, right: Ints, least_name: float) -> Mask:
@@ -261,11 +270,9 @@ def in_long_series(blocks: Blocks, left: Ints, right: Ints) -> Mask:
 
     Names of a series that are equal, digits and all, are still compared.
     """
-    same: Mask = (blocks.series[left] >= 0) & (blocks.series[left] == blocks.series[right])
-    if same.any():
-        told_apart = np.flatnonzero(same)
-        same[told_apart] = blocks.plain[left[told_apart]] != blocks.plain[right[told_apart]]
-    return same
+    ours = blocks.series[left]
+    told_apart: Mask = blocks.spelling[left] != blocks.spelling[right]
+    return (ours >= 0) & (ours == blocks.series[right]) & told_apart
 
 
 def best_name(blocks: Blocks, left: Ints, right: Ints) -> Floats:

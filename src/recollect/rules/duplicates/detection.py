@@ -20,7 +20,7 @@ MOST_PARTNERS = 200
 CHOICES = (31, 63, 127)
 # Nanoseconds: multiplying two numbers of a pair, and looking more closely at a pair that was not ruled out.
 COST_OF_A_DIMENSION = 0.03
-COST_OF_A_CANDIDATE = 150.0
+COST_OF_A_CANDIDATE = 300.0
 _SAMPLE = 1000
 
 
@@ -63,9 +63,10 @@ def detect(
     places = np.empty(len(concepts), np.int64)
     places[blocks.rows] = np.arange(len(blocks))
     parts = []
-    for left, right in candidates(blocks, bounds, asked, threads):
-        free = crowd.is_free(left, right)
-        part = scored(blocks, bounds, left[free], right[free], threads)
+    for left, right in candidates(blocks, bounds, asked, crowd.is_free, threads):
+        if not len(left):
+            continue
+        part = scored(blocks, bounds, left, right, threads)
         crowd.count(places[part.left], places[part.right])
         parts.append(part)
     return Found(
@@ -127,8 +128,9 @@ def useful_dimensions(concepts: Concepts, bounds: Bounds) -> int | None:
     choices = [dimensions for dimensions in CHOICES if 2 * dimensions < width]
     if not choices or not len(rows):
         return None
-    sample = concepts.vectors[rows[:: max(1, len(rows) // _SAMPLE)]]
-    basis = telling_directions(sample, np.arange(len(sample)), choices[-1])
+    drawn = concepts.vectors[rows[:: max(1, len(rows) // (2 * _SAMPLE))]]
+    # Directions fit those they were drawn from better than they fit the rest: half draws them, half judges them.
+    basis, sample = telling_directions(drawn[::2], np.arange(len(drawn[::2])), choices[-1]), drawn[1::2]
     costs = {
         dimensions: dimensions * COST_OF_A_DIMENSION
         + COST_OF_A_CANDIDATE * passing_share(project(sample, basis[:, -dimensions:]), bounds)

@@ -102,8 +102,8 @@ def scored(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, threads: int
 
 
 def is_same_name(blocks: Blocks, left: Ints, right: Ints) -> Mask:
-    equal = np.asarray(blocks.plain[left] == blocks.plain[right], np.bool_)
-    return equal & (blocks.plain_lengths[left] > 0)
+    same: Mask = blocks.spelling[left] == blocks.spelling[right]
+    return same & (blocks.plain_lengths[left] > 0)
 
 
 def cosines(blocks: Blocks, left: Ints, right: Ints) -> Floats:
