@@ -27,6 +27,7 @@ from recollect.store.database import driver
 EMBEDDER = "hashing:384"
 BATCH = 5_000
 ASKED = 200
+LONG = 8
 GROUPS = 2_000
 
 
@@ -64,7 +65,8 @@ async def settle(engine: Engine) -> None:
 async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
     """Names that are there (in another spelling) and names that nearly are; embedding aside."""
     chance = np.random.default_rng(1)
-    places = chance.choice(len(names), ASKED, replace=False).tolist()
+    long_enough = [at for at, name in enumerate(names) if len(name) >= LONG]  # for one more letter to matter little
+    places = chance.choice(long_enough, ASKED, replace=False).tolist()
     same = [NewConcept(name=names[at].replace(" ", "_"), text=f"all about {names[at].lower()}") for at in places]
     near = [NewConcept(name=f"{names[at]}s", text=f"all about {names[at].lower()}") for at in places]
     new = [NewConcept(name=f"unheard {at}", text=f"nobody has said this of {at} before") for at in places]
