@@ -18,7 +18,7 @@ from bench.figures import Figure
 from bench.recall import temporary_engine
 from recollect.engine import embed
 from recollect.engine.engine import Engine
-from recollect.engine.forming import _Forming
+from recollect.engine.forming import Forming
 from recollect.model import NewConcept, NewEdge
 from recollect.rules.concepts import words_of
 from recollect.store import concepts, spaces
@@ -85,11 +85,11 @@ async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
 
 async def checked(engine: Engine, new: NewConcept) -> tuple[float, bool]:
     """Milliseconds of one check (the lock, the look, the comparison), and whether anything was found."""
-    forming = _Forming(engine.core, await _space(engine), new, 0.95)
+    forming = Forming(engine.core, await _space(engine), new, 0.95)
     await forming.embed()
     async with engine.core.transaction(engine.space.id) as connection:
         started = time.perf_counter()
-        exactly = await forming._is_small(connection)
+        exactly = await forming.is_small(connection)
         await concepts.hold(connection, engine.space.id, new.node_type, exactly=exactly)
         found = await forming.best(connection, exactly=exactly)
         return 1000 * (time.perf_counter() - started), found is not None
