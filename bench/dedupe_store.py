@@ -18,7 +18,7 @@ from bench.figures import Figure
 from bench.recall import temporary_engine
 from recollect.engine import embed
 from recollect.engine.engine import Engine
-from recollect.engine.forming import _Forming
+from recollect.engine.forming import Forming
 from recollect.model import NewConcept, NewEdge
 from recollect.rules.concepts import words_of
 from recollect.store import concepts, spaces
@@ -27,6 +27,7 @@ from recollect.store.database import driver
 EMBEDDER = "hashing:384"
 BATCH = 5_000
 ASKED = 200
+LONG = 8
 GROUPS = 2_000
 
 
@@ -64,7 +65,8 @@ async def settle(engine: Engine) -> None:
 async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
     """Names that are there (in another spelling) and names that nearly are; embedding aside."""
     chance = np.random.default_rng(1)
-    places = chance.choice(len(names), ASKED, replace=False).tolist()
+    long_enough = [at for at, name in enumerate(names) if len(name) >= LONG]  # for one more letter to matter little
+    places = chance.choice(long_enough, ASKED, replace=False).tolist()
     same = [NewConcept(name=names[at].replace(" ", "_"), text=f"all about {names[at].lower()}") for at in places]
     near = [NewConcept(name=f"{names[at]}s", text=f"all about {names[at].lower()}") for at in places]
     new = [NewConcept(name=f"unheard {at}", text=f"nobody has said this of {at} before") for at in places]
@@ -83,11 +85,11 @@ async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
 
 async def checked(engine: Engine, new: NewConcept) -> tuple[float, bool]:
     """Milliseconds of one check (the lock, the look, the comparison), and whether anything was found."""
-    forming = _Forming(engine.core, await _space(engine), new, 0.95)
+    forming = Forming(engine.core, await _space(engine), new, 0.95)
     await forming.embed()
     async with engine.core.transaction(engine.space.id) as connection:
         started = time.perf_counter()
-        exactly = await forming._is_small(connection)
+        exactly = await forming.is_small(connection)
         await concepts.hold(connection, engine.space.id, new.node_type, exactly=exactly)
         found = await forming.best(connection, exactly=exactly)
         return 1000 * (time.perf_counter() - started), found is not None

@@ -39,13 +39,13 @@ async def form(core: Core, space_id: UUID, new: NewConcept, *, threshold: float 
     new = checked(new, core.now(), **limits)
     async with core.transaction(space_id) as connection:
         space = await spaces.by_id(connection, space_id)
-    forming = _Forming(core, space, new, threshold)
+    forming = Forming(core, space, new, threshold)
     await forming.embed()
     async with core.transaction(space_id) as connection:
         return await forming.form(connection)
 
 
-class _Forming:
+class Forming:
     """One concept on its way into a space."""
 
     def __init__(self, core: Core, space: Space, new: NewConcept, threshold: float) -> None:
@@ -63,7 +63,7 @@ class _Forming:
             self.vector = None
 
     async def form(self, connection: Connection) -> Formed:
-        exactly = await self._is_small(connection)
+        exactly = await self.is_small(connection)
         await concepts.hold(connection, self.space.id, self.new.node_type, exactly=exactly)
         alike = await self.best(connection, exactly=exactly)
         if alike is None or not alike.is_certain:
@@ -143,7 +143,7 @@ class _Forming:
         (concept,) = await concepts.in_full(connection, self.space.id, [node])
         return Formed(concept=concept, **told)
 
-    async def _is_small(self, connection: Connection) -> bool:
+    async def is_small(self, connection: Connection) -> bool:
         """Whether each concept is looked at, or the index walked; counted at most every half minute."""
         key = (self.space.id, self.model, KINDS)
         count, at = self.core.counts.get(key, (0, -math.inf))

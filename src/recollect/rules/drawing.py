@@ -126,8 +126,10 @@ def touched_by(decisions: Iterable[Decision]) -> Touched:
 
 
 def nodes_touched(touched: Touched, edges: Mapping[UUID, Row]) -> list[UUID]:
-    """The nodes that some decisions concern: those they change, the ends of edges, the members of topics."""
+    """The nodes that some decisions concern: those they change, keepers, the ends of edges, the members of topics."""
     found: dict[UUID, None] = dict.fromkeys(touched.ids("nodes"))
+    into = [row.get("merged_into") for key, row in touched.after.items() if key[0] == "nodes" and row is not None]
+    found |= dict.fromkeys(UUID(keeper) for keeper in into if keeper)
     for _, *states in touched.rows("edges", edges):
         ends = [UUID(str(row[end])) for row in states if row for end in ("source", "target") if end in row]
         found |= dict.fromkeys(ends)
