@@ -272,7 +272,8 @@ def in_long_series(blocks: Blocks, left: Ints, right: Ints) -> Mask:
     """
     ours = blocks.series[left]
     told_apart: Mask = blocks.spelling[left] != blocks.spelling[right]
-    return (ours >= 0) & (ours == blocks.series[right]) & told_apart
+    together: Mask = (ours >= 0) & (ours == blocks.series[right])
+    return together & told_apart
 
 
 def best_name(blocks: Blocks, left: Ints, right: Ints) -> Floats:
