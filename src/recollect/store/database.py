@@ -165,6 +165,7 @@ LOST = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # cut off in the midst of a message
 )
 
 
