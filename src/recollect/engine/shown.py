@@ -4,7 +4,7 @@ A plan is shown in stretches, since it may have hundreds of thousands of decisio
 findings, warnings) comes with the first stretch.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 from uuid import UUID
@@ -151,6 +151,11 @@ async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[Shown
 
 
 # -- labels
+
+
+async def node_labels(core: Core, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    async with core.transaction(space_id) as connection:
+        return {id_: short_name(name) for id_, name in (await labels.nodes(connection, space_id, ids)).items()}
 
 
 async def _labels(

@@ -1,0 +1,25 @@
+"""Browsers that signed in with a key."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "sessions",
+        sa.Column("hash", sa.Text, nullable=False),
+        sa.Column("key_id", sa.Uuid, sa.ForeignKey("api_keys.id", name="sessions_key_id_fkey"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("hash", name="sessions_pkey"),
+    )
+    op.create_index("sessions_expires_at", "sessions", ["expires_at"])
+
+
+def downgrade() -> None:
+    op.drop_table("sessions")
