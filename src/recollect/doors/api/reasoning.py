@@ -16,7 +16,7 @@ router = access.router("reasoning", problems(409, 502))
 ID = "^[0-9a-fA-F-]{4,36}$"
 MemoryId = Annotated[str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it.")]
 RecallId = Annotated[str, Path(pattern=ID, description="The UUID of an entry of the log, or a unique beginning of it.")]
-Containment = Annotated[Any, WithJsonSchema({"type": "object"})]
+Containment = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": True})]
 
 
 class QueryIn(BaseModel):
