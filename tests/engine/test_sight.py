@@ -53,7 +53,7 @@ async def test_A06_around_a_node_with_protected_and_bridge_edges_marked(memory: 
     sight = await memory.graph.look(around=[ids["Linh"]])
     assert (labels(sight), links(sight)) == (["Linh", "tea"], {("Linh", "tea")})
     assert (list(sight.edges.protected), list(sight.edges.bridges)) == ([0], [0])
-    assert sight.edges.strength == (pytest.approx(0.9, abs=1e-3),)
+    assert list(sight.edges.strength) == [pytest.approx(0.9, abs=1e-3)]
     assert [node.degree for node in sight.nodes] == [1, 2]
     assert (sight.total_nodes, sight.total_edges) == (6, 5)
     circle = await memory.graph.look(around=[ids["react"]])
@@ -76,6 +76,8 @@ async def test_A24_a_topic_contains_its_members_and_leads_the_view_of_all(memory
     everything = await memory.graph.look(limit=4)
     assert set(labels(everything)[:3]) == {"react", "hooks", "state"}
     assert labels(everything)[3] == "tea"  # the best connected of the others
+    grown = await memory.graph.look(around=[ids["Linh"]], overview=True, limit=5)
+    assert (labels(grown)[:2], set(labels(grown)[2:])) == (["Linh", "tea"], {"react", "hooks", "state"})
     with pytest.raises(NotFound):
         await memory.graph.look(topics=["tag:none"])
 
@@ -114,6 +116,8 @@ async def test_C26_before_a_merge_its_links_hung_on_what_was_absorbed(memory: En
     assert links(await memory.graph.look()) == {("teahouses", "street")}
     # What is part of another now stood for itself then.
     assert labels(await memory.graph.look(around=[other], at=merged)) == ["teahouses"]
+    undone, made = (await memory.graph.look()).journal
+    assert (made.plan_id, before < made.at < merged < undone.at) == (outcome.plan_id, True)
 
 
 async def test_an_edge_that_a_plan_made_and_an_undo_took_away_was_there_between(memory: Engine) -> None:
@@ -134,6 +138,6 @@ async def test_what_cannot_be_looked_at_is_said(memory: Engine) -> None:
         await memory.graph.look(around=[str(uuid4())])
     for wrong in ({"hops": 4}, {"limit": 0}, {"limit": 50_001}, {"around": [uuid4()] * 101}):
         with pytest.raises(InvalidInput):
-            await memory.graph.look(**wrong)  # type: ignore[arg-type]
+            await memory.graph.look(**wrong)
     empty = await memory.graph.look()
     assert (list(empty.nodes), empty.since, empty.total_edges) == ([], None, 0)

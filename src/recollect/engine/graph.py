@@ -83,6 +83,7 @@ class Graph(Face):
         *,
         around: Sequence[Reference] = (),
         topics: Sequence[str] = (),
+        overview: bool = False,
         hops: int = 1,
         limit: int = 300,
         at: datetime | None = None,
@@ -90,7 +91,8 @@ class Graph(Face):
         """A part of the graph, now or as it was: around some nodes, of some topics, or the main of all of it."""
         # In the past a node that was merged since stood for itself.
         meant = self.keeper_id if at is None else self.node_id
-        wanted = sight.Wanted(around=[await meant(one) for one in around], topics=topics, hops=hops, limit=limit)
+        focus = [await meant(one) for one in around]
+        wanted = sight.Wanted(around=focus, topics=topics, overview=overview, hops=hops, limit=limit)
         return await sight.look(self.core, self.space_id, wanted, at)
 
     async def paths(

@@ -24,11 +24,13 @@ from recollect.rules.labels import shortened
 from recollect.store import graph, past
 from recollect.store.database import Connection
 from recollect.store.graph import NO_TOPIC, Seen
+from recollect.store.past import JournalStep
 from recollect.store.reader import StoreReader
 
 MOST_NODES = 50_000
 MOST_GROWN = 100
 LABEL_COLUMNS = 60
+STEPS = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,10 +68,14 @@ class SeenTopic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sight:
-    """A part of the graph at a moment, and how much there is in all. `since` is when the oldest edge was made."""
+    """A part of the graph at a moment, and how much there is in all.
+
+    `since` is when the oldest edge was made, `journal` what changed existing knowledge last, newest first.
+    """
 
     at: datetime
     since: datetime | None
+    journal: Sequence[JournalStep]
     nodes: tuple[SeenNode, ...]
     edges: SeenEdges
     topics: tuple[SeenTopic, ...]
@@ -79,10 +85,11 @@ class Sight:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What is looked at."""
+    """What is looked at: what is around some nodes, what topics contain, and the main of everything."""
 
     around: Sequence[UUID]
     topics: Sequence[str]
+    overview: bool
     hops: int
     limit: int
 
@@ -109,9 +116,11 @@ async def look(core: Core, space_id: UUID, wanted: Wanted, at: datetime | None =
         part = await anyio.to_thread.run_sync(partial(_part, columns, topics, wanted, moment))
         seen = await graph.seen(connection, space_id, part.ids)
         since = await graph.oldest_edge_at(connection, space_id)
+        journal = await past.journal(connection, space_id, limit=STEPS)
     return Sight(
         at=moment,
         since=since,
+        journal=journal,
         nodes=tuple(_node(seen[id_], degree) for id_, degree in zip(part.ids, part.degrees, strict=True)),
         edges=part.edges,
         topics=tuple(_topics(topics, part.ids)),
@@ -129,11 +138,13 @@ async def _columns(connection: Connection, space_id: UUID, moment: datetime, *, 
 def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment: datetime) -> _Part:
     strength = columns.strength_at(moment)
     focus = places_in(columns.nodes, as_ids(list(wanted.around)))
-    if wanted.around or wanted.topics:
-        near = sight.around(columns, strength, focus[focus >= 0], hops=wanted.hops, limit=wanted.limit)
-        numbers = sight.distinct([near, *_members(columns, _named(topics, wanted.topics))])[: wanted.limit]
-    else:
-        numbers = sight.overview(columns, _members(columns, topics), limit=wanted.limit)
+    parts = [
+        sight.around(columns, strength, focus[focus >= 0], hops=wanted.hops, limit=wanted.limit),
+        *_members(columns, _named(topics, wanted.topics)),
+    ]
+    if wanted.overview or not (wanted.around or wanted.topics):
+        parts.append(sight.overview(columns, _members(columns, topics), limit=wanted.limit))
+    numbers = sight.distinct(parts)[: wanted.limit]
     alone = [id_ for id_, number in zip(wanted.around, focus.tolist(), strict=True) if number < 0]
     return _Part(
         ids=as_uuids(columns.nodes[numbers]) + alone,

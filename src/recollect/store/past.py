@@ -6,6 +6,8 @@ an edge was walked, and so reinforced) is counted and not journalled: an edge th
 its last use gave it.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from uuid import UUID
@@ -50,6 +52,24 @@ SELECT {", ".join(f"{of} AS {name}" for name, of in WANTED)}, e.relation FROM on
  WHERE e.status = 'active' AND e.created_at <= $2
    AND e.source NOT IN (SELECT id FROM asleep) AND e.target NOT IN (SELECT id FROM asleep)
 """
+JOURNAL = """
+SELECT id AS plan_id, title, applied_at AS at FROM plans WHERE space_id = $1 AND applied_at IS NOT NULL
+ ORDER BY applied_at DESC, id LIMIT $2
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalStep:
+    """Something that changed what was known: a plan, when it was applied, and what it is called."""
+
+    plan_id: UUID
+    title: str
+    at: datetime
+
+
+async def journal(connection: AsyncConnection, space_id: UUID, *, limit: int) -> Sequence[JournalStep]:
+    """The last steps, newest first; taking one back is a step too."""
+    return [JournalStep(**row) for row in await (await driver(connection)).fetch(JOURNAL, space_id, limit)]
 
 
 async def edges_at(connection: AsyncConnection, space_id: UUID, at: datetime) -> EdgeColumns:

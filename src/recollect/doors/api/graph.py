@@ -52,6 +52,7 @@ async def graph_view(
         list[Node] | None, Query(max_length=MOST_GROWN, description="These nodes and those near.")
     ] = None,
     topic: Annotated[list[str] | None, Query(description="What these topics contain.")] = None,
+    overview: Annotated[bool, Query(description="Besides these, what is shown when nothing is named.")] = False,
     hops: Hops = 1,
     limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="At most so many nodes.")] = 300,
     at: Annotated[Time, Query(description="As it was then; without a zone it means UTC.")] = None,
@@ -59,7 +60,9 @@ async def graph_view(
     """Nothing named: what every topic is mainly made of, and the best connected nodes besides. Edges come in columns.
     The past is what the journal takes back; use is not in it, so an edge used since has the strength of that use."""
     moment = parsed_time("at", at)
-    return await engine.graph.look(around=around or (), topics=topic or (), hops=hops, limit=limit, at=moment)
+    return await engine.graph.look(
+        around=around or (), topics=topic or (), overview=overview, hops=hops, limit=limit, at=moment
+    )
 
 
 @router.get("/graph/neighbours/{id}", summary="The nodes around a node")
