@@ -20,7 +20,6 @@ from recollect.errors import NotFound
 from recollect.model import Topic
 from recollect.rules import sight
 from recollect.rules.graph import EdgeColumns, Ints, Numbers, as_ids, as_uuids, places_in
-from recollect.rules.labels import shortened
 from recollect.store import graph, past
 from recollect.store.database import Connection
 from recollect.store.graph import NO_TOPIC, Seen
@@ -29,7 +28,6 @@ from recollect.store.reader import StoreReader
 
 MOST_NODES = 50_000
 MOST_GROWN = 100
-LABEL_COLUMNS = 60
 STEPS = 100
 
 
@@ -196,7 +194,7 @@ def _node(seen: Seen, degree: int) -> SeenNode:
         id=seen.id,
         kind=seen.kind,
         subtype=seen.subtype,
-        label=shortened(seen.label, LABEL_COLUMNS),
+        label=seen.label,
         protected=seen.protected,
         status=seen.status,
         degree=degree,

@@ -47,7 +47,8 @@ SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
 # LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
 SEEN = """
 SELECT n.* FROM unnest($2::uuid[]) AS g(id), LATERAL (
-    SELECT id, kind, subtype, left(coalesce(nullif(name, ''), text, ''), 120) AS label, protected, status FROM nodes
+    SELECT id, kind, subtype, protected, status,
+           left(regexp_replace(left(coalesce(nullif(name, ''), text, ''), 200), '\\s+', ' ', 'g'), 80) AS label FROM nodes
      WHERE space_id = $1 AND id = g.id OFFSET 0) n
 """
 OLDEST = "SELECT min(created_at) FROM edges WHERE space_id = $1"

@@ -1,5 +1,7 @@
 // The views: where each is, what it is called, and the letter that follows `g`. A new view is a line here.
 import type { Component } from "svelte";
+import Duplicates from "./Duplicates.svelte";
+import Graph from "./Graph.svelte";
 import Home from "./Home.svelte";
 import Node from "./Node.svelte";
 import Recall from "./Recall.svelte";
@@ -15,5 +17,7 @@ export interface View {
 export const VIEWS: View[] = [
   { path: "", title: "Home", letter: "h", inNavigation: true, component: Home },
   { path: "recall", title: "Recall", letter: "r", inNavigation: true, component: Recall },
+  { path: "graph", title: "Graph", letter: "g", inNavigation: true, component: Graph },
+  { path: "duplicates", title: "Duplicates", letter: "d", inNavigation: true, component: Duplicates },
   { path: "node", title: "Node", inNavigation: false, component: Node },
 ];
