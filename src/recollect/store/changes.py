@@ -5,9 +5,12 @@ then written (`after`). A decision whose world has moved drops out as stale, wit
 group stand or fall together. Rows go from the saved plan into the tables inside the database: nothing is sent twice.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -74,8 +77,17 @@ TESTS = {
         "it was used since",
     ),
 }
-# Rows that change their status go first when they retire, and last when they come back.
-TURNS = ("after->>'status' <> 'active'", "NOT after ? 'status'", "after->>'status' = 'active'")
+# What a change does to its row, in the order of writing: what retires makes room for what comes back or is made.
+TURNS = {
+    "removed": "c.after IS NULL",
+    "retired": "c.before IS NOT NULL AND c.after->>'status' <> 'active'",
+    "altered": "c.before IS NOT NULL AND NOT c.after ? 'status'",
+    "revived": "c.before IS NOT NULL AND c.after->>'status' = 'active'",
+    "made": "c.before IS NULL",
+}
+# The columns that a change names, always in the same order.
+KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
+TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
 FAILS = {
     "protected": "it is protected now",
     "status": "it is no longer active",
@@ -86,10 +98,21 @@ FAILS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What became of the decisions of one group."""
+    """What became of the decisions of one group, and which tables they are about."""
 
     applied: Sequence[int]
     stale: Mapping[int, str]
+    tables: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """Changes that are alike: what they do (see TURNS), to which columns of which table; or premises that are."""
+
+    table: str
+    turn: str
+    before: Sequence[str]
+    after: Sequence[str]
 
 
 async def apply(connection: AsyncConnection, space_id: UUID, plan: Plan, now: datetime) -> Outcome:
@@ -151,17 +174,20 @@ async def _apply_groups(
     needs = {row["number"]: row["needs"] for row in waiting}
     stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
     stale = await work.missing(needs)
+    tables: set[str] = set()
     for stage in sorted(set(stages.values())):
         stale = _with_fallen(stale, needs)
         standing = [number for number in needs if stages[number] == stage and number not in stale]
-        moved = await work.moved(standing)
+        shapes = await work.shapes(standing)
+        moved = await work.moved(standing, shapes)
         stale = _with_fallen({**stale, **moved}, needs)
-        await work.write([number for number in standing if number not in stale])
+        await work.write([number for number in standing if number not in stale], shapes)
+        tables |= {shape.table for shape in shapes}
     applied = [number for number in needs if number not in stale]
     mine = (connection, space_id, plan_id)
     await kept.mark(*mine, dict.fromkeys(applied), DecisionStatus.APPLIED, applied_at=now)
     await kept.mark(*mine, stale, DecisionStatus.STALE)
-    return Done(applied=applied, stale=stale)
+    return Done(applied=applied, stale=stale, tables=frozenset(tables))
 
 
 async def dangling(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int]) -> list[str]:
@@ -234,28 +260,33 @@ class _Work:
             if needed in absent
         }
 
-    async def moved(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
+    async def shapes(self, numbers: Sequence[int]) -> list[Shape]:
+        """What some decisions change and rest on: so that each kind of it is one statement, however many there are."""
         if not numbers:
-            return {}
-        moved: dict[int, str] = {}
-        for table, tests in (await self._premises(numbers)).items():
-            moved |= await self._failing(table, tests, numbers)
-        for table, columns in (await self._columns(numbers, "before")).items():
-            moved |= await self._different(table, columns, numbers)
-        for table in await self._columns(numbers, "after", "before IS NULL"):
-            moved |= await self._taken(table, numbers)
-        return moved
-
-    async def _premises(self, numbers: Sequence[int]) -> dict[str, list[str]]:
+            return []
         rows = await self.raw.fetch(
-            """SELECT p->>'table' AS name, array_agg(DISTINCT k) AS keys FROM decisions d,
-                      jsonb_array_elements(d.premises) p, jsonb_object_keys(p->'must') k
-                WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) GROUP BY 1""",
+            f"""SELECT DISTINCT p->>'table' AS "table", 'asked' AS turn,
+                       ARRAY(SELECT jsonb_object_keys(p->'must')) AS before, '{{}}'::text[] AS after
+                  FROM decisions d, jsonb_array_elements(d.premises) p
+                 WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3)
+                 UNION ALL
+                SELECT DISTINCT c.table_name, CASE {TURN} END, {KEYS_OF.format("before")}, {KEYS_OF.format("after")}
+                  FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)""",
             *self.mine,
             numbers,
         )
-        return {row["name"]: row["keys"] for row in rows}
+        return [Shape(**row) for row in rows]
+
+    async def moved(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+        """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
+        moved: dict[int, str] = {}
+        for table, tests in _columns(shapes, "before", {"asked"}).items():
+            moved |= await self._failing(table, tests, numbers)
+        for table, columns in _columns(shapes, "before", TURNS.keys() - {"made"}).items():
+            moved |= await self._different(table, columns, numbers)
+        for table in _columns(shapes, "after", {"made"}):
+            moved |= await self._taken(table, numbers)
+        return moved
 
     async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
         """Decisions with a premise that does not hold any more."""
@@ -282,16 +313,6 @@ class _Work:
             self.now,
         )
         return {row["number"]: _why(table, row["failed"]) for row in rows}
-
-    async def _columns(self, numbers: Sequence[int], side: str, only: str = "true") -> dict[str, list[str]]:
-        """The tables and columns that some decisions change."""
-        rows = await self.raw.fetch(
-            f"""SELECT table_name, array_agg(DISTINCT k) AS keys FROM changes, jsonb_object_keys({side}) k
-                 WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3) AND {only} GROUP BY 1 ORDER BY 1""",
-            *self.mine,
-            numbers,
-        )
-        return {row["table_name"]: row["keys"] for row in rows}
 
     async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
         """Decisions that saw a row otherwise than it is, or that is not there."""
@@ -337,17 +358,18 @@ class _Work:
         )
         return {row["decision"]: "what it makes is there already" for row in rows}
 
-    async def write(self, numbers: Sequence[int]) -> None:
+    async def write(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> None:
         """Take away, then retire, alter, revive and make rows, in this order: no two living edges are the same."""
         if not numbers:
             return
-        for table in await self._columns(numbers, "before", "after IS NULL"):
+        for table in _columns(shapes, "before", {"removed"}):
             await self._remove(table, numbers)
-        for some in TURNS:
-            for table, columns in (await self._columns(numbers, "after", f"before IS NOT NULL AND {some}")).items():
-                await self._update(table, columns, numbers, some)
-        for row in await self._made(numbers):
-            await self._insert(row["table_name"], row["columns"], numbers)
+        for turn in ("retired", "altered", "revived"):
+            for table, columns in _columns(shapes, "after", {turn}).items():
+                await self._update(table, columns, numbers, TURNS[turn])
+        made = [shape for shape in shapes if shape.turn == "made"]
+        for shape in sorted(made, key=lambda shape: shape.table != "nodes"):  # what hangs on nodes needs them
+            await self._insert(shape, numbers)
 
     async def _remove(self, table: str, numbers: Sequence[int]) -> None:
         await self.raw.execute(
@@ -364,8 +386,7 @@ class _Work:
         await self.raw.execute(
             f"""WITH mine AS MATERIALIZED (
                     SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
-                       AND decision = ANY($3) AND table_name = '{table}' AND before IS NOT NULL AND after IS NOT NULL
-                       AND {some})
+                       AND decision = ANY($3) AND table_name = '{table}' AND {some})
                 UPDATE {table} t SET {assigned} FROM mine c
                  CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.before)).*) b
                  CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.after)).*) a
@@ -391,29 +412,31 @@ class _Work:
             f" WHEN {now} IS NOT DISTINCT FROM {old} THEN {new} ELSE {since} END"
         )
 
-    async def _made(self, numbers: Sequence[int]) -> list[asyncpg.Record]:
-        made: list[asyncpg.Record] = await self.raw.fetch(
-            """SELECT table_name, ARRAY(SELECT jsonb_object_keys(after) ORDER BY 1) AS columns FROM changes
-                WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3) AND before IS NULL
-                GROUP BY 1, 2 ORDER BY table_name <> 'nodes', 1, 2""",  # nodes first: what hangs on them needs them
-            *self.mine,
-            numbers,
-        )
-        return made
-
-    async def _insert(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> None:
-        named = [column for column in columns if column != KEYS[table]]
+    async def _insert(self, shape: Shape, numbers: Sequence[int]) -> None:
+        table, key = shape.table, KEYS[shape.table]
+        named = [column for column in shape.after if column != key]
         into, values = (", ".join(f'{prefix}"{column}"' for column in named) for prefix in ("", "a."))
         await self.raw.execute(
-            f"""INSERT INTO {table} (space_id, {KEYS[table]}, {into})
+            f"""INSERT INTO {table} (space_id, {key}, {into})
                 SELECT $1, c.row_id, {values} FROM changes c
                  CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.after)).*) a
                  WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = '{table}'
-                   AND c.before IS NULL AND ARRAY(SELECT jsonb_object_keys(c.after) ORDER BY 1) = $4::text[]""",
+                   AND c.before IS NULL AND {KEYS_OF.format("after")} = $4::text[]""",
             *self.mine,
             numbers,
-            columns,
+            shape.after,
         )
+
+
+def _columns(
+    shapes: Sequence[Shape], side: Literal["before", "after"], turns: AbstractSet[str]
+) -> dict[str, list[str]]:
+    """The tables that some kinds of change are about, in order, and the columns of each."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for shape in shapes:
+        if shape.turn in turns:
+            found[shape.table].update(getattr(shape, side))
+    return {table: sorted(found[table]) for table in sorted(found)}
 
 
 def _test(name: str) -> str:
@@ -426,13 +449,12 @@ def _why(table: str, what: str) -> str:
     return TESTS[what][1] if what in TESTS else FAILS.get(what, f"its {what} is not what it was")
 
 
-async def finish(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> PlanStatus:
-    """Note what became of a plan as a whole."""
+async def finish(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> dict[str, int]:
+    """Note what became of a plan as a whole; returns how many of its decisions are in which state."""
     counted = await kept.recount(connection, space_id, plan_id)
-    status = overall(counted)
     applied_at = {"applied_at": now} if counted.get("applied") else {}
-    await kept.set_status(connection, space_id, plan_id, status, **applied_at)
-    return status
+    await kept.set_status(connection, space_id, plan_id, overall(counted), **applied_at)
+    return counted
 
 
 def overall(counted: Mapping[str, int]) -> PlanStatus:

@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import asyncpg
 from sqlalchemy import insert, select, text, update
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput, NotFound
@@ -55,8 +54,6 @@ UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
     (SELECT status, count(*) AS number FROM decisions WHERE space_id = :space AND plan_id = :plan GROUP BY status) s
 ), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
 """)
-
-TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('recollect plan ' || :space, 0))")
 
 T = TypeVar("T")
 
@@ -367,14 +364,14 @@ async def groups_to_do(connection: AsyncConnection, space_id: UUID, plan_id: UUI
 
 async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds: float = 30.0) -> None:
     """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
-    await connection.execute(text(f"SET LOCAL lock_timeout = {int(wait_seconds * 1000)}"))
+    raw = await driver(connection)
+    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {space_id}', 0))"
     try:
-        await connection.execute(TURN, {"space": str(space_id)})
-    except DBAPIError as error:
-        if error.orig is not None and isinstance(error.orig.__cause__, asyncpg.LockNotAvailableError):
-            raise Busy("Another plan of this space is being applied: try again when it is done.") from error
-        raise
-    await connection.execute(text("SET LOCAL lock_timeout = DEFAULT"))
+        await raw.execute(
+            f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
+        )
+    except asyncpg.LockNotAvailableError as error:
+        raise Busy("Another plan of this space is being applied: try again when it is done.") from error
 
 
 async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
@@ -426,21 +423,19 @@ async def start_run(
     now: datetime,
 ) -> UUID:
     """Begin a run. One of the same plan that never ended was interrupted: it says so from now on."""
-    id_ = uuid4()
-    left = (runs.c.space_id == space_id) & (runs.c.plan_id == plan_id) & (runs.c.status == "running")
-    await connection.execute(update(runs).where(left).values(status="interrupted", finished_at=now))
-    await connection.execute(
-        insert(runs).values(
-            space_id=space_id,
-            id=id_,
-            plan_id=plan_id,
-            action=action,
-            status="running",
-            report=dict(report),
-            started_at=now,
-        )
+    raw = await driver(connection)
+    started: UUID = await raw.fetchval(
+        """WITH left_over AS (UPDATE runs SET status = 'interrupted', finished_at = $5
+                WHERE space_id = $1 AND plan_id = $2 AND status = 'running')
+           INSERT INTO runs (space_id, id, plan_id, action, status, report, started_at)
+           VALUES ($1, gen_random_uuid(), $2, $3, 'running', $4::jsonb, $5) RETURNING id""",
+        space_id,
+        plan_id,
+        action,
+        json.dumps(report),
+        now,
     )
-    return id_
+    return started
 
 
 async def note_run(
