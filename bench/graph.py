@@ -76,6 +76,9 @@ async def everything(size: int, data: Path | None) -> list[Figure]:
         await (from_files(space, data) if data else made_up(space, max(size // 10, 50), size))
         columns, reading = await read(space)
         figures += [reading, *computing(columns), spreading(columns), peak_memory(space)]
+        if not data:  # a plan of 100,000 changes needs no graph of a million edges
+            space = await new_space(engine)
+            await made_up(space, min(CHANGES, size) // 5, min(CHANGES, size) * 3)
         figures += await changing(space, min(CHANGES, size // 8))
         return figures
 

@@ -348,7 +348,7 @@ class _Applying:
         self.progress = progress or (lambda _done, _total: None)
         self.has_started = started or (lambda _run_id: None)
         self.started = time.perf_counter()
-        self.total = self.seen = self.applied = 0
+        self.total = self.seen = self.applied = self.freed_bytes = 0
         self.stale: dict[int, str] = {}
         self.failed: dict[int, str] = {}
 
@@ -380,7 +380,7 @@ class _Applying:
         if self.policy is None or self.policy.recheck is None:
             return False
         mine = (connection, self.space_id, self.plan.id)
-        waiting = await plans.decisions_of(*mine, status=DecisionStatus.PROPOSED, with_changes=False)
+        waiting = await plans.waiting(*mine)
         chosen = options_of(self.policy, self.plan.options)
         reader = StoreReader(connection, self.space_id)
         moved = await self.policy.recheck(reader, waiting, chosen, self.core.now())
@@ -422,6 +422,7 @@ class _Applying:
             await plans.note_run(connection, self.space_id, self.run_id, report)
         self.seen += size
         self.applied += len(done.applied)
+        self.freed_bytes += done.freed_bytes
         self.stale |= done.stale
 
     async def _embed_what_was_made(self, connection: Connection, applied: Sequence[int]) -> None:
@@ -464,9 +465,8 @@ class _Applying:
         async with core.transaction(self.space_id) as connection:
             counts = await changes.finish(connection, *mine, core.now())
             status = changes.overall(counts)
-            freed = await changes.freed_bytes(connection, *mine)
             seconds = time.perf_counter() - self.started
-            report = self._report(status, counts, seconds, freed)
+            report = self._report(status, counts, seconds)
             run = (self.space_id, self.run_id)
             await plans.note_run(connection, *run, report, status="done", finished_at=core.now())
         return Outcome(
@@ -479,9 +479,9 @@ class _Applying:
             run_id=self.run_id,
         )
 
-    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float, freed: int) -> dict[str, Any]:
+    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float) -> dict[str, Any]:
         """P14: planned, applied, stale, declined, failed, how long, and the policy's own metrics with their marks."""
-        measured = {"seconds": round(seconds, 4), "freed_bytes": freed}
+        measured = {"seconds": round(seconds, 4), "freed_bytes": self.freed_bytes}
         metrics = self.policy.metrics(self.plan.summary, measured) if self.policy and self.policy.metrics else {}
         return {
             "status": status,

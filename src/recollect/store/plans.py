@@ -25,6 +25,7 @@ from recollect.plan import (
     Risk,
     Row,
     Run,
+    Waiting,
     falling_with,
 )
 from recollect.store.cursors import after as behind
@@ -209,6 +210,18 @@ async def decisions_of(
     for row in await connection.execute(statement) if with_changes else ():
         made[row.decision].append(Change(table=row.table_name, id=row.row_id, before=row.before, after=row.after))
     return [_decision(row, tuple(made.get(row.number, ()))) for row in rows]
+
+
+async def waiting(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[Waiting]:
+    """What waits in a plan, in short: for looking at all of it once more."""
+    raw = await driver(connection)
+    rows = await raw.fetch(
+        """SELECT number, subject, factors::text AS written FROM decisions
+            WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' ORDER BY number""",
+        space_id,
+        plan_id,
+    )
+    return [Waiting(**row) for row in rows]
 
 
 async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
