@@ -84,7 +84,11 @@ def furnish(address: str) -> str:
             said("POST", "/edges", {"source": ids[0], "explanation": "said in the same week", **link})
         for name in CONCEPTS:
             said("POST", "/concepts", {"name": name})
-        said("POST", "/cases?wait=true", {"query": "How do I restore a backup?", "response_text": "recollect restore FILE"})
+        said(
+            "POST",
+            "/cases?wait=true",
+            {"query": "How do I restore a backup?", "response_text": "recollect restore FILE"},
+        )
         said("PATCH", f"/memories/{ids[0]}", {"importance": 0.9})
         said("POST", f"/memories/{ids[0]}/archive", {"reason": "out of date"})
         said("POST", f"/memories/{ids[0]}/restore", {"reason": "still true, Linh says"})

@@ -155,6 +155,7 @@ def test_P09_each_step_of_a_node_can_be_undone(house: House) -> None:
     page.get_by_role("button", name="Archive").click()
     page.get_by_text("Archived: out of recall, and kept.").wait_for()
     page.get_by_role("button", name="Restore").wait_for()
+    page.locator("ol b", has_text="archive").wait_for()
     page.get_by_role("button", name="Undo: edit of importance").click()
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
     page.get_by_text("Taken back: 1 decision.").wait_for()
