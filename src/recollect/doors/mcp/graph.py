@@ -30,7 +30,7 @@ async def link(
     relation: Annotated[str, Field(description="supports, contradicts, extends or your own")] = "similar",
     explanation: str | None = None,
 ) -> Told[Linked]:
-    """Connect two remembered things by id, for recall with_linked. Facts belong in memories. A known link is kept
+    """Connect two remembered things by id, for recall follow_links. Facts belong in memories. A known link is kept
     once."""
     memory = visit.memory
     edge = await memory.graph.link(source, target, relation, explanation=explanation)

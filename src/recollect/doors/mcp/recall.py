@@ -42,7 +42,7 @@ async def recall(
     budget_tokens: Budget = 1500,
     kinds: Annotated[list[Kind] | None, Packed] = None,
     since: str | None = None,
-    with_linked: bool = False,
+    follow_links: bool = False,
 ) -> Told[AllFound]:
     """Search memory by meaning and words. Use it before you answer what may have come up before: people,
     preferences, decisions, past work. Returns hits, best first, with ids and scores 0..1; long texts are cut, get has
@@ -52,7 +52,7 @@ async def recall(
         excluded=False,
         created_from=parsed_time("since", since),
     )
-    found = await visit.memory.recall(query, limit=limit, wanted=wanted, graph=with_linked)
+    found = await visit.memory.recall(query, limit=limit, wanted=wanted, graph=follow_links)
     hits = telling.fitting([_found(hit) for hit in found], budget_tokens, field="text")
     lines = [f"{short(one.id)}  {one.score:.2f}  {one.created_at:%Y-%m-%d}  {one.text}" for one in hits]
     if missing := len(found) - len(hits):

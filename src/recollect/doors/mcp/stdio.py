@@ -7,7 +7,7 @@ when stdin ends are carried to their end first.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Thread
 from typing import Any, cast
@@ -34,12 +34,13 @@ def serve(settings: Settings, *, key: str | None = None) -> None:
 
 async def _serve(settings: Settings, key: str | None) -> None:
     running = Running()
-    async with Engine(settings) as memory:
-        entrance = _entrance(memory, key)
-        await entrance(None)  # a key that will not do is said at once
-        async with _working(memory.core):
-            with _obeying_signals(running):
+    with _obeying_signals(running) as leave:
+        async with Engine(settings) as memory:
+            entrance = _entrance(memory, key)
+            await entrance(None)  # a key that will not do is said at once
+            async with _working(memory.core):
                 await _converse(entrance, running)
+            leave()
 
 
 async def _converse(entrance: Enter, running: Running) -> None:
@@ -71,23 +72,25 @@ async def _working(core: Core) -> AsyncIterator[None]:
 
 
 @contextmanager
-def _obeying_signals(running: Running) -> Iterator[None]:
-    """A signal breaks off what is under way, which is rolled back, and ends the conversation."""
+def _obeying_signals(running: Running) -> Iterator[Callable[[], None]]:
+    """A signal breaks off what is under way, which is rolled back, and ends the conversation. Once the end has begun
+    (`leave` says when), or by a second signal, nothing more is broken off: the database is let go of in good order."""
     loop, conversation = asyncio.get_running_loop(), asyncio.current_task()
     assert conversation is not None
-    told: list[int] = []
+    ends: list[str] = []
 
-    def end(number: int) -> None:
-        told.append(number)
-        running.break_off()
-        conversation.cancel()
+    def end() -> None:
+        if not ends:
+            ends.append("told")
+            running.break_off()
+            conversation.cancel()
 
     for number in SIGNALS:
-        loop.add_signal_handler(number, end, number)
+        loop.add_signal_handler(number, end)
     try:
-        yield
+        yield lambda: ends.append("by itself")
     except asyncio.CancelledError:
-        if not told:
+        if ends != ["told"]:
             raise
         conversation.uncancel()
     finally:

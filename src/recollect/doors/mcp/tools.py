@@ -139,7 +139,7 @@ Packed = BeforeValidator(_unpacked)
 
 # -- arguments that several tools have
 
-Budget = Annotated[int, Field(ge=50, le=100_000)]
+Budget = Annotated[int, Field(ge=200, le=100_000)]
 
 
 # -- schemas
