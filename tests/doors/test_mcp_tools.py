@@ -420,7 +420,7 @@ async def test_two_agents_that_write_at_once_lose_nothing(engine: Engine) -> Non
 
     await asyncio.gather(write("one"), write("other"))
     assert await engine.count() == 45
-    positions = [node.position for node in (await engine.list(limit=100)).items]
+    positions = [node.position or 0 for node in (await engine.list(limit=100)).items]
     assert sorted(positions) == list(range(45))
 
 

@@ -144,7 +144,8 @@ def _passed(read: Iterable[Read], fit: Callable[[NewMemory], NewMemory], tally: 
         except InvalidInput as problem:
             tally.lines.append(one.refused(problem.message))
         else:
-            tally.graph.note(found.memory.text, found.about)
+            if found.about:
+                tally.graph.note(found.memory.text, found.about)
             yield found
 
 

@@ -133,8 +133,11 @@ def mem0_pieces(text: str) -> Iterator[Piece | str]:
 def _mem0_memory(item: object) -> Piece:
     if not isinstance(item, dict):
         raise InvalidInput("It is not an object.")
-    own = item.get("metadata") if isinstance(item.get("metadata"), dict) else {}
-    extra: Metadata = {**own, **{name: item[name] for name in MEM0_FIELDS if item.get(name) not in (None, [])}}
+    own = item.get("metadata")
+    extra: Metadata = {
+        **(own if isinstance(own, dict) else {}),
+        **{name: item[name] for name in MEM0_FIELDS if item.get(name) not in (None, [])},
+    }
     run = item.get("run_id")
     memory = NewMemory(
         text=_text(item, "memory"),
