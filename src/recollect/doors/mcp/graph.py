@@ -4,11 +4,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from recollect.doors.mcp.telling import short
+from recollect.doors.mcp.telling import clipped, short
 from recollect.doors.mcp.tools import ADDS_ONCE, READS, Told, tool
 from recollect.doors.mcp.visits import Visit
 from recollect.engine.shown import edges as shown_edges
 from recollect.model import Scope
+
+WHY_TOKENS = 1000
 
 
 class Linked(BaseModel):
@@ -54,7 +56,7 @@ async def why(
         score=round(explained.factors.score, 3),
         reasons=list(explained.failed),
     )
-    return Told(text=str(told), data=data)
+    return Told(text=clipped(str(told), WHY_TOKENS), data=data)
 
 
 TOOLS = (link, why)

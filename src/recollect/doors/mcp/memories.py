@@ -91,12 +91,12 @@ async def add_memory(
     a known text is kept once. thread is its conversation; metadata {tags: [registered], extra: {any}}."""
     given = MemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
     try:
-        node = await visit.memory.add_many([_new(given)], atomic=True)
+        added = await visit.memory.add_many([_new(given)], atomic=True)
     except DuplicateText as known:
         data = Remembered(id=str(known.existing_id), added=False)
         return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
-    data = Remembered(id=str(node.ids[0]), added=True)
-    return Told(text=f"Remembered as {short(data.id)}.{_postponed(node)}", data=data)
+    data = Remembered(id=str(added.ids[0]), added=True)
+    return Told(text=f"Remembered as {short(data.id)}.{_postponed(added)}", data=data)
 
 
 @tool(Scope.WRITE, hints=ADDS_ONCE)

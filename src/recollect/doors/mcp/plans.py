@@ -66,12 +66,9 @@ async def show_plan(
 
 
 def _shown(plan: ShownPlan, budget: int) -> Told[Shown]:
-    told = ["; ".join(_lines(plan, number)) for number in range(len(plan.decisions))]
     head = f"{plan.title}: plan {short(plan.id)}, {plan.status}, {plan.risk} risk; {states_of(plan)}. {report_of(plan)}"
-    room = budget - telling.cost(" ".join([head, *plan.warnings]))
-    kept = telling.fitting_lines([telling.clipped(one, max(telling.LEAST_TOKENS, room // 3)) for one in told], room)
-    is_cut = len(kept) < len(told)
-    next_after = plan.decisions[max(len(kept), 1) - 1].number if is_cut else plan.next_after
+    kept = _fitting(plan, budget - telling.cost(" ".join([head, *plan.warnings])))
+    next_after = plan.decisions[len(kept) - 1].number if len(kept) < len(plan.decisions) else plan.next_after
     data = Shown(
         id=str(plan.id),
         status=plan.status,
@@ -82,6 +79,14 @@ def _shown(plan: ShownPlan, budget: int) -> Told[Shown]:
     )
     more = [f"There is more: after={next_after}."] if next_after else []
     return Told(text="\n".join([head.strip(), *kept, *plan.warnings, *more]), data=data)
+
+
+def _fitting(plan: ShownPlan, room: int) -> list[str]:
+    """The first decisions that fit, but at least one, so that it goes on."""
+    most = max(telling.LEAST_TOKENS, room // telling.SHARES)
+    said = ["; ".join(_lines(plan, place)) for place in range(len(plan.decisions))]
+    clipped = [telling.clipped(one, most) for one in said]
+    return telling.fitting_lines(clipped, room) or clipped[:1]
 
 
 def _lines(plan: ShownPlan, place: int) -> list[str]:

@@ -39,7 +39,13 @@ def create_server(enter: Enter, running: Running) -> Protocol[dict[str, Any]]:
         return types.ListToolsResult(tools=[tool.listed() for tool in TOOLS.values()])
 
     async def call_tool(context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        return await running.finish(_called(enter, context.request, asked))
+        try:
+            return await running.finish(_called(enter, context.request, asked))
+        except RecollectError as problem:
+            return _refused(_sentence(problem))
+        except Exception as problem:  # what nobody foresaw: the log gets everything, the agent a sentence
+            log.error("unexpected", tool=asked.name, exc_info=problem)
+            return _refused(UNEXPECTED)
 
     async def list_templates(*_: object) -> types.ListResourceTemplatesResult:
         return resources.templates()
@@ -48,7 +54,12 @@ def create_server(enter: Enter, running: Running) -> Protocol[dict[str, Any]]:
         return types.ListResourcesResult(resources=[])
 
     async def read_resource(context: Any, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await running.finish(_read(enter, context.request, str(asked.uri)))
+        uri = str(asked.uri)
+        try:
+            return await running.finish(_read(enter, context.request, uri))
+        except RecollectError as problem:
+            code = types.INVALID_PARAMS if isinstance(problem, NotFound) else types.INTERNAL_ERROR
+            raise MCPError(code, _sentence(problem), {"uri": uri}) from problem
 
     async def list_prompts(*_: object) -> types.ListPromptsResult:
         return guide.prompts()
@@ -74,23 +85,13 @@ def create_server(enter: Enter, running: Running) -> Protocol[dict[str, Any]]:
 
 
 async def _called(enter: Enter, request: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
-    try:
-        if asked.name not in TOOLS:
-            raise NotFound(f"There is no tool {asked.name[:100]!r}: there are {', '.join(TOOLS)}.")
-        return await TOOLS[asked.name].call(await enter(request), asked.arguments or {})
-    except RecollectError as problem:
-        return _refused(_sentence(problem))
-    except Exception as problem:
-        log.error("unexpected", tool=asked.name, exc_info=problem)
-        return _refused(UNEXPECTED)
+    if asked.name not in TOOLS:
+        raise NotFound(f"There is no tool {asked.name[:100]!r}: there are {', '.join(TOOLS)}.")
+    return await TOOLS[asked.name].call(await enter(request), asked.arguments or {})
 
 
 async def _read(enter: Enter, request: Any, uri: str) -> types.ReadResourceResult:
-    try:
-        return await resources.read(await enter(request), uri)
-    except RecollectError as problem:
-        code = types.INVALID_PARAMS if isinstance(problem, NotFound) else types.INTERNAL_ERROR
-        raise MCPError(code, _sentence(problem), {"uri": uri}) from problem
+    return await resources.read(await enter(request), uri)
 
 
 def _refused(sentence: str) -> types.CallToolResult:

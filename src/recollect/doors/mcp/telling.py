@@ -35,13 +35,13 @@ def cost(item: BaseModel | str) -> int:
     return count_tokens(item if isinstance(item, str) else item.model_dump_json(exclude_none=True))
 
 
-def fitting(items: Sequence[Item], budget: int, *, field: str | None = None) -> list[Item]:
-    """The first items that fit; `field` names a text in them that may be cut short."""
+def fitting(items: Sequence[Item], budget: int, *, field: str) -> list[Item]:
+    """The first items that fit; `field` names the text in them that may be cut short."""
     left = budget - AROUND
     share = left // max(1, min(len(items), SHARES))
     kept: list[Item] = []
     for item in items:
-        fitted = item if field is None else _cut(item, field, min(left, max(share, LEAST_TOKENS)))
+        fitted = _cut(item, field, min(left, max(share, LEAST_TOKENS)))
         left -= cost(fitted)
         if left < 0:
             break
