@@ -12,6 +12,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import SecretStr
 
+from recollect.doors.mcp.server import create_server
+from recollect.doors.mcp.stdio import entrance
+from recollect.doors.running import Running
 from recollect.engine.engine import Engine
 from recollect.model import Scope
 from recollect.settings import Settings
@@ -85,15 +88,10 @@ async def test_two_agents_at_once_over_stdio(space: Settings, environment: dict[
     assert await counted(space) == 15
 
 
-async def test_with_a_key_an_agent_may_do_what_the_key_may(
-    space: Settings, environment: dict[str, str], anyio_backend: str
-) -> None:
+async def test_with_a_key_an_agent_may_do_what_the_key_may(space: Settings, anyio_backend: str) -> None:
     async with Engine(space) as memory:
         key, secret = await memory.add_key("an agent", scopes=[Scope.READ], space=space.space)
-        child = StdioServerParameters(
-            command=PROGRAM[0], args=PROGRAM[1:], env={**environment, "RECOLLECT_API_KEY": secret}
-        )
-        async with Client(child) as client:
+        async with Client(create_server(entrance(memory, secret), Running())) as client:
             assert (await told(client, "recall", query="tea"))["hits"] == []
             assert "lacks the scope write" in await refused(client, "add_memory", text="tea")
             await memory.revoke_key(key.prefix)
@@ -120,18 +118,12 @@ def test_a_signal_ends_it_while_stdin_is_open(environment: dict[str, str]) -> No
     process = start(environment)
     ask(process, HELLO)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert process.communicate() == (b"", b"")
 
 
-def test_a_database_that_is_not_there_is_one_sentence_on_stderr(environment: dict[str, str]) -> None:
-    nowhere = {**environment, "RECOLLECT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
-    done = subprocess.run(PROGRAM, env=nowhere, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (6, "")
-    assert "127.0.0.1" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_space_or_a_key_that_is_not_there_is_one_sentence_too(cli: support.Cli) -> None:
+def test_what_stands_in_the_way_is_one_sentence_on_stderr(cli: support.Cli) -> None:
+    nowhere = "postgresql://nobody@127.0.0.1:1/none"
+    assert "127.0.0.1" in cli.refused("--database-url", nowhere, "mcp", code=6)
     assert "'nowhere'" in cli.refused("mcp", "--space", "nowhere", code=3)
     assert "This API key is not known." in cli.refused("mcp", "--key", "rk_nonsense", code=5)

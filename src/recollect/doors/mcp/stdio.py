@@ -36,21 +36,23 @@ async def _serve(settings: Settings, key: str | None) -> None:
     running = Running()
     with _obeying_signals(running) as leave:
         async with Engine(settings) as memory:
-            entrance = _entrance(memory, key)
-            await entrance(None)  # a key that will not do is said at once
+            come_in = entrance(memory, key)
+            await come_in(None)  # a key that will not do is said at once
             async with _working(memory.core):
-                await _converse(entrance, running)
+                await _converse(come_in, running)
             leave()
 
 
-async def _converse(entrance: Enter, running: Running) -> None:
-    server = create_server(entrance, running)
+async def _converse(come_in: Enter, running: Running) -> None:
+    server = create_server(come_in, running)
     stdin = cast("anyio.AsyncFile[str]", Lines())
     async with stdio_server(stdin=stdin) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _entrance(memory: Engine, key: str | None) -> Enter:
+def entrance(memory: Engine, key: str | None) -> Enter:
+    """How one comes in: as the person at this machine, or with a key."""
+
     async def come_in(_request: object) -> Visit:
         if key is None:
             return Visit(caller=LOCAL_ADMIN, memory=memory)
