@@ -15,6 +15,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from recollect.doors.api.server import DRAIN_SECONDS
 from recollect.engine.engine import Engine
 from recollect.model import Scope
 from recollect.settings import Settings
@@ -169,7 +170,7 @@ async def all_embedded(memory: Engine) -> bool:
 
 
 async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not await holds():  # noqa: ASYNC110 - the server is another thread, and says nothing
             await anyio.sleep(0.01)
 
@@ -189,4 +190,4 @@ def test_a_server_with_clients_stops_at_once(api_settings: Settings) -> None:
     with support.listening(api_settings) as address, httpx.Client(headers=HEADERS) as http:
         assert http.post(f"{address}/mcp", json=LISTING).status_code == 200
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < DRAIN_SECONDS  # it did not wait until it gave up on them
