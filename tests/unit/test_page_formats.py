@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.rules.page_formats import distinct, export_page, read_page
@@ -194,6 +194,19 @@ LINES = st.one_of(
                 "\t",
                 "...",
             ),
+            *(
+                "--- ",
+                "{| class=infobox",
+                "! Domains",
+                "| [[domain::q]]",
+                " |}",
+                "> ```",
+                "~~~~",
+                "<pre>x</pre>",
+                "<PRE>",
+            ),
+            *("<nowiki/>= x =", "###### z", "= a = b =", "a\x0b== b ==", "# b\x85", "\u2028", "0\x85", "\u3000# x"),
+            *("# Environment: x", "= Environment: x =", "type: Heuristic", "text [[domain::a]]", "\ufeff", "\ufeff# x"),
         ]
     ),
     st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"), max_size=12),
@@ -203,6 +216,10 @@ TEXTS = st.lists(LINES, max_size=14).map("\n".join)
 
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
+@example("```\n```\n{|\n# x")
+@example("<pre>\n</pre>\n{|")
+@example("{|\n!Domains\n0\x85\n# x\n|}")
+@example("--- \n== x ==")
 def test_B30_any_text_survives_both_formats(text: str) -> None:
     page = read("principles/P.md", text)
     assert export_page(page) == text

@@ -101,3 +101,12 @@ def test_an_open_fence_is_closed_before_anything_follows() -> None:
     merged = merge_pages(old, new).page
     again = read_page("principles/P.md", export_page(merged)).page
     assert [one.heading for one in again.sections] == ["A", "B"]
+
+
+def test_B17_code_that_is_never_closed_does_not_swallow_the_section_that_now_follows_it() -> None:
+    old = read_page("principles/P.md", "# P\n\n== Usage ==\n```\nx = 1").page
+    new = read_page("principles/P.md", "# P\n\n== Usage ==\n\n== Theory ==\nWhy it works at all.\n").page
+    merged = merge_pages(old, new).page
+    again = read_page(merged.path, export_page(merged)).page
+    assert [one.heading for one in again.sections] == ["Usage", "Theory"]
+    assert same_content(again, merged)

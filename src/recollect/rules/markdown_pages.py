@@ -14,10 +14,12 @@ from recollect.errors import InvalidInput
 from recollect.rules.documents import FRONT_MATTER, LOOKS_LIKE_FRONT_MATTER, front_matter
 from recollect.rules.page_text import lines_with_code
 from recollect.rules.pages import Page
-from recollect.rules.wiki import HEADING as WIKI_HEADING
 from recollect.rules.wiki import About, Parsed, cut_title, sections_of, settled, sources_from
 
 HEADING = re.compile(r"(#{1,6})[ \t]+(\S(?:.*\S)?)[ \t]*")
+EMPTY_FRONT_MATTER = "---\n---"
+_MISTAKEN_AT_THE_START = ("---", "\ufeff")  # for a front matter, and for the mark of an encoding
+_RARE_BREAK = re.compile("[\x85\u2028\u2029]")
 _LOOKS_LIKE_HEADING = re.compile(r"\\*#{1,6}[ \t]+\S.*")
 _ESCAPED = re.compile(r"\\+#{1,6}[ \t]+\S.*")
 
@@ -81,6 +83,18 @@ def _unescaped(line: str) -> str:
 # -- writing
 
 
+class _Fields(yaml.SafeDumper):
+    """YAML, with the line breaks that only Unicode knows escaped: bare ones are folded with what follows them."""
+
+
+def _scalar(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _RARE_BREAK.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Fields.add_representer(str, _scalar)
+
+
 def render_markdown(page: Page) -> str:
     parts = [*_front_matter_of(page)]
     parts += [f"# {page.title}"] if page.title else []
@@ -101,17 +115,10 @@ def _front_matter_of(page: Page) -> Iterator[str]:
         fields["last_updated"] = page.last_updated
     fields |= page.fields
     if fields:
-        block = yaml.safe_dump(fields, allow_unicode=True, sort_keys=False, width=1_000_000)
+        block = yaml.dump(fields, Dumper=_Fields, allow_unicode=True, sort_keys=False, width=1_000_000)
         yield f"---\n{block}---"
-    elif _needs_front_matter(page):
-        yield "---\n---"
-
-
-def _needs_front_matter(page: Page) -> bool:
-    """An empty one, where the text would else be taken for a front matter or for a wiki page."""
-    starts = (page.title is None and page.lead.lstrip().startswith(("---", "{|"))) or page.lead.startswith("{|")
-    lines = (line for text in page.texts for line, is_code in lines_with_code(text) if not is_code)
-    return starts or any(WIKI_HEADING.fullmatch(line) for line in lines)
+    elif page.title is None and page.lead.startswith(_MISTAKEN_AT_THE_START):
+        yield EMPTY_FRONT_MATTER
 
 
 def _escaped(body: str) -> str:
