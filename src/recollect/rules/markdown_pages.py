@@ -21,6 +21,7 @@ EMPTY_FRONT_MATTER = "---\n---"
 _MISTAKEN_AT_THE_START = ("---", "\ufeff")  # for a front matter, and for the mark of an encoding
 _RARE_BREAK = re.compile("[\x85\u2028\u2029]")
 _LOOKS_LIKE_HEADING = re.compile(r"\\*#{1,6}[ \t]+\S.*")
+_ESCAPED_KEY = re.compile(r"\\+(?:sources|domains|last_updated)")
 _ESCAPED = re.compile(r"\\+#{1,6}[ \t]+\S.*")
 
 
@@ -61,7 +62,11 @@ def _about(fields: Mapping[str, Any]) -> About:
                 del rest[name]
             except ValueError:
                 continue
-    return About(fields=rest, **about)
+    return About(fields={_unescaped_key(key): value for key, value in rest.items()}, **about)
+
+
+def _unescaped_key(key: str) -> str:
+    return key[1:] if _ESCAPED_KEY.fullmatch(key) else key
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -113,12 +118,17 @@ def _front_matter_of(page: Page) -> Iterator[str]:
         fields["domains"] = list(page.domains)
     if page.last_updated:
         fields["last_updated"] = page.last_updated
-    fields |= page.fields
+    fields |= {_escaped_key(key, value, fields): value for key, value in page.fields.items()}
     if fields:
         block = yaml.dump(fields, Dumper=_Fields, allow_unicode=True, sort_keys=False, width=1_000_000)
         yield f"---\n{block}---"
     elif page.title is None and page.lead.startswith(_MISTAKEN_AT_THE_START):
         yield EMPTY_FRONT_MATTER
+
+
+def _escaped_key(key: str, value: Any, taken: Mapping[str, Any]) -> str:
+    """The name of a field, with a backslash before it where it would be mistaken for one of ours."""
+    return key if key not in taken and key in _about({key: value}).fields else f"\\{key}"
 
 
 def _escaped(body: str) -> str:
