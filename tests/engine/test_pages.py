@@ -11,6 +11,7 @@ import anyio
 import asyncpg
 import pytest
 
+from recollect.engine import page_applying
 from recollect.engine.engine import Engine
 from recollect.engine.page_import import PageImport
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -292,6 +293,28 @@ async def test_B26_B27_plan_md_follows_the_execution_and_is_parsed_back(memory: 
     assert "- **Status**: PASSED" in file.read_text()
 
 
+async def test_B27_plan_md_is_current_while_the_merge_is_under_way(
+    memory: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is looked at in the midst of the run: what is done says so, the rest waits; none is half a file."""
+    monkeypatch.setattr(page_applying, "FOLLOW_SECONDS", 0.01)
+    new = [one for n in range(30) for one in (page(f"P{n}", f"I{n}"), page(f"I{n}"))]
+    found = await proposed(memory, *new, given={})
+    file = tmp_path / "plan.md"
+    await memory.pages.write_plan_md(found.plan.id, file)
+    seen: list[set[NodeStatus]] = []
+
+    def look(done: int, _total: int) -> None:
+        shown = parse_plan(file.read_text())
+        assert sum(node.status is NodeStatus.COMPLETED for node in shown.nodes.values()) <= done
+        seen.append({node.status for node in shown.nodes.values()})
+
+    await memory.pages.apply(found.plan.id, file=file, progress=look)
+    assert {NodeStatus.COMPLETED, NodeStatus.PENDING} in seen
+    assert {node.status for node in parse_plan(file.read_text()).nodes.values()} == {NodeStatus.COMPLETED}
+    assert [one.name for one in tmp_path.iterdir()] == ["plan.md"]
+
+
 async def test_B27_an_edited_decision_is_honoured(memory: Engine) -> None:
     await brought_in(memory, page("P1", "I1"), page("I1"))
     new = [page("P2", "I2", "I3"), page("I2"), page("I3")]
@@ -425,6 +448,31 @@ async def test_B22_B23_a_retry_keeps_whole_what_the_first_try_lost(memory: Engin
     assert len(merged.plans) == 2
     assert merged.result.overall is Overall.SUCCESS
     assert "about saving" in (await texts(memory))[id_of("I1")]
+
+
+@pytest.mark.parametrize("which", [0, -1])
+async def test_B25_P07_one_undo_takes_back_a_whole_import_however_many_tries_it_took(
+    memory: Engine, which: int
+) -> None:
+    await brought_in(memory, page("I1", text="What the old page says about loading."))
+    before = await world(memory)
+    new = [page("H1"), page("I2", text="What the new page says about saving.")]
+    found = await proposed(memory, *new, given={("I2", "I1"): 0.9})
+    body = "IF NEW.version = 2 AND (SELECT count(*) FROM recollect.runs WHERE space_id = NEW.space_id) < 3 THEN"
+    mending = await break_store(memory, "I1", f"{body} NEW.text := replace(NEW.text, 'saving', ''); END IF;")
+    try:
+        merged = await memory.pages.apply(found.plan.id)
+    finally:
+        await mend(memory, mending)
+    after = await world(memory)
+    assert len(merged.plans) == 2
+    undone = await memory.undo(merged.plans[which])
+    assert undone.applied == 2
+    assert await world(memory) == before
+    assert (await memory.undo(merged.plans[which])).repeated
+    again = await memory.undo(undone.plan_id)
+    assert again.applied == 2
+    assert await world(memory) == after
 
 
 async def test_B21_an_edge_that_is_missing_fails_the_audit(memory: Engine) -> None:
