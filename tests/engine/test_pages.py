@@ -17,6 +17,7 @@ from recollect.engine.page_import import PageImport
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Kind, NodeFilter, Status
 from recollect.plan import DecisionStatus, PlanStatus
+from recollect.policies.merge_pages import TOGETHER
 from recollect.rules.page_plans import NodeStatus, Overall, SubgraphStatus, Verdict
 from recollect.rules.page_similarity import SuppliedScores
 from recollect.rules.pages import Page
@@ -298,7 +299,8 @@ async def test_B27_plan_md_is_current_while_the_merge_is_under_way(
 ) -> None:
     """The file is looked at in the midst of the run: what is done says so, the rest waits; none is half a file."""
     monkeypatch.setattr(page_applying, "FOLLOW_SECONDS", 0.01)
-    new = [one for n in range(30) for one in (page(f"P{n}", f"I{n}"), page(f"I{n}"))]
+    monkeypatch.setattr(page_applying, "FOLLOW_SHARE", 1.0)
+    new = [one for n in range(6 * TOGETHER) for one in (page(f"P{n}", f"I{n}"), page(f"I{n}"))]
     found = await proposed(memory, *new, given={})
     file = tmp_path / "plan.md"
     await memory.pages.write_plan_md(found.plan.id, file)
@@ -491,8 +493,10 @@ async def test_B21_an_edge_that_is_missing_fails_the_audit(memory: Engine) -> No
 
 
 async def test_B24_a_run_that_is_killed_half_way_goes_on_and_doubles_nothing(memory: Engine) -> None:
-    """Killed between two groups: the first is there, the second not; applying again goes on."""
-    found = await proposed(memory, page("P1", "I1"), page("I1"), page("P2", "I2"), page("I2"))
+    """Killed between two transactions: what the first wrote is there, the rest is not; applying again goes on."""
+    first, more = range(TOGETHER), range(TOGETHER, TOGETHER + 2)
+    new = [one for n in (*first, *more) for one in (page(f"P{n:02}", f"I{n:02}"), page(f"I{n:02}"))]
+    found = await proposed(memory, *new, given={})
 
     class Killed(BaseException):
         pass
@@ -503,17 +507,18 @@ async def test_B24_a_run_that_is_killed_half_way_goes_on_and_doubles_nothing(mem
 
     with pytest.raises(Killed):
         await memory.pages.apply(found.plan.id, progress=kill)
-    assert set(await texts(memory)) == {id_of("P1"), id_of("I1")}
+    assert set(await texts(memory)) == {id_of(f"{type}{n:02}") for n in first for type in "PI"}
     shown = await memory.pages.merge_plan(found.plan.id)
-    assert [one.status for one in shown.subgraphs] == [SubgraphStatus.COMPLETED, SubgraphStatus.PLANNED]
-    assert shown.subgraphs[1].next_node == id_of("I2")
+    done = [one.status for one in shown.subgraphs]
+    assert done == [SubgraphStatus.COMPLETED] * len(first) + [SubgraphStatus.PLANNED] * len(more)
+    assert shown.subgraphs[TOGETHER].next_node == id_of(f"I{TOGETHER:02}")
 
     merged = await memory.pages.apply(found.plan.id)
     assert merged.result.overall is Overall.SUCCESS
-    assert set(await texts(memory)) == {id_of(one) for one in ("P1", "I1", "P2", "I2")}
-    assert await edges(memory) == {("P1", "implemented_by", "I1"), ("P2", "implemented_by", "I2")}
+    assert set(await texts(memory)) == {one.id for one in new}
+    assert await edges(memory) == {(f"P{n:02}", "implemented_by", f"I{n:02}") for n in (*first, *more)}
     nodes = await memory.list(NodeFilter(kinds=(Kind.PAGE,), statuses=()), limit=100)
-    assert len(nodes.items) == 4
+    assert len(nodes.items) == len(new)
 
 
 async def test_P04_a_page_that_changed_since_is_stale_and_what_needs_it_falls_away(memory: Engine) -> None:

@@ -40,6 +40,8 @@ from recollect.store import changes, plans
 from recollect.store import pages as kept
 
 FOLLOW_SECONDS = 1.0
+FOLLOW_SHARE = 0.1
+"""How often plan.md is written during a merge, and how much of the time that may take."""
 STATUSES = {
     DecisionStatus.APPLIED: NodeStatus.COMPLETED,
     DecisionStatus.FAILED: NodeStatus.FAILED,
@@ -276,14 +278,14 @@ async def _kept_current(core: Core, space_id: UUID, plan_id: UUID, file: Path | 
 
 
 async def _follow(core: Core, space_id: UUID, plan_id: UUID, file: Path) -> None:
-    """Write the file again and again, but never spend more than a tenth of the time on it."""
+    """Write the file again and again, without spending much of the time on it."""
     pause = FOLLOW_SECONDS
     with suppress(RecollectError):  # what stands in the way is said at the end, by the last writing
         while True:
             await asyncio.sleep(pause)
             started = time.monotonic()
             await write_plan_md(core, space_id, plan_id, file)
-            pause = max(FOLLOW_SECONDS, 9 * (time.monotonic() - started))
+            pause = max(FOLLOW_SECONDS, (time.monotonic() - started) / FOLLOW_SHARE)
 
 
 async def _again(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome, by: str) -> Plan | None:

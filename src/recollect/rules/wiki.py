@@ -29,6 +29,7 @@ SOURCES, DOMAINS, LAST_UPDATED = "Knowledge Sources", "Domains", "Last Updated"
 
 HEADING = re.compile(r"(={1,6})[ \t]*([^=\s](?:.*[^=\s])?)[ \t]*\1[ \t]*")
 TITLE = re.compile(r"#[ \t]+(\S.*?)[ \t]*")
+_BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
 _ESCAPED = re.compile(r"<nowiki/>(?=(?:<nowiki/>)*=)")
 _TO_ESCAPE = re.compile(r"(?:<nowiki/>)*=")
 _ROW_KEY = re.compile(r"![ \t]*([^|!\n]+?)[ \t]*(?:\|\|?(.*))?")
@@ -107,7 +108,9 @@ def sections_of(text: str, heading: re.Pattern[str], unescape: Any) -> tuple[str
 
 def trimmed(body: str) -> str:
     """A body without the blank lines around it."""
-    return re.sub(r"\A(?:[ \t]*\n)+|\s+\Z", "", body) if body.strip() else ""
+    body = body.rstrip()
+    found = _BLANK_LINES.match(body)
+    return body[found.end() :] if found else body
 
 
 def cut_properties(lead: str) -> tuple[str, About]:
