@@ -624,6 +624,16 @@ async def test_bad_files_are_each_a_line_and_the_rest_goes_on(memory: Engine, tm
         "# Implementation: Odd\n\n== Overview ==\nOdd.\n* [[implemented_by::Principle:Odd]]\n"
     )
     (folder / "implementations" / "odd.md").write_text("# Implementation: odd\n\n== Overview ==\nAnother.\n")
+    (folder / "utf16.md").write_bytes("# Wide".encode("utf-16"))
+    (folder / "widget.md").write_text("# Widget: W\n\nIt is new. * [[turns::Principle:Odd]]\n")
+    for path in (
+        "one/heuristics/Same.md",
+        "two/heuristics/Same.md",
+        "heuristics/Big_Batch.md",
+        "heuristics/big batch.md",
+    ):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(f"# Heuristic: {Path(path).stem}\n\n== Overview ==\nAbout {path}.\n")
     found = await memory.pages.import_folder(folder)
     said = "\n".join(found.lines)
     for file, why in {
@@ -638,11 +648,16 @@ async def test_bad_files_are_each_a_line_and_the_rest_goes_on(memory: Engine, tm
         "good": "leads nowhere",
         "Principle:Odd": "The relation of [[loves::Alien:X]] is not known",
         "Implementation:odd": "differs from Implementation:Odd only in case",
+        "utf16.md": "UTF-16",
+        "widget: Its title": "names the type Widget, which is not known",
+        "widget: The relation": "[[turns::Principle:Odd]] is not known",
+        "Heuristic:Same": "has the same name as",
+        "Heuristic:big batch": "differs from Heuristic:Big_Batch only in case, `_` or spaces",
     }.items():
         assert any(file in line and why in line for line in found.lines), f"{file}: {why}\n{said}"
     merged = await memory.pages.apply(found.plan.id)
     assert merged.result.overall is Overall.SUCCESS
-    assert len(await texts(memory)) == found.pages == 5
+    assert len(await texts(memory)) == found.pages == 10
     assert {one.text for one in (await memory.plans.get(found.plan.id)).findings} >= set(found.lines)
 
 

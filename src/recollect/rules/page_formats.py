@@ -13,10 +13,9 @@ from recollect.rules import markdown_pages, wiki
 from recollect.rules.hierarchy import WIKI, Hierarchy
 from recollect.rules.markdown_pages import EMPTY_FRONT_MATTER, parse_markdown, render_markdown
 from recollect.rules.page_text import outside_code
-from recollect.rules.pages import NOTE, Finding, Format, Page, normal_name, page_id
+from recollect.rules.pages import NOTE, TYPED_TITLE, Finding, Format, Page, normal_name, page_id
 from recollect.rules.wiki import Parsed, parse_wiki, render_wiki
 
-_TITLE = re.compile(r"([A-Za-z]\w*)\s*:\s*(\S.*)")
 _FRONT_MATTER_OPENS = re.compile(r"---[ \t]*\n")
 _READ: dict[Format, Callable[[str], Parsed]] = {"wiki": parse_wiki, "markdown": parse_markdown}
 _WRITE: dict[Format, Callable[[Page], str]] = {"wiki": render_wiki, "markdown": render_markdown}
@@ -85,7 +84,7 @@ def detect(text: str) -> tuple[Format, list[str]]:
 
 def _identity(path: PurePosixPath, parsed: Parsed, hierarchy: Hierarchy) -> tuple[str, str, list[str]]:
     """Type and name of the page, and what speaks against them."""
-    titled = _TITLE.fullmatch(parsed.title or "")
+    titled = TYPED_TITLE.fullmatch(parsed.title or "")
     by_title = hierarchy.type_named(titled[1]) if titled else None
     given = parsed.about.fields.get("type")
     by_field = hierarchy.type_named(given) if isinstance(given, str) else None
