@@ -520,22 +520,33 @@ class _Applying:
 async def undo(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
 ) -> Outcome:
-    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
+    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict.
+
+    A merge of pages that took several tries is several plans: they are taken back together, the last first.
+    """
     async with core.applying, core.transaction(space_id) as connection:
         await plans.take_turn(connection, space_id)
-        now = core.now()
-        started = time.perf_counter()
-        outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
-        if outcome.repeated:
-            return outcome
-        run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
-        report = {
-            "undone": outcome.applied,
-            "by_plan": str(outcome.plan_id),
-            "seconds": round(time.perf_counter() - started, 4),
-        }
-        await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
-        return replace(outcome, run_id=run_id)
+        tries = await plans.tries_of(connection, space_id, plan_id) if decisions is None else []
+        done = [await _undo(core, connection, space_id, one, decisions, by) for one in tries or [plan_id]]
+        return replace(done[-1], applied=sum(one.applied for one in done))
+
+
+async def _undo(
+    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, decisions: Sequence[int] | None, by: str
+) -> Outcome:
+    now = core.now()
+    started = time.perf_counter()
+    outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
+    if outcome.repeated:
+        return outcome
+    run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
+    report = {
+        "undone": outcome.applied,
+        "by_plan": str(outcome.plan_id),
+        "seconds": round(time.perf_counter() - started, 4),
+    }
+    await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
+    return replace(outcome, run_id=run_id)
 
 
 # -- looking
