@@ -179,6 +179,9 @@ class HistoryEntry:
     plan_id: UUID | None
     before: Row | None
     after: Row | None
+    # Which decision of the plan it was, and whether that stands or was taken back since.
+    decision: int | None = None
+    status: DecisionStatus | None = None
 
 
 def patch(*, table: str, id: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:

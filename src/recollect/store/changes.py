@@ -636,7 +636,14 @@ async def _explain(
 async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:
     """What happened to a node or edge, oldest first (P09)."""
     statement = (
-        select(changes, decisions.c.verb, decisions.c.reason, decisions.c.applied_at, plans.c.policy)
+        select(
+            changes,
+            decisions.c.verb,
+            decisions.c.reason,
+            decisions.c.applied_at,
+            decisions.c.status.label("standing"),
+            plans.c.policy,
+        )
         .join(
             decisions,
             (decisions.c.space_id == changes.c.space_id)
@@ -656,6 +663,8 @@ async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> 
             plan_id=row.plan_id,
             before=row.before,
             after=row.after,
+            decision=row.decision,
+            status=DecisionStatus(row.standing),
         )
         for row in await connection.execute(statement)
     ]

@@ -27,17 +27,20 @@ from recollect.doors.api import (
     keys,
     links,
     memories,
+    overview,
     pages,
     plans,
     reasoning,
     recall,
     schedules,
+    session,
     spaces,
 )
 from recollect.doors.api.edge import Edge, finish_headers
 from recollect.doors.api.metrics import Metrics
 from recollect.doors.running import Running
 from recollect.doors.sentences import cannot_be, place_of
+from recollect.doors.web import page
 from recollect.engine.engine import Engine
 from recollect.errors import (
     Conflict,
@@ -106,7 +109,7 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.running = Running()
     app.add_middleware(Edge, metrics=app.state.metrics)
     parts = (memories, cases, consolidation, concepts, pages, plans, links, graph, schedules, recall, reasoning)
-    for part in (*parts, jobs, spaces, keys, health):
+    for part in (*parts, overview, jobs, spaces, keys, session, health, page):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
