@@ -78,7 +78,7 @@ async def everything(size: int, data: Path | None) -> list[Figure]:
         figures += [reading, *computing(columns), spreading(columns), peak_memory(space)]
         if not data:  # a plan of 100,000 changes needs no graph of a million edges
             space = await new_space(engine)
-            await made_up(space, min(CHANGES, size) // 5, min(CHANGES, size) * 3)
+            await made_up(space, min(CHANGES, size) // 20, min(CHANGES, size) * 7 // 5)
         figures += await changing(space, min(CHANGES, size // 8))
         return figures
 

@@ -136,7 +136,13 @@ async def run(
 
 
 async def carry_out(
-    core: Core, space_id: UUID, plan: Plan, *, by: str = "user", progress: Progress | None = None
+    core: Core,
+    space_id: UUID,
+    plan: Plan,
+    *,
+    decline: Sequence[int] = (),
+    by: str = "user",
+    progress: Progress | None = None,
 ) -> Tidied:
     """Apply a plan that may be applied without asking; who must hear of it beforehand is told first, else it waits."""
     if plan.status is PlanStatus.PROPOSED and _is_announced(policy_named(plan.policy), plan):
@@ -146,7 +152,23 @@ async def carry_out(
                 await plans.let_wait(connection, space_id, plan.id, NOBODY_HEARD)
             plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})
             return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
-    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=by, progress=progress))
+    outcome = await apply(core, space_id, plan.id, decline=decline, by=by, progress=progress)
+    return Tidied(plan=plan, outcome=outcome)
+
+
+async def apply_within(
+    core: Core, space_id: UUID, plan_id: UUID, most: Risk, *, decline: Sequence[int] = (), by: str = "user"
+) -> Tidied:
+    """Apply a plan that is not too risky to be applied with no person asked, or that a person approved; else it waits.
+
+    `most` is the risk that whoever asks is trusted with; the settings of the house and the brake bind them besides.
+    """
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id)
+    is_safe = plan.risk is Risk.LOW or most is Risk.HIGH
+    if plan.status is PlanStatus.PROPOSED and not (is_safe and applies_by_itself(core, plan)):
+        return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
+    return await carry_out(core, space_id, plan, decline=decline, by=by)
 
 
 async def _announcement(core: Core, space_id: UUID, plan: Plan) -> Notice:
@@ -169,7 +191,7 @@ def applies_by_itself(core: Core, plan: Plan) -> bool:
 
 
 def _why_it_waits(plan: Plan) -> tuple[str, ...]:
-    if not plan.decisions:
+    if not plan.decisions and not plan.counts:
         return ("There is nothing to do.",)
     return (f"The plan waits for approval: {plan.summary.get('waits', 'its risk is high')}.",)
 
@@ -498,22 +520,33 @@ class _Applying:
 async def undo(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
 ) -> Outcome:
-    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
+    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict.
+
+    A merge of pages that took several tries is several plans: they are taken back together, the last first.
+    """
     async with core.applying, core.transaction(space_id) as connection:
         await plans.take_turn(connection, space_id)
-        now = core.now()
-        started = time.perf_counter()
-        outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
-        if outcome.repeated:
-            return outcome
-        run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
-        report = {
-            "undone": outcome.applied,
-            "by_plan": str(outcome.plan_id),
-            "seconds": round(time.perf_counter() - started, 4),
-        }
-        await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
-        return replace(outcome, run_id=run_id)
+        tries = await plans.tries_of(connection, space_id, plan_id) if decisions is None else []
+        done = [await _undo(core, connection, space_id, one, decisions, by) for one in tries or [plan_id]]
+        return replace(done[-1], applied=sum(one.applied for one in done))
+
+
+async def _undo(
+    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, decisions: Sequence[int] | None, by: str
+) -> Outcome:
+    now = core.now()
+    started = time.perf_counter()
+    outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
+    if outcome.repeated:
+        return outcome
+    run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
+    report = {
+        "undone": outcome.applied,
+        "by_plan": str(outcome.plan_id),
+        "seconds": round(time.perf_counter() - started, 4),
+    }
+    await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
+    return replace(outcome, run_id=run_id)
 
 
 # -- looking

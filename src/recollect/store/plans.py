@@ -58,6 +58,18 @@ UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
 ), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
 """)
 
+# The plans of one import of pages, or the undoings of them: they name one batch, and they stand.
+TRIES = """
+WITH batches AS (
+    SELECT p.id, p.undoes, p.created_at, p.counts, coalesce(u.options, p.options)->>'batch' AS batch
+      FROM plans p LEFT JOIN plans u ON u.space_id = $1 AND u.id = p.undoes
+     WHERE p.space_id = $1 AND 'merge_pages' IN (p.policy, u.policy))
+SELECT one.id FROM batches one, batches asked
+ WHERE asked.id = $2 AND one.batch = asked.batch AND (one.undoes IS NULL) = (asked.undoes IS NULL)
+   AND one.counts->>'applied' IS NOT NULL
+ ORDER BY one.created_at DESC
+"""
+
 T = TypeVar("T")
 
 
@@ -400,6 +412,12 @@ async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds
         )
     except asyncpg.LockNotAvailableError as error:
         raise Busy("Another plan of this space is being applied: try again when it is done.") from error
+
+
+async def tries_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[UUID]:
+    """The plans that stand for one merge of pages, which may have taken several tries; the last first."""
+    raw = await driver(connection)
+    return [row["id"] for row in await raw.fetch(TRIES, space_id, plan_id)]
 
 
 async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
