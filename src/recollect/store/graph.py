@@ -48,8 +48,8 @@ SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
 SEEN = """
 SELECT n.* FROM unnest($2::uuid[]) AS g(id), LATERAL (
     SELECT id, kind, subtype, protected, status,
-           left(regexp_replace(left(coalesce(nullif(name, ''), text, ''), 200), '\\s+', ' ', 'g'), 80) AS label FROM nodes
-     WHERE space_id = $1 AND id = g.id OFFSET 0) n
+           left(regexp_replace(left(coalesce(nullif(name, ''), text, ''), 200), '\\s+', ' ', 'g'), 80) AS label
+      FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
 """
 OLDEST = "SELECT min(created_at) FROM edges WHERE space_id = $1"
 NO_TOPIC = "There is no topic {!r}: `recollect graph topics` lists them, `recollect plan topics` gathers them."

@@ -1,16 +1,14 @@
-"""The web page in a real browser: its size, and how long the graph takes until it stands and can be moved.
+"""The graph of the web page in a real browser: how long it takes until it stands, and how smoothly it moves.
 
-./run bench page [--size 5000]      so many nodes and three times as many edges, all of them shown
-./run bench page --size 50000       as many as the page shows at once
+./run bench web_graph [--size 5000]      so many nodes and three times as many edges, all of them shown
+./run bench web_graph --size 50000       as many as the page shows at once
 
 It needs Chromium. Here that draws in software; a graphics card is many times faster.
 """
 
 import asyncio
-import gzip
 import shutil
 import statistics
-import sys
 import time
 from typing import Any
 
@@ -19,10 +17,10 @@ import httpx
 from bench.figures import Figure
 from bench.graph import made_up, new_space
 from bench.recall import temporary_engine
-from recollect.doors.web.page import STATIC
+from recollect.errors import NotInstalled
 from recollect.settings import Settings
 from tests.doors.test_api_support import listening
-from tests.web.test_web_support import ARGUMENTS
+from tests.web.test_web_support import ARGUMENTS, MISSING
 
 SIZE = 5_000
 EDGES_A_NODE = 3
@@ -30,7 +28,8 @@ ROUNDS = 3
 OPEN = """() => new Promise((stands) => {
     const began = performance.now();
     location.hash = '#/graph?all=1';
-    const look = () => document.querySelector('[data-ready=true]') ? stands(performance.now() - began) : setTimeout(look, 5);
+    const look = () =>
+        document.querySelector('[data-ready=true]') ? stands(performance.now() - began) : setTimeout(look, 5);
     look();
 })"""
 # How long one picture takes while the camera moves, in milliseconds.
@@ -48,7 +47,7 @@ MOVE = """() => new Promise((moved) => {
 
 def run(size: int | None, _rest: list[str]) -> list[Figure]:
     if shutil.which("chromium") is None:
-        sys.exit("This needs Chromium: `apt install chromium`.")
+        raise NotInstalled(MISSING)
     return asyncio.run(everything(size or SIZE))
 
 
@@ -65,7 +64,6 @@ def measured(settings: Settings, space: str, size: int) -> list[Figure]:
         opened, moved = zip(*browsed(address, space), strict=True)
     edges = f"{size:,} nodes, about {EDGES_A_NODE * size:,} edges"
     return [
-        weight(),
         Figure(name="graph: answer of the API, s", value=statistics.median(answered), how=edges),
         Figure(
             name="graph: until it stands, s",
@@ -76,11 +74,6 @@ def measured(settings: Settings, space: str, size: int) -> list[Figure]:
         ),
         Figure(name="graph: a picture while it moves, ms", value=statistics.median(moved), how=f"{edges}; in software"),
     ]
-
-
-def weight() -> Figure:
-    total = sum(len(gzip.compress(file.read_bytes())) for file in STATIC.rglob("*") if file.is_file())
-    return Figure(name="page: all of it, kB", value=total / 1000, bar=400, better="lower", how="each file gzipped")
 
 
 def answer(address: str, space: str, size: int) -> float:
