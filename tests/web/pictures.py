@@ -1,14 +1,16 @@
 """Pictures of every view in both themes, for docs/pictures and for the eyes of whoever changes the page.
 
-python -m tests.web.pictures        (needs Chromium; a small memory is made for it, and taken away again)
+python -m tests.web.pictures [VIEW ...]     (needs Chromium; a small memory is made for it, and taken away again)
 """
 
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,11 @@ VIEWS = {
     "home": ("#/", None),
     "recall": ("#/recall?q=what does Linh drink&mode=RECALL", "ol.hits summary"),
     "node": ("#/node/{node}", None),
+    "graph": ("#/graph", None),
+    "duplicates": ("#/duplicates", None),
 }
+# By what one sees that a view is there, where that is not the first row of a list.
+THERE = {"graph": "[data-ready=true][data-settled=true]", "duplicates": "table"}
 SCREEN, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
 
 PEOPLE = ("Linh", "Ana", "Tomás", "Mira", "Jonas")
@@ -53,6 +59,15 @@ NOTES = (
     "هذه ملاحظة قصيرة عن الشاي الأخضر في المكتب",
 )
 CONCEPTS = ("retry with jitter", "exponential backoff", "cache stampede", "cache_stampede", "thundering herd")
+
+
+# Concepts that may be one, and what is said of them.
+TWINS = (
+    ("tea house", "a house where tea is served, with a garden", {"country": "Japan", "city": "Kyoto"}),
+    ("tea houses", "a house where tea is served, with a garden", {"country": "Japan", "city": "Uji"}),
+    ("green tea ceremony", "the way of preparing powdered green tea", {}),
+    ("ceremony of green tea", "how powdered green tea is prepared", {}),
+)
 
 
 def furnish(address: str) -> str:
@@ -84,6 +99,9 @@ def furnish(address: str) -> str:
             said("POST", "/edges", {"source": ids[0], "explanation": "said in the same week", **link})
         for name in CONCEPTS:
             said("POST", "/concepts", {"name": name})
+        for name, text, extra in TWINS:
+            said("POST", "/concepts", {"name": name, "text": text, "metadata": {"extra": extra}, "threshold": 0.999})
+        weave(said, ids, chance)
         said(
             "POST",
             "/cases?wait=true",
@@ -97,6 +115,26 @@ def furnish(address: str) -> str:
         return ids[0]
 
 
+def weave(said: Callable[..., Any], ids: list[str], chance: random.Random) -> None:
+    """What is said of one person hangs together, and makes a topic; a few links lead from one to another."""
+    groups = [ids[start : start + len(FACTS)] for start in range(0, len(PEOPLE) * len(FACTS), len(FACTS))]
+
+    def link(source: str, target: str, relation: str, **more: Any) -> str:
+        strength = round(chance.uniform(0.1, 1), 2)
+        edge = {"source": source, "target": target, "relation": relation, "strength": strength, **more}
+        return str(said("POST", "/edges", edge)["id"])
+
+    for who, group in zip(PEOPLE, groups, strict=True):
+        topic = {"source_topic": f"tag:{who}", "target_topic": f"tag:{who}", "created_by": "auto"}
+        for place, one in enumerate(group[1:], 1):
+            link(group[chance.randrange(place)], one, chance.choice(["supports", "extends"]), **topic)
+        for _ in range(4):
+            link(*chance.sample(group, 2), "similar", **topic)
+    for one, other in pairwise(groups):
+        said("POST", f"/edges/{link(chance.choice(one), chance.choice(other), 'applies')}/protect", {})
+    said("POST", f"/plans/{said('POST', '/plans', {'policy': 'topics'})['id']}/apply")
+
+
 @contextmanager
 def furnished() -> Iterator[tuple[str, str]]:
     """The address of a server with something to look at, and that memory."""
@@ -108,20 +146,36 @@ def furnished() -> Iterator[tuple[str, str]]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def take(browser: "Browser", address: str, node: str) -> None:
+def take(browser: "Browser", address: str, node: str, wanted: list[str]) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     for scheme, ending, screen in (("light", "light", SCREEN), ("dark", "dark", SCREEN), ("light", "phone", PHONE)):
         context = browser.new_context(viewport=screen, color_scheme=scheme)  # type: ignore[arg-type]
-        for name, (view, click) in VIEWS.items():
+        for name, (view, click) in ((name, VIEWS[name]) for name in wanted):
             page = context.new_page()
             page.goto(f"{address}/{view.format(node=node)}")
-            page.locator("[data-row]").first.wait_for()
+            page.locator(THERE.get(name, "[data-row]")).first.wait_for()
             page.wait_for_load_state("networkidle")
             if click:
                 page.locator(click).first.click()
-            page.screenshot(path=PICTURES / f"{name}-{ending}.png")
+            (PICTURES / f"{name}-{ending}.png").write_bytes(packed(page.screenshot()))
             page.close()
         context.close()
+
+
+def packed(png: bytes) -> bytes:
+    """The same picture, packed as tightly as can be: a browser packs in haste."""
+    parts, at = [], 8
+    while at < len(png):
+        length = int.from_bytes(png[at : at + 4])
+        parts.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + length]))
+        at += 12 + length
+    rows = zlib.decompress(b"".join(body for kind, body in parts if kind == b"IDAT"))
+    kept = [(kind, body) for kind, body in parts if kind not in (b"IDAT", b"IEND")]
+    return png[:8] + b"".join(_part(*one) for one in (*kept, (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b"")))
+
+
+def _part(kind: bytes, body: bytes) -> bytes:
+    return len(body).to_bytes(4) + kind + body + zlib.crc32(kind + body).to_bytes(4)
 
 
 def main() -> int:
@@ -133,7 +187,7 @@ def main() -> int:
 
     with furnished() as (address, node), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        take(browser, address, node)
+        take(browser, address, node, sys.argv[1:] or list(VIEWS))
         browser.close()
     return 0
 

@@ -18,6 +18,12 @@ browser, address, house = support.browser, support.address, support.house
 
 NARROW, WIDE = {"width": 360, "height": 740}, {"width": 1900, "height": 1000}
 SCRIPT = "<script>document.title = 'taken'</script>"
+# How many dots of the layer above the edges are painted: the marks of bridges and of what is protected.
+MARKS = """() => {
+    const layer = document.querySelector('canvas.sigma-marks');
+    const { data } = layer.getContext('2d').getImageData(0, 0, layer.width, layer.height);
+    return data.filter((one, at) => at % 4 === 3 && one).length;
+}"""
 TEXT = "a house where tea is served, with a garden and low tables"
 
 
@@ -86,6 +92,7 @@ def test_A06_a_node_says_how_it_is_linked_and_what_is_marked(house: House) -> No
     linked(house)
     page = house.window("#/graph")
     drawn(page)
+    assert page.evaluate(MARKS) > 10
     page.get_by_role("button", name="kettle").click()
     lines = page.get_by_role("region", name="Chosen node").get_by_role("listitem").all_inner_texts()
     assert [line.split() for line in lines] == [

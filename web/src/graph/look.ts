@@ -19,6 +19,8 @@ export interface Look {
 export const STRONG = 0.7;
 export const WEAK = 0.3;
 const FONT = "12px system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
+const LINE_PX = 15;
+const LONGEST = 24;
 // A mark needs room: on a shorter line it would hide what it marks.
 const ROOM_PX = 26;
 const MARK_PX = 4.2;
@@ -57,16 +59,41 @@ interface Named {
   label?: string | null;
 }
 
-export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look): void {
+export interface Box {
+  left: number;
+  right: number;
+  y: number;
+}
+
+/** A name beside its node, shortened; where another one stands already it is left out. */
+export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look, written: Box[]): void {
   if (!node.label) return;
+  const text = shortened(node.label);
+  context.font = FONT;
+  const box = { left: node.x, right: node.x + node.size + 4 + context.measureText(text).width, y: node.y };
+  if (written.some((other) => overlap(box, other))) return;
+  written.push(box);
+  write(context, text, node, look);
+}
+
+function overlap(one: Box, other: Box): boolean {
+  return Math.abs(one.y - other.y) < LINE_PX && one.left < other.right && other.left < one.right;
+}
+
+function shortened(label: string): string {
+  const letters = [...label];
+  return letters.length > LONGEST ? `${letters.slice(0, LONGEST).join("").trimEnd()}…` : label;
+}
+
+function write(context: CanvasRenderingContext2D, text: string, node: Named, look: Look): void {
   context.font = FONT;
   context.lineJoin = "round";
   context.lineWidth = 3;
   context.strokeStyle = look.ground;
   context.fillStyle = look.ink;
   const [x, y] = [node.x + node.size + 4, node.y + 4];
-  context.strokeText(node.label, x, y);
-  context.fillText(node.label, x, y);
+  context.strokeText(text, x, y);
+  context.fillText(text, x, y);
 }
 
 export function drawHovered(context: CanvasRenderingContext2D, node: Named, look: Look): void {
@@ -75,7 +102,7 @@ export function drawHovered(context: CanvasRenderingContext2D, node: Named, look
   context.lineWidth = 2;
   context.strokeStyle = look.accent;
   context.stroke();
-  drawName(context, node, look);
+  if (node.label) write(context, node.label, node, look);
 }
 
 export interface Marked {

@@ -5,7 +5,7 @@ import Sigma from "sigma";
 import type { CameraState } from "sigma/types";
 import type { Schemas } from "../lib/api";
 import { Forces, type Pull } from "./forces";
-import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, type Look } from "./look";
+import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, type Box, type Look } from "./look";
 import { placed, type Ends } from "./places";
 
 export type Sight = Schemas["Sight"];
@@ -54,6 +54,8 @@ export class Stage {
   #isReady = false;
   #isDrawn = false;
   #marks: CanvasRenderingContext2D;
+  /** Where names are written in this picture. */
+  #written: Box[] = [];
 
   constructor(box: HTMLElement, acts: Acts) {
     this.#acts = acts;
@@ -63,7 +65,7 @@ export class Stage {
       minCameraRatio: 0.02,
       maxCameraRatio: 4,
       stagePadding: 40,
-      defaultDrawNodeLabel: (context, node) => drawName(context, node, this.#look),
+      defaultDrawNodeLabel: (context, node) => drawName(context, node, this.#look, this.#written),
       defaultDrawNodeHover: (context, node) => drawHovered(context, node, this.#look),
       nodeReducer: (id, node) => this.#nodeLook(id, node),
       edgeReducer: (edge, look) => this.#edgeLook(edge, look),
@@ -74,6 +76,7 @@ export class Stage {
     this.#sigma.on("clickNode", ({ node }) => acts.chosen(node));
     this.#sigma.on("clickStage", () => acts.chosen(null));
     this.#sigma.on("doubleClickStage", ({ preventSigmaDefault }) => preventSigmaDefault());
+    this.#sigma.on("beforeRender", () => (this.#written.length = 0));
     this.#sigma.on("afterRender", () => this.#drawMarks());
     this.#forces = new Forces((places) => this.#moved(places), () => this.#settled());
   }
@@ -194,8 +197,9 @@ export class Stage {
       { attributes: ["x", "y"] },
     );
     const drawn = new Promise((drawn) => this.#sigma.once("afterRender", () => drawn(null)));
-    if (!this.#isDrawn) this.#sigma.setGraph(this.#graph);
+    const isFirst = !this.#isDrawn;
     this.#isDrawn = true;
+    if (isFirst) this.#sigma.setGraph(this.#graph);
     await drawn;
     if (!this.#isReady) this.#acts.ready();
     this.#isReady = true;
