@@ -227,7 +227,10 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recall(Sequence[Hit]):
-    """The hits of one recall, best first; prints one line a hit."""
+    """The hits of one recall, best first; prints one line a hit.
+
+    `weights` says what each part counts for: a score is the sum of parts times weights.
+    """
 
     query: str
     hits: tuple[Hit, ...]
@@ -235,6 +238,7 @@ class Recall(Sequence[Hit]):
     mode: Mode = Mode.NEUTRAL
     floor: float | None = None
     left_out: tuple[LeftOut, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     ways: Mapping[str, Any] = field(default_factory=dict)
     id: UUID | None = None
     latency_ms: float = 0.0

@@ -8,6 +8,7 @@ A `Draft` is how a plan is written: it knows the world as it will be after the d
 decision sees the earlier ones, and which decision needs which.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -92,6 +93,20 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """A decision that waits, in short: there may be hundreds of thousands to look at once more."""
+
+    number: int
+    subject: UUID
+    written: str
+
+    @property
+    def factors(self) -> Row:
+        factors: Row = json.loads(self.written)
+        return factors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """What a policy noticed and left alone, and the rule by which it did."""
 
@@ -164,6 +179,9 @@ class HistoryEntry:
     plan_id: UUID | None
     before: Row | None
     after: Row | None
+    # Which decision of the plan it was, and whether that stands or was taken back since.
+    decision: int | None = None
+    status: DecisionStatus | None = None
 
 
 def patch(*, table: str, id: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:

@@ -133,9 +133,9 @@ def raw(value: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def listening(settings: Settings) -> Iterator[str]:
+def listening(settings: Settings, port: int = 0) -> Iterator[str]:
     """The address of a real server on a real socket, in a thread."""
-    listener = bind("127.0.0.1", 0)
+    listener = bind("127.0.0.1", port)
     servers: list[Listening] = []
     addresses: list[str] = []
 

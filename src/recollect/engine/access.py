@@ -2,24 +2,30 @@
 
 On loopback with no key ever made, the caller is admin of every space. Once one key exists, every request needs one
 (DESIGN 3). Keys are random, so a plain SHA-256 of them is safe to store; they are compared in constant time.
+
+A browser does not keep the key: it signs in with it once and gets a session, random too, which ends by itself, with
+its key, or by logging out.
 """
 
 import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
 from recollect.model import ApiKey, Scope
+from recollect.plan import Risk
 from recollect.rules.contract import as_utc, checked_name
 from recollect.store import keys, spaces
+from recollect.store.database import Connection
 
 FORM = re.compile(r"rk_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+SESSION_LASTS = timedelta(hours=12)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +44,25 @@ class Caller:
             )
         if self.space is not None and space != self.space:
             raise NotAllowed(f"This key is bound to the space {self.space!r}.")
+
+    def need_any(self, scopes: Collection[Scope], space: str | None = None) -> None:
+        """NotAllowed unless the caller holds one of these scopes in this space; any scope will do where none is."""
+        wanted = [*scopes] or [*self.scopes]
+        self.need(next((scope for scope in wanted if scope in self.scopes), wanted[0]), space)
+
+    @property
+    def most_risk(self) -> Risk:
+        """The riskiest plan that may be applied for this caller with no person asked (P03)."""
+        return Risk.HIGH if Scope.ADMIN in self.scopes else Risk.LOW
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """A browser that signed in: the secret it keeps, as whom, and for how long."""
+
+    secret: str
+    caller: Caller
+    seconds: int
 
 
 LOCAL_ADMIN = Caller(name="local", scopes=frozenset(Scope), space=None)
@@ -96,19 +121,59 @@ async def authenticate(core: Core, token: str | None, *, loopback: bool) -> Call
             if loopback and not await keys.any_made(connection):
                 return LOCAL_ADMIN
             raise NotAuthenticated("An API key is needed: send it as `Authorization: Bearer <key>`.")
-        form = FORM.fullmatch(token)
-        found = await keys.find(connection, form[1]) if form else None
-        # The hash is computed whether or not the key exists, so that timing tells nothing.
-        matches = hmac.compare_digest(_hash(token), found[1] if found else _hash(""))
-        if found is None or not matches:
-            raise NotAuthenticated("This API key is not known.")
-        key, now = found[0], core.now()
-        if key.revoked_at is not None:
-            raise NotAuthenticated(f"The key {key.prefix} was revoked.")
-        if key.expires_at is not None and key.expires_at <= now:
-            raise NotAuthenticated(f"The key {key.prefix} has expired.")
-        await keys.touch(connection, key.id, now)
+        key = await _known(connection, token, core.now())
+        await keys.touch(connection, key.id, core.now())
+    return _caller(key)
+
+
+async def _known(connection: Connection, token: str, now: datetime) -> ApiKey:
+    """The key that a token is, if it may be used."""
+    form = FORM.fullmatch(token)
+    found = await keys.find(connection, form[1]) if form else None
+    # The hash is computed whether or not the key exists, so that timing tells nothing.
+    matches = hmac.compare_digest(_hash(token), found[1] if found else _hash(""))
+    if found is None or not matches:
+        raise NotAuthenticated("This API key is not known.")
+    key = found[0]
+    if key.revoked_at is not None:
+        raise NotAuthenticated(f"The key {key.prefix} was revoked.")
+    if key.expires_at is not None and key.expires_at <= now:
+        raise NotAuthenticated(f"The key {key.prefix} has expired.")
+    return key
+
+
+def _caller(key: ApiKey) -> Caller:
     return Caller(name=key.name, scopes=frozenset(key.scopes), space=key.space)
+
+
+# -- sessions
+
+
+async def sign_in(core: Core, token: str) -> Session:
+    """Begin a session with a key; its secret is returned once and kept only as a hash."""
+    now, secret = core.now(), secrets.token_urlsafe(32)
+    async with core.database.owner() as connection:
+        key = await _known(connection, token, now)
+        lasts_until = min(now + SESSION_LASTS, key.expires_at or now + SESSION_LASTS)
+        await keys.add_session(connection, hash_=_hash(secret), key_id=key.id, now=now, expires_at=lasts_until)
+    return Session(secret=secret, caller=_caller(key), seconds=int((lasts_until - now).total_seconds()))
+
+
+async def resume(core: Core, secret: str) -> Caller | None:
+    """The caller whose session this is; None where it has ended, its key was revoked, or there was never one."""
+    now = core.now()
+    async with core.database.owner() as connection:
+        key = await keys.of_session(connection, _hash(secret), now)
+        if key is None or key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
+            return None
+        await keys.touch(connection, key.id, now)
+    return _caller(key)
+
+
+async def sign_out(core: Core, secret: str) -> None:
+    """End a session; one that has ended already stays so."""
+    async with core.database.owner() as connection:
+        await keys.end_session(connection, _hash(secret))
 
 
 def _hash(token: str) -> str:

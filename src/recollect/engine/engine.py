@@ -18,10 +18,12 @@ from recollect.engine import (
     export,
     feedback,
     import_,
+    overview,
     reason,
     recall,
     recalls,
     remember,
+    shown,
     summaries,
 )
 from recollect.engine.cases import Cases
@@ -210,6 +212,14 @@ class Engine:
         async with self.core.transaction(self.space.id) as connection:
             return await nodes.count(connection, self.space.id, wanted or NodeFilter())
 
+    async def overview(self) -> overview.Overview:
+        """The space at a glance: what there is, how it grew, how it is, what waits for a person."""
+        return await overview.show(self.core, self.space.id)
+
+    async def labels(self, ids: Sequence[UUID]) -> Mapping[UUID, str]:
+        """Short names of nodes, on one line each; what is not here is left out."""
+        return await shown.node_labels(self.core, self.space.id, ids)
+
     async def recall(
         self,
         query: str,
@@ -223,11 +233,13 @@ class Engine:
         budget_tokens: int | None = None,
         engagement: bool = False,
         graph: bool = False,
+        noted: bool = True,
     ) -> Recall:
         """What is known about a question, best first, each score laid open.
 
         `mode` sets weights, floor and cap; NEUTRAL (plain search) has a floor only where a threshold is given. `graph`
-        lets activation spread from the best hits along the edges.
+        lets activation spread from the best hits along the edges. `noted=False` leaves no trace: not in the query log,
+        and not in the counts of use.
         """
         asked = Query(
             text=query,
@@ -240,7 +252,7 @@ class Engine:
             engagement=engagement,
             graph=graph,
         )
-        return await recall.recall(self.core, self.space.id, asked)
+        return await recall.recall(self.core, self.space.id, asked, noted=noted)
 
     # -- reasoning, and what was asked
 
@@ -402,6 +414,17 @@ class Engine:
     async def authenticate(self, token: str | None, *, loopback: bool) -> access.Caller:
         return await access.authenticate(self.core, token, loopback=loopback)
 
+    async def sign_in(self, token: str) -> access.Session:
+        """Begin a browser's session with a key; its secret is shown this once."""
+        return await access.sign_in(self.core, token)
+
+    async def resume(self, session: str) -> access.Caller | None:
+        """Who signed in, while the session lasts."""
+        return await access.resume(self.core, session)
+
+    async def sign_out(self, session: str) -> None:
+        await access.sign_out(self.core, session)
+
     async def needs_key(self) -> bool:
         """Whether a key was ever made, so that every request needs one."""
         return await access.needs_key(self.core)
@@ -478,7 +501,7 @@ class Engine:
         wait: bool = True,
         progress: import_.Progress | None = None,
     ) -> import_.ImportReport:
-        """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export), or `-`, the standard input."""
+        """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export ...), or `-`, stdin."""
         return await import_.import_(
             self.core,
             self.space.id,

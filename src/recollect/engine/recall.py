@@ -49,12 +49,12 @@ Found = dict[UUID, float]
 Leg = Coroutine[Any, Any, Found]
 
 
-async def recall(core: Core, space_id: UUID, query: Query) -> Recall:
-    """Answer a question, log it, and count the use of what was found."""
+async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True) -> Recall:
+    """Answer a question, log it, and count the use of what was found; or only look, as while somebody types."""
     _check(query)
     found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
     notes = (*found.notes, WAITING) if waiting else found.notes
-    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query))
+    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query) if noted else None)
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
@@ -119,7 +119,15 @@ async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
         for id_ in order[: query.limit or LIMIT]
     )
     ways = {**near.ways, "graph": walked.how, "paths": _paths(hits, reached)}
-    return replace(near, hits=hits, mode=query.mode, floor=ranking.GRAPH_MINIMUM, left_out=(), ways=ways)
+    return replace(
+        near,
+        hits=hits,
+        mode=query.mode,
+        floor=ranking.GRAPH_MINIMUM,
+        left_out=(),
+        weights=ranking.BY_GRAPH if reached else {"similarity": 1.0},
+        ways=ways,
+    )
 
 
 async def _beyond(
@@ -217,11 +225,10 @@ def rank(
     relevance = soft(own + flow)
     ages = np.array([(now - one.created_at).total_seconds() / SECONDS_A_DAY for one in found], dtype=np.float64)
     recency, importance = ranking.recency(ages), ranking.importance([one.importance for one in found])
-    weights = ranking.ENGAGED if query.engagement else ranking.PROFILES[query.mode].weights
     used = uses or Uses.none(len(found))
     bonus = ranking.bonus(similarity, used.recalled)
     score = ranking.score(
-        weights,
+        ranking.weights_of(query),
         relevance=relevance,
         recency=recency,
         importance=importance,
@@ -520,6 +527,7 @@ class _Search:
             mode=self.query.mode,
             floor=chosen.floor,
             left_out=left_out,
+            weights=ranking.laid_open(ranking.weights_of(self.query)),
             ways=self.ways,
             notes=self.notes,
             latency_ms=round((time.perf_counter() - self.started) * 1000, 2),

@@ -4,7 +4,7 @@ A plan is shown in stretches, since it may have hundreds of thousands of decisio
 findings, warnings) comes with the first stretch.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 from uuid import UUID
@@ -15,12 +15,15 @@ from recollect.model import Edge
 from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Risk
 from recollect.policies import POLICIES
 from recollect.rules import strength
+from recollect.rules.labels import shortened
 from recollect.rules.plan_text import Tally, edge_label, name_in, short_name
 from recollect.store import labels, plans
 from recollect.store.database import Connection
 from recollect.store.labels import Ends
 
 STRETCH = 1000
+# A page has more room for a name than a terminal, and cuts it to what there is.
+NAME_COLUMNS = 120
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +154,13 @@ async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[Shown
 
 
 # -- labels
+
+
+async def node_labels(core: Core, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    async with core.transaction(space_id) as connection:
+        return {
+            id_: shortened(name, NAME_COLUMNS) for id_, name in (await labels.nodes(connection, space_id, ids)).items()
+        }
 
 
 async def _labels(

@@ -10,12 +10,12 @@ something never told finds nothing high, however it compares with the rest. docs
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.model import Mode
+from recollect.model import Mode, Query
 
 Numbers = NDArray[np.float64]
 
@@ -69,6 +69,17 @@ PROFILES = {
 }
 # D40, off by default.
 ENGAGED = Weights(relevance=0.50, recency=0.10, importance=0.20, engagement=0.10, decay=0.10)
+# Similarity and activation alone, for the profile `graph` (A32).
+BY_GRAPH = {"similarity": 1 - GRAPH_SHARE, "activation": GRAPH_SHARE}
+
+
+def weights_of(query: Query) -> Weights:
+    return ENGAGED if query.engagement else PROFILES[query.mode].weights
+
+
+def laid_open(weights: Weights) -> dict[str, float]:
+    """What each part of a score counts for, without those that count for nothing."""
+    return {**{name: value for name, value in asdict(weights).items() if value}, "bonus": 1.0}
 
 
 def lexical_match(scores: Numbers, most_possible: float) -> Numbers:

@@ -1,16 +1,16 @@
-"""API keys: stored as a hash, found by their prefix."""
+"""API keys, stored as a hash and found by their prefix; and the browsers that signed in with one."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, func, insert, or_, select, update
+from sqlalchemy import Select, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.model import ApiKey, Scope
 from recollect.store import rows
-from recollect.store.tables import api_keys, spaces
+from recollect.store.tables import api_keys, sessions, spaces
 
 
 def _select() -> Select[tuple[object, ...]]:
@@ -71,3 +71,25 @@ async def touch(connection: AsyncConnection, id_: UUID, now: datetime) -> None:
     """Note that a key was used, to the minute: not a write for every request."""
     stale = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now - timedelta(minutes=1))
     await connection.execute(update(api_keys).where(api_keys.c.id == id_, stale).values(last_used_at=now))
+
+
+# -- sessions
+
+
+async def add_session(
+    connection: AsyncConnection, *, hash_: str, key_id: UUID, now: datetime, expires_at: datetime
+) -> None:
+    """Note that a browser signed in; sessions that have ended are cleared away on the occasion."""
+    await connection.execute(delete(sessions).where(sessions.c.expires_at <= now))
+    await connection.execute(insert(sessions).values(hash=hash_, key_id=key_id, created_at=now, expires_at=expires_at))
+
+
+async def of_session(connection: AsyncConnection, hash_: str, now: datetime) -> ApiKey | None:
+    """The key that a session was begun with, while it lasts."""
+    lasting = select(sessions.c.key_id).where(sessions.c.hash == hash_, sessions.c.expires_at > now)
+    row = (await connection.execute(_select().where(api_keys.c.id.in_(lasting)))).one_or_none()
+    return None if row is None else rows.api_key(row)
+
+
+async def end_session(connection: AsyncConnection, hash_: str) -> None:
+    await connection.execute(delete(sessions).where(sessions.c.hash == hash_))

@@ -101,6 +101,17 @@ api_keys = Table(
     moment("last_used_at"),
 )
 
+# A browser that signed in with a key. It ends with its time, with the key, or when somebody logs out.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("key_id", Uuid, ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False),
+    moment("created_at", nullable=False),
+    moment("expires_at", nullable=False),
+    Index("sessions_expires_at", "expires_at"),
+)
+
 nodes = Table(
     "nodes",
     metadata,
@@ -502,7 +513,7 @@ plans = Table(
 decisions = Table(
     "decisions",
     metadata,
-    space(),
+    Column("space_id", Uuid, nullable=False),
     Column("plan_id", Uuid, nullable=False),
     Column("number", Integer, nullable=False),
     Column("group_number", Integer, nullable=False),
@@ -533,7 +544,7 @@ decisions = Table(
 changes = Table(
     "changes",
     metadata,
-    space(),
+    Column("space_id", Uuid, nullable=False),
     Column("plan_id", Uuid, nullable=False),
     Column("decision", Integer, nullable=False),
     Column("number", Integer, nullable=False),
@@ -611,6 +622,6 @@ space_changes = Table(
     PrimaryKeyConstraint("space_id", "transaction"),
 )
 
-# Spaces, keys and schedules are read before a space is chosen; every other table shows only the rows of its space.
-UNGUARDED = {"spaces", "api_keys", "schedules"}
+# These are read before a space is chosen; every other table shows only the rows of its space.
+UNGUARDED = {"spaces", "api_keys", "sessions", "schedules"}
 GUARDED = tuple(sorted(table.name for table in metadata.sorted_tables if table.name not in UNGUARDED))

@@ -4,6 +4,9 @@ The peer of the socket is believed, never a header: `X-Forwarded-For` and its ki
 local away. As long as no key was ever made, local callers are admin; so that a web page in a local browser is not one
 of them, such requests must name this machine as their Host (else DNS rebinding reaches it) and, when they change
 anything, come from no foreign Origin.
+
+A browser that signed in (session.py) sends a cookie with whatever any page makes it send. So a request by cookie that
+changes anything must come from our own page: it carries a header that no other page may add, and our own Origin.
 """
 
 import re
@@ -18,7 +21,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.types import Message, Receive
 
 from recollect.doors.api.schemas import ALWAYS, Responses
-from recollect.engine.access import Caller
+from recollect.engine.access import LOCAL_ADMIN, Caller
 from recollect.engine.engine import Engine
 from recollect.errors import NotAllowed, NotAuthenticated
 from recollect.model import Scope
@@ -31,6 +34,8 @@ JSON_ESCAPE_BYTES = 6
 
 LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+# Sent along by our own page; a page from elsewhere cannot, without being asked for permission that is never given.
+OWN_PAGE = "x-recollect"
 HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 bearer = HTTPBearer(auto_error=False, scheme_name="Bearer", description="An API key: `recollect keys add` makes one.")
@@ -45,6 +50,9 @@ def engine_of(request: Request) -> Engine:
 async def authenticate(request: Request) -> Caller:
     """The caller, or NotAuthenticated; a keyless one must be local, and not a web page from elsewhere."""
     token = token_of(request)
+    if token is None and (signed_in := await _signed_in(request)):
+        refuse_forgery(request)
+        return signed_in
     caller = await engine_of(request).authenticate(token, loopback=is_local(request))
     if token is None:
         refuse_web_pages(request)
@@ -56,6 +64,21 @@ def token_of(request: Request) -> str | None:
     if scheme.lower() == "bearer":
         return token.strip()
     return request.headers.get("x-api-key")
+
+
+async def _signed_in(request: Request) -> Caller | None:
+    """Who signed in with this browser; a cookie that means nothing here (any more) is as good as none."""
+    session = session_of(request)
+    return await engine_of(request).resume(session) if session else None
+
+
+def session_of(request: Request) -> str | None:
+    return request.cookies.get(cookie_name(request))
+
+
+def cookie_name(request: Request) -> str:
+    """One a port, since a browser sends the cookies of a host to every port of it."""
+    return f"recollect-{request.url.port or 'session'}"
 
 
 def is_local(request: Request) -> bool:
@@ -73,9 +96,20 @@ def refuse_web_pages(request: Request) -> None:
     host = request.headers.get("host", "")
     if not LOCAL_HOST.fullmatch(host):
         raise NotAllowed(f"Without an API key this serves localhost only, not {host!r}: make a key, and send it along.")
-    origin = request.headers.get("origin")
-    if origin is not None and request.method not in HARMLESS and _netloc(origin) != host.lower():
+    if is_foreign(request) and request.method not in HARMLESS:
+        origin = request.headers.get("origin")
         raise NotAllowed(f"Without an API key, the web page {origin!r} may not change anything here: send a key along.")
+
+
+def refuse_forgery(request: Request) -> None:
+    """What a browser that signed in is made to do by a page from elsewhere."""
+    if request.method not in HARMLESS and (OWN_PAGE not in request.headers or is_foreign(request)):
+        raise NotAllowed("Signed in with a browser, only this server's own page may change anything: send a key along.")
+
+
+def is_foreign(request: Request) -> bool:
+    origin = request.headers.get("origin")
+    return origin is not None and _netloc(origin) != request.headers.get("host", "").lower()
 
 
 async def need_insight(request: Request) -> None:
@@ -88,7 +122,7 @@ async def need_insight(request: Request) -> None:
 
 def need_key(request: Request) -> None:
     """E28: for what is done with a key only, also on this machine and before the first key was made."""
-    if token_of(request) is None:
+    if caller_of(request) is LOCAL_ADMIN:
         raise NotAuthenticated(
             "This needs an API key, also on this machine: `recollect keys add NAME --scope consolidate` makes one."
         )
@@ -104,8 +138,8 @@ class Guarded(APIRoute):
             request.state.caller = await authenticate(request)
             if self.body_field is None:
                 return await handle(request)
-            _require_json(request)
-            return await handle(Request(request.scope, _bounded(request, self._max_bytes(request))))
+            require_json(request)
+            return await handle(Request(request.scope, bounded(request, self._max_bytes(request))))
 
         return guarded
 
@@ -138,8 +172,9 @@ def _in_space(scope: Scope, *or_else: Scope) -> Callable[[Request, str | None], 
     async def enter(request: Request, space: SpaceName = None) -> Engine:
         engine, caller = engine_of(request), caller_of(request)
         slug = space or caller.space or engine.settings.space
-        held = next((one for one in or_else if one in caller.scopes), scope)
-        caller.need(held, slug)  # first, so that a key bound elsewhere does not learn which spaces there are
+        caller.need_any(
+            (scope, *or_else), slug
+        )  # first, so that a key bound elsewhere does not learn which spaces there are
         return await engine.in_space(slug)
 
     return enter
@@ -165,14 +200,14 @@ Changing = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE, Scope.WRITE))]
 Administering = Annotated[Engine, Depends(_admin)]
 
 
-def _require_json(request: Request) -> None:
+def require_json(request: Request) -> None:
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
         raise HTTPException(415, "The body must be JSON: send it with `Content-Type: application/json`.")
 
 
-def _bounded(request: Request, most: int) -> Receive:
+def bounded(request: Request, most: int) -> Receive:
     """The incoming messages, refused once they hold more than so many bytes."""
     refusal = HTTPException(413, f"The body has more than {most:,} bytes: send less at a time.")
     announced = request.headers.get("content-length", "")

@@ -3,11 +3,11 @@
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.schemas import WITH_BODY, Time, problems
+from recollect.doors.api.schemas import WITH_BODY, AnyCase, Time, problems
 from recollect.model import Activity, Answer, ContentType, Kind, Mode, NodeFilter, RecallLog, RecallLogs, Replay
 from recollect.rules.contract import checked_metadata_filter, parsed_time
 
@@ -16,8 +16,7 @@ router = access.router("reasoning", problems(409, 502))
 ID = "^[0-9a-fA-F-]{4,36}$"
 MemoryId = Annotated[str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it.")]
 RecallId = Annotated[str, Path(pattern=ID, description="The UUID of an entry of the log, or a unique beginning of it.")]
-AnyCase = BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)
-Containment = Annotated[Any, WithJsonSchema({"type": "object"})]
+Containment = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": True})]
 
 
 class QueryIn(BaseModel):

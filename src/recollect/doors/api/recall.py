@@ -26,6 +26,7 @@ async def search(asked: SearchIn, engine: Reading) -> Recall:
     """Hits, best first, each with its score laid open and the whole node. What is archived or excluded is not found."""
     return await engine.recall(
         asked.query,
+        mode=asked.mode,
         limit=asked.limit,
         threshold=asked.threshold,
         wanted=asked.wanted(),
@@ -33,6 +34,7 @@ async def search(asked: SearchIn, engine: Reading) -> Recall:
         budget_tokens=asked.budget_tokens,
         engagement=asked.engagement,
         graph=asked.graph,
+        noted=asked.noted,
     )
 
 

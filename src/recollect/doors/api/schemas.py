@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from recollect.model import ApiKey, ContentType, Kind, NodeFilter, Refused, Scope
+from recollect.model import ApiKey, ContentType, Kind, Mode, NodeFilter, Refused, Scope
 from recollect.rules.contract import (
     FIELDS,
     LONGEST_NAME,
@@ -26,6 +26,7 @@ from recollect.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
 
 Responses = dict[int | str, dict[str, Any]]
 
+AnyCase = BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)
 Time = Annotated[Any, WithJsonSchema({"type": "string", "format": "date-time"})]
 _Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1})]
 _Name = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
@@ -143,6 +144,9 @@ class SearchIn(BaseModel):
     )
 
     query: Annotated[str, Field(min_length=1, description="What to look for.")]
+    mode: Annotated[
+        Annotated[Mode, AnyCase], Field(description="Which weights, floor and cap; plain search has no floor or cap.")
+    ] = Mode.NEUTRAL
     limit: Annotated[int, Field(ge=1, le=1000, description="At most so many hits.")] = 20
     threshold: Annotated[
         float | None, Field(ge=0, le=1, description="Nothing whose relevance is below 1 minus this.")
@@ -161,6 +165,9 @@ class SearchIn(BaseModel):
     graph: Annotated[
         bool, Field(description="Follow the links from what is found; `ways.paths` shows how hits were reached.")
     ] = False
+    noted: Annotated[bool, Field(description="In the query log and in the counts of use; else it leaves no trace.")] = (
+        True
+    )
 
     def wanted(self) -> NodeFilter:
         return NodeFilter(

@@ -1,0 +1,58 @@
+"""The overview: a space at a glance, for whoever opens the page in the morning."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.model import JobCounts
+from recollect.store import care, jobs, overview, vectors
+from recollect.store.overview import Day, Held, InDoubt
+
+GROWTH = timedelta(days=30)
+IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overview:
+    """What is remembered, how it grew of late, how it is, and what waits for a person."""
+
+    held: Sequence[Held]
+    added: Sequence[Day]
+    jobs: JobCounts
+    embedding_model: str | None
+    index: IndexWord
+    last_backup_at: datetime | None
+    in_doubt: Sequence[InDoubt]
+
+
+async def show(core: Core, space_id: UUID) -> Overview:
+    async with core.transaction(space_id) as connection:
+        held = await overview.held(connection, space_id)
+        added = await overview.added(connection, space_id, core.now() - GROWTH)
+        in_doubt = await overview.in_doubt(connection, space_id)
+        waiting = await jobs.counts(connection, space_id)
+        model, dim = await overview.searched(connection, space_id)
+    async with core.database.owner() as connection:
+        backed_up = await care.last_run(connection, "backup")
+    return Overview(
+        held=held,
+        added=added,
+        jobs=waiting,
+        embedding_model=model,
+        index=await _index(core, model, dim),
+        last_backup_at=backed_up,
+        in_doubt=in_doubt,
+    )
+
+
+async def _index(core: Core, model: str | None, dim: int | None) -> IndexWord:
+    """How search finds vectors; few are compared one by one, and need no index."""
+    if model is None or dim is None:
+        return "empty"
+    if await vectors.is_indexed(core.database, model, dim):
+        return "ready"
+    rows = (await vectors.index_state(core.database, model, dim)).rows
+    return "not needed yet" if rows < core.settings.hnsw_min_rows else "being built"

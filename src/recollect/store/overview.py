@@ -1,0 +1,71 @@
+"""A space at a glance: how much of what, how it grew, and what a person is to look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from recollect.model import Kind, Status
+from recollect.store.database import Connection, driver
+
+HELD = "SELECT kind, status, count(*) AS number FROM nodes WHERE space_id = $1 GROUP BY kind, status"
+ADDED = """
+SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS number FROM nodes
+ WHERE space_id = $1 AND created_at >= $2 GROUP BY day ORDER BY day
+"""
+# Only what the last plan of a policy left to a person still stands: the next one looks anew.
+IN_DOUBT = """
+SELECT DISTINCT ON (policy) id, policy, (summary->>'review')::int AS number FROM plans
+ WHERE space_id = $1 AND jsonb_typeof(summary->'review') = 'number' ORDER BY policy, created_at DESC
+"""
+SEARCHED = """
+SELECT s.embedding_model,
+       (SELECT dim FROM embeddings e WHERE e.space_id = s.id AND e.model = s.embedding_model LIMIT 1) AS dim
+  FROM spaces s WHERE s.id = $1
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """How many nodes there are of a kind, in a status."""
+
+    kind: Kind
+    status: Status
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Day:
+    """How many nodes are of a day (UTC)."""
+
+    day: date
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InDoubt:
+    """So many groups may be the same; the findings of this plan name them."""
+
+    plan_id: UUID
+    policy: str
+    number: int
+
+
+async def held(connection: Connection, space_id: UUID) -> Sequence[Held]:
+    found = await (await driver(connection)).fetch(HELD, space_id)
+    return [Held(kind=Kind(row["kind"]), status=Status(row["status"]), number=row["number"]) for row in found]
+
+
+async def added(connection: Connection, space_id: UUID, since: datetime) -> Sequence[Day]:
+    return [Day(**row) for row in await (await driver(connection)).fetch(ADDED, space_id, since)]
+
+
+async def in_doubt(connection: Connection, space_id: UUID) -> Sequence[InDoubt]:
+    found = await (await driver(connection)).fetch(IN_DOUBT, space_id)
+    return [InDoubt(plan_id=row["id"], policy=row["policy"], number=row["number"]) for row in found if row["number"]]
+
+
+async def searched(connection: Connection, space_id: UUID) -> tuple[str | None, int | None]:
+    """The model whose vectors search compares, and how long they are, once there are any."""
+    row = await (await driver(connection)).fetchrow(SEARCHED, space_id)
+    return row["embedding_model"], row["dim"]

@@ -1,0 +1,139 @@
+"""The ground the browser's tests stand on: a real Chromium, a real server on loopback, a space of each test's own.
+
+No tests here; each module takes the fixtures it needs. Where there is no Chromium the tests are skipped with a sentence
+that says so, but never in CI.
+"""
+
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import anyio
+import httpx
+import pytest
+
+from recollect.settings import Settings
+from tests.doors.test_api_support import listening, sql
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
+
+T = TypeVar("T")
+MISSING = "There is no Chromium here, so the page was not tried in a browser: `apt install chromium`, then again."
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-component-update",
+]
+AXE = Path(__file__).with_name("axe.min.js").read_text()
+PATIENCE_MS = 8000
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """One browser a module, and not longer: while it runs, no other event loop can in this thread."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def run_apart(function: Callable[..., Awaitable[T]], *given: Any) -> T:
+    """Run something asynchronous in a thread of its own: in this one, the browser's event loop is running."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(partial(anyio.run, function, *given)).result()
+
+
+def new_database(database_url: str) -> str:
+    """A database of a server's own, since whether a key was ever made concerns all of it."""
+    name = f"recollect_web_{uuid4().hex[:8]}"
+    run_apart(sql, database_url, f"CREATE DATABASE {name}")
+    return database_url.replace("/recollect?", f"/{name}?")
+
+
+def settings_for(database_url: str) -> Settings:
+    return Settings.load(database_url=new_database(database_url), embedder="hashing:64", pool_size=4)
+
+
+@pytest.fixture(scope="module")
+def address(database_url: str) -> Iterator[str]:
+    """A server where no key was ever made."""
+    with listening(settings_for(database_url)) as address:
+        yield address
+
+
+def is_fault(said: "ConsoleMessage") -> bool:
+    """Whether the browser complains; that the server refused something it says too, and the page shows why."""
+    return said.type == "error" and "the server responded with a status of 4" not in said.text
+
+
+class House:
+    """A space of one test's own: what is in it, and windows on it."""
+
+    def __init__(self, browser: "Browser", address: str) -> None:
+        self.browser, self.address = browser, address
+        self.space = f"t-{uuid4().hex[:12]}"
+        self.api = httpx.Client(base_url=f"{address}/api/v1", headers={"X-Recollect-Space": self.space}, timeout=30)
+        self.said("POST", "/spaces", {"slug": self.space})
+        self.faults: list[str] = []
+
+    def said(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self.api.request(method, path, json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    def add(self, text: str, **fields: Any) -> str:
+        return str(self.said("POST", "/memories?wait=true", {"text": text, **fields})["id"])
+
+    def window(self, hash_: str = "#/", **options: Any) -> "Page":
+        """The page, in this space, at some view; whatever it complains about is a fault."""
+        context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
+        context.add_init_script(f"localStorage.setItem('recollect.space', {self.space!r})")
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda said: self.faults.append(said.text) if is_fault(said) else None)
+        page.goto(f"{self.address}/{hash_}")
+        page.locator("main h1").wait_for()
+        return page
+
+    def close(self) -> None:
+        for context in self.browser.contexts:
+            context.close()
+        self.api.close()
+
+
+@pytest.fixture
+def house(browser: "Browser", address: str) -> Iterator[House]:
+    """An empty space; at the end, the page must have complained about nothing."""
+    house = House(browser, address)
+    yield house
+    house.close()
+    assert house.faults == []
+
+
+def serious(page: "Page") -> list[str]:
+    """What axe finds seriously wrong with what is shown, as sentences."""
+    page.evaluate(AXE)  # by the debugger's hand: the page itself may run nothing but its own scripts
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {one['help']} ({', '.join(str(node['target']) for node in one['nodes'][:3])})"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]

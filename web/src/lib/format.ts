@@ -1,0 +1,36 @@
+// Numbers, times and names as people read them.
+const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["year", 31_557_600],
+  ["month", 2_629_800],
+  ["week", 604_800],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+
+export const number = (value: number): string => value.toLocaleString("en");
+export const share = (value: number): string => value.toFixed(2);
+
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${number(value)} ${value === 1 ? one : many}`;
+}
+
+export function ago(moment: string, now = Date.now()): string {
+  const seconds = (new Date(moment).getTime() - now) / 1000;
+  for (const [unit, length] of STEPS) {
+    if (Math.abs(seconds) >= length) return RELATIVE.format(Math.trunc(seconds / length), unit);
+  }
+  return seconds > 5 ? "in a moment" : "just now";
+}
+
+export function moment(value: string): string {
+  return new Date(value).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** `merge_duplicate_concepts` as `merge duplicate concepts`. */
+export const words = (name: string): string => name.replaceAll("_", " ");
+
+export function plain(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,34 @@
+// A score as the sum that it is: each part times its weight.
+import type { Schemas } from "./api";
+
+export interface Counted {
+  name: string;
+  part: number;
+  weight: number;
+  value: number;
+}
+
+/** What a score is made of; what counts for nothing is left out. */
+export function counts(hit: Schemas["Hit"], weights: Record<string, number>): Counted[] {
+  const parts = hit.parts as Record<string, number>;
+  return Object.entries(weights)
+    .map(([name, weight]) => ({ name, part: parts[name] ?? 0, weight, value: weight * (parts[name] ?? 0) }))
+    .filter((one) => one.name !== "bonus" || one.value > 0);
+}
+
+const FOUND_BY: Record<string, string> = {
+  both: "by its words and its meaning",
+  words: "by its words",
+  vector: "by its meaning",
+  neighbour: "as a neighbour of what was found",
+  graph: "along the links of what was found",
+};
+
+/** Why a hit is here, as a sentence. */
+export function why(hit: Schemas["Hit"]): string {
+  const { lexical, similarity, flow } = hit.parts;
+  const strongest = Math.max(lexical, similarity);
+  const how = strongest >= 0.75 ? "strongly" : strongest >= 0.4 ? "clearly" : "faintly";
+  const beside = flow > 0.1 && hit.source !== "neighbour" ? "; what stands beside it speaks of it too" : "";
+  return `Found ${FOUND_BY[hit.source] ?? hit.source}, ${how}${beside}.`;
+}
