@@ -233,7 +233,7 @@ def test_a_server_that_stops_is_told_of_and_comes_back(browser: "Browser", datab
         house = House(browser, address)
         house.add("still here afterwards")
         page = house.window()
-        page.get_by_text("Waits for you").wait_for()
+        page.get_by_role("heading", name="Waits for you").wait_for()
         first.close()
         page.goto(f"{address}/#/recall?q=still")
         page.get_by_text("The server does not answer.").wait_for()
@@ -374,7 +374,7 @@ def test_the_theme_is_kept(house: House) -> None:
 
 def test_the_first_view_is_there_within_a_second(house: House) -> None:
     furnish(house)
-    house.window().get_by_text("Waits for you").wait_for()
+    house.window().get_by_role("heading", name="Waits for you").wait_for()
     started = time.perf_counter()
     house.window().locator("[data-row]").first.wait_for()
     assert time.perf_counter() - started < 3  # with a new window, on a busy machine
