@@ -2,6 +2,8 @@
 
 import gzip
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -81,11 +83,12 @@ async def test_the_page_is_shown_without_a_key_since_it_holds_nothing(app: FastA
 # -- signing in
 
 
-async def signed_in(app: FastAPI, key: str, **headers: str) -> httpx.AsyncClient:
-    browser = visitor(app, **headers)
-    answer = await browser.post(SESSION, headers={**OURS, "Authorization": f"Bearer {key}"})
-    assert answer.status_code == 201, answer.text
-    return browser
+@asynccontextmanager
+async def signed_in(app: FastAPI, key: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with visitor(app) as browser:
+        answer = await browser.post(SESSION, headers={**OURS, "Authorization": f"Bearer {key}"})
+        assert answer.status_code == 201, answer.text
+        yield browser
 
 
 async def test_E28_a_browser_signs_in_and_out(app: FastAPI, engine: Engine) -> None:
@@ -93,7 +96,7 @@ async def test_E28_a_browser_signs_in_and_out(app: FastAPI, engine: Engine) -> N
     async with visitor(app) as nobody:
         problem(await nobody.get(SESSION), 401, "not_authenticated")
         problem(await nobody.post(SESSION), 401, "not_authenticated")
-    async with await signed_in(app, key) as browser:
+    async with signed_in(app, key) as browser:
         me = (await browser.get(SESSION)).json()
         assert (me["name"], me["scopes"], me["keyless"]) == ("a test", ["read"], False)
         cookie = dict(browser.cookies)
@@ -138,7 +141,7 @@ async def test_E28_a_wrong_key_begins_no_session(app: FastAPI, engine: Engine) -
 async def test_E28_another_page_does_nothing_with_the_cookie(
     app: FastAPI, engine: Engine, headers: dict[str, str]
 ) -> None:
-    async with await signed_in(app, await key_for(engine)) as browser:
+    async with signed_in(app, await key_for(engine)) as browser:
         answer = await browser.post(MEMORIES, json={"text": "planted"}, headers=headers)
         assert "own page" in problem(answer, 403, "not_allowed")
         assert await engine.count() == 0
@@ -152,7 +155,7 @@ async def test_E28_a_key_needs_none_of_that(app: FastAPI, engine: Engine) -> Non
 
 async def test_E28_a_session_has_the_scopes_and_the_space_of_its_key(app: FastAPI, engine: Engine) -> None:
     key = await key_for(engine, Scope.READ, space=engine.space.slug)
-    async with await signed_in(app, key) as browser:
+    async with signed_in(app, key) as browser:
         assert (await browser.get(MEMORIES)).status_code == 200
         answer = await browser.post(MEMORIES, json={"text": "no"}, headers=OURS)
         assert "write" in problem(answer, 403, "not_allowed")
@@ -164,7 +167,7 @@ async def test_E28_a_session_ends_with_its_key_and_with_its_time(
 ) -> None:
     key = await key_for(engine)
     keeper = await key_for(engine)
-    async with await signed_in(app, key) as first, await signed_in(app, keeper) as second:
+    async with signed_in(app, key) as first, signed_in(app, keeper) as second:
         await engine.revoke_key(key[3:11])
         problem(await first.get(MEMORIES), 401, "not_authenticated")
         assert (await second.get(MEMORIES)).status_code == 200
@@ -178,7 +181,7 @@ async def test_E28_a_stale_cookie_does_not_shut_out_who_needs_no_key(client: htt
 
 
 async def test_E28_consolidation_takes_a_session_for_a_key(app: FastAPI, engine: Engine) -> None:
-    async with await signed_in(app, await key_for(engine)) as browser:
+    async with signed_in(app, await key_for(engine)) as browser:
         assert (await browser.get("/api/v1/consolidation/health")).status_code == 200
 
 

@@ -106,7 +106,7 @@ sessions = Table(
     "sessions",
     metadata,
     Column("hash", Text, primary_key=True),
-    Column("key_id", Uuid, ForeignKey("api_keys.id"), nullable=False),
+    Column("key_id", Uuid, ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False),
     moment("created_at", nullable=False),
     moment("expires_at", nullable=False),
     Index("sessions_expires_at", "expires_at"),
