@@ -26,7 +26,7 @@ export interface Line {
   text: string;
 }
 
-const SILENT = new Set(["version", "updated_at", "changed_in", "gathered_at", "state"]);
+const SILENT = new Set(["version", "updated_at", "changed_in", "gathered_at", "state", "checksum", "came_from"]);
 /** What a row that is made, or taken away, has to say beyond its name. */
 const TOLD_OF_WHOLE = ["text"];
 const NEAR = 2;
@@ -54,7 +54,18 @@ export function rowsOf(decision: Decision, labels: Labels): Row[] {
 function valuesOf({ before, after }: Change): Value[] {
   const whole = before === null || after === null;
   const names = Object.keys(after ?? before ?? {}).filter((name) => (whole ? TOLD_OF_WHOLE.includes(name) : !SILENT.has(name)));
-  return names.map((name) => ({ name, before: said(before?.[name]), after: said(after?.[name]) })).filter((one) => one.before || one.after);
+  return names.flatMap((name) => inside(name, before?.[name], after?.[name]));
+}
+
+/** A value, or the parts of it that differ where it has parts. */
+function inside(name: string, before: unknown, after: unknown): Value[] {
+  if (!hasParts(before) || !hasParts(after)) return [{ name, before: said(before), after: said(after) }];
+  const parts = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((part) => !SILENT.has(part));
+  return parts.map((part) => ({ name: part, before: said(before[part]), after: said(after[part]) })).filter((one) => one.before !== one.after);
+}
+
+function hasParts(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function said(value: unknown): string {
@@ -96,7 +107,7 @@ export function isLong({ before, after }: Value): boolean {
 
 /** The lines of two texts: those of both, those that went, those that came; what is far from any change is left out. */
 export function linesBetween(before: string, after: string): Line[] {
-  const [old, young] = [before ? before.split("\n") : [], after ? after.split("\n") : []];
+  const [old, young] = [linesOf(before), linesOf(after)];
   let head = 0;
   while (head < old.length && head < young.length && old[head] === young[head]) head += 1;
   let tail = 0;
@@ -104,6 +115,11 @@ export function linesBetween(before: string, after: string): Line[] {
   const both = (texts: string[]): Line[] => texts.map((text) => ({ sign: " ", text }));
   const middle = between(old.slice(head, old.length - tail), young.slice(head, young.length - tail));
   return nearChanges([...both(old.slice(0, head)), ...middle, ...both(tail ? old.slice(-tail) : [])]);
+}
+
+/** A text's last line ends, and none follows it. */
+function linesOf(text: string): string[] {
+  return text ? text.replace(/\n$/, "").split("\n") : [];
 }
 
 /** By the longest common sequence of lines; texts too long for that are shown as one that went and one that came. */
