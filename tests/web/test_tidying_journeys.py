@@ -9,11 +9,12 @@ from tests.web import test_web_support as support
 from tests.web.test_web_support import House, serious, settings_for
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, ViewportSize
 
 browser, address, house = support.browser, support.address, support.house
 
-NARROW, WIDE = {"width": 360, "height": 740}, {"width": 1900, "height": 1000}
+NARROW: "ViewportSize" = {"width": 360, "height": 740}
+WIDE: "ViewportSize" = {"width": 1900, "height": 1000}
 PRUNE: dict[str, Any] = {"policy": "prune", "options": {"min_inactive_days": 0}}
 
 
