@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.figures import show
 
-NAMES = ("store", "recall", "graph", "cases", "dedupe", "pages")
+NAMES = ("store", "recall", "graph", "cases", "dedupe", "pages", "web")
 
 
 def main() -> int:

@@ -15,11 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from bench import pages_store
+from bench import invented_pages, pages_store
 from bench.figures import Figure
-from bench.recall import SHARES, WORDS
 from recollect.engine.page_files import PageFile, read_folder
 from recollect.ports import Vectors
 from recollect.providers.minilm import MiniLMEmbedder
@@ -52,11 +49,7 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
         return vault(given.vault)
     if given.main and given.new:
         return quality(pages_in(given.main), pages_in(given.new), given.scope, given.out, given.gold)
-    size = size or SIZE
-    sizes = [max(8, number * size // SIZE) for number in SIZES]
-    more = [pages_store.files_of(invented(number, seed=3)) for number in sizes]
-    old, new = (pages_store.files_of(invented(size, seed=seed)) for seed in (1, 2))
-    return [*speed(size), *pages_store.stored(old, new, more)]
+    return speed(size or SIZE)
 
 
 def pages_in(folder: Path) -> list[Page]:
@@ -270,25 +263,21 @@ def _survives(page: Page, format: Format) -> bool:
 
 
 def speed(size: int) -> list[Figure]:
-    """New pages into as many, proposed from nothing; and how that grows with the number of new pages."""
-    old = invented(size, seed=1)
+    """New pages into as many; and how the time grows with the number of new pages, in memory and through the store."""
+    known = invented_pages.subjects(size, seed=1)
+    old, new = invented_pages.pages(known), invented_pages.second_pages(size, known, seed=2)
+    more = [
+        invented_pages.second_pages(max(16, number * size // SIZE), known, seed=3 + place)
+        for place, number in enumerate(SIZES)
+    ]
+    return [*planning(old, more), *pages_store.stored(old, new, more)]
+
+
+def planning(old: Sequence[Page], more: Sequence[Sequence[Page]]) -> list[Figure]:
     old_vectors = embedded(old)
-    started = time.perf_counter()
-    proposed(invented(size, seed=2), old, "parents", old_vectors)
-    whole = time.perf_counter() - started
-    per_page = []
-    sizes = [max(8, number * size // SIZE) for number in SIZES]
-    for number in sizes:
-        new = invented(number, seed=3)
-        vectors = embedded(new)
-        started = time.perf_counter()
-        plan_merge(new, wiki_of(old), compare(new, old, new_vectors=vectors, old_vectors=old_vectors))
-        per_page.append((time.perf_counter() - started) / number * 1000)
-    how = ", ".join(f"{number}: {spent:.2f}" for number, spent in zip(sizes, per_page, strict=True))
+    per_page = [_planning_ms(new, old, old_vectors) for new in more]
+    how = ", ".join(f"{len(new)}: {spent:.2f}" for new, spent in zip(more, per_page, strict=True))
     return [
-        Figure(
-            name=f"{size} pages into {size} proposed, s", value=whole, bar=30, better="lower", how="new pages embedded"
-        ),
         Figure(
             name="planning a page, most / fewest pages",
             value=per_page[-1] / per_page[0],
@@ -300,27 +289,8 @@ def speed(size: int) -> list[Figure]:
     ]
 
 
-def invented(count: int, *, seed: int) -> list[Page]:
-    """A wiki of principles with an implementation, an environment and a heuristic each, in words drawn by chance."""
-    chance = np.random.default_rng(seed)
-
-    def prose(length: int) -> str:
-        return " ".join(chance.choice(WORDS, length, p=SHARES)).capitalize() + "."
-
-    pages: list[Page] = []
-    for number in range(-(-count // 4)):
-        name = f"{chance.choice(WORDS)}_{chance.choice(WORDS)}_{number}"
-        links = {
-            "Principle": f"* [[implemented_by::Implementation:{name}]]\n* [[uses_heuristic::Heuristic:{name}]]",
-            "Implementation": f"* [[requires_env::Environment:{name}]]",
-            "Environment": "",
-            "Heuristic": "",
-        }
-        for type in WIKI.types[:4]:
-            text = (
-                f"# {type.name}: {name}\n\n== Overview ==\n{prose(30)} {prose(20)}\n\n"
-                + "".join(f"== Part {part} ==\n{prose(40)}\n{prose(30)}\n\n" for part in range(5))
-                + f"== Related Pages ==\n{links[type.name]}\n"
-            )
-            pages.append(read_page(f"{type.folder}/{name}.md", text).page)
-    return pages[:count]
+def _planning_ms(new: Sequence[Page], old: Sequence[Page], old_vectors: Vectors) -> float:
+    vectors = embedded(new)
+    started = time.perf_counter()
+    plan_merge(new, wiki_of(old), compare(new, old, new_vectors=vectors, old_vectors=old_vectors))
+    return (time.perf_counter() - started) / len(new) * 1000

@@ -31,12 +31,12 @@ def files_in(folder: Path) -> Files:
     return [(one.path, one.text) for one in read_folder(folder, hidden=True) if isinstance(one, PageFile)]
 
 
-def stored(old: Files, new: Files, more: Sequence[Files] = ()) -> list[Figure]:
+def stored(old: Sequence[Page], new: Sequence[Page], more: Sequence[Sequence[Page]] = ()) -> list[Figure]:
     directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     directory.chmod(0o755)
     try:
         with EmbeddedServer(directory / "home") as server:
-            return asyncio.run(_measured(server.url, old, new, more))
+            return asyncio.run(_measured(server.url, files_of(old), files_of(new), [*map(files_of, more)]))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

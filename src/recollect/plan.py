@@ -8,6 +8,7 @@ A `Draft` is how a plan is written: it knows the world as it will be after the d
 decision sees the earlier ones, and which decision needs which.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -89,6 +90,20 @@ class Decision:
     status: DecisionStatus = DecisionStatus.PROPOSED
     # Why it went stale or failed, or with what it fell away.
     note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """A decision that waits, in short: there may be hundreds of thousands to look at once more."""
+
+    number: int
+    subject: UUID
+    written: str
+
+    @property
+    def factors(self) -> Row:
+        factors: Row = json.loads(self.written)
+        return factors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from recollect.doors.api.running import Running
+from recollect.doors.running import Running
 from recollect.engine.engine import Engine
 from recollect.model import NewEdge, NewMemory, Scope
 from recollect.settings import Settings

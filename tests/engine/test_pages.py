@@ -11,11 +11,13 @@ import anyio
 import asyncpg
 import pytest
 
+from recollect.engine import page_applying
 from recollect.engine.engine import Engine
 from recollect.engine.page_import import PageImport
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Kind, NodeFilter, Status
 from recollect.plan import DecisionStatus, PlanStatus
+from recollect.policies.merge_pages import TOGETHER
 from recollect.rules.page_plans import NodeStatus, Overall, SubgraphStatus, Verdict
 from recollect.rules.page_similarity import SuppliedScores
 from recollect.rules.pages import Page
@@ -292,6 +294,29 @@ async def test_B26_B27_plan_md_follows_the_execution_and_is_parsed_back(memory: 
     assert "- **Status**: PASSED" in file.read_text()
 
 
+async def test_B27_plan_md_is_current_while_the_merge_is_under_way(
+    memory: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is looked at in the midst of the run: what is done says so, the rest waits; none is half a file."""
+    monkeypatch.setattr(page_applying, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(page_applying, "FOLLOW_SHARE", 1.0)
+    new = [one for n in range(6 * TOGETHER) for one in (page(f"P{n}", f"I{n}"), page(f"I{n}"))]
+    found = await proposed(memory, *new, given={})
+    file = tmp_path / "plan.md"
+    await memory.pages.write_plan_md(found.plan.id, file)
+    seen: list[set[NodeStatus]] = []
+
+    def look(done: int, _total: int) -> None:
+        shown = parse_plan(file.read_text())
+        assert sum(node.status is NodeStatus.COMPLETED for node in shown.nodes.values()) <= done
+        seen.append({node.status for node in shown.nodes.values()})
+
+    await memory.pages.apply(found.plan.id, file=file, progress=look)
+    assert {NodeStatus.COMPLETED, NodeStatus.PENDING} in seen
+    assert {node.status for node in parse_plan(file.read_text()).nodes.values()} == {NodeStatus.COMPLETED}
+    assert [one.name for one in tmp_path.iterdir()] == ["plan.md"]
+
+
 async def test_B27_an_edited_decision_is_honoured(memory: Engine) -> None:
     await brought_in(memory, page("P1", "I1"), page("I1"))
     new = [page("P2", "I2", "I3"), page("I2"), page("I3")]
@@ -427,6 +452,31 @@ async def test_B22_B23_a_retry_keeps_whole_what_the_first_try_lost(memory: Engin
     assert "about saving" in (await texts(memory))[id_of("I1")]
 
 
+@pytest.mark.parametrize("which", [0, -1])
+async def test_B25_P07_one_undo_takes_back_a_whole_import_however_many_tries_it_took(
+    memory: Engine, which: int
+) -> None:
+    await brought_in(memory, page("I1", text="What the old page says about loading."))
+    before = await world(memory)
+    new = [page("H1"), page("I2", text="What the new page says about saving.")]
+    found = await proposed(memory, *new, given={("I2", "I1"): 0.9})
+    body = "IF NEW.version = 2 AND (SELECT count(*) FROM recollect.runs WHERE space_id = NEW.space_id) < 3 THEN"
+    mending = await break_store(memory, "I1", f"{body} NEW.text := replace(NEW.text, 'saving', ''); END IF;")
+    try:
+        merged = await memory.pages.apply(found.plan.id)
+    finally:
+        await mend(memory, mending)
+    after = await world(memory)
+    assert len(merged.plans) == 2
+    undone = await memory.undo(merged.plans[which])
+    assert undone.applied == 2
+    assert await world(memory) == before
+    assert (await memory.undo(merged.plans[which])).repeated
+    again = await memory.undo(undone.plan_id)
+    assert again.applied == 2
+    assert await world(memory) == after
+
+
 async def test_B21_an_edge_that_is_missing_fails_the_audit(memory: Engine) -> None:
     mending = await break_store(
         memory,
@@ -443,8 +493,10 @@ async def test_B21_an_edge_that_is_missing_fails_the_audit(memory: Engine) -> No
 
 
 async def test_B24_a_run_that_is_killed_half_way_goes_on_and_doubles_nothing(memory: Engine) -> None:
-    """Killed between two groups: the first is there, the second not; applying again goes on."""
-    found = await proposed(memory, page("P1", "I1"), page("I1"), page("P2", "I2"), page("I2"))
+    """Killed between two transactions: what the first wrote is there, the rest is not; applying again goes on."""
+    first, more = range(TOGETHER), range(TOGETHER, TOGETHER + 2)
+    new = [one for n in (*first, *more) for one in (page(f"P{n:02}", f"I{n:02}"), page(f"I{n:02}"))]
+    found = await proposed(memory, *new, given={})
 
     class Killed(BaseException):
         pass
@@ -455,17 +507,18 @@ async def test_B24_a_run_that_is_killed_half_way_goes_on_and_doubles_nothing(mem
 
     with pytest.raises(Killed):
         await memory.pages.apply(found.plan.id, progress=kill)
-    assert set(await texts(memory)) == {id_of("P1"), id_of("I1")}
+    assert set(await texts(memory)) == {id_of(f"{type}{n:02}") for n in first for type in "PI"}
     shown = await memory.pages.merge_plan(found.plan.id)
-    assert [one.status for one in shown.subgraphs] == [SubgraphStatus.COMPLETED, SubgraphStatus.PLANNED]
-    assert shown.subgraphs[1].next_node == id_of("I2")
+    done = [one.status for one in shown.subgraphs]
+    assert done == [SubgraphStatus.COMPLETED] * len(first) + [SubgraphStatus.PLANNED] * len(more)
+    assert shown.subgraphs[TOGETHER].next_node == id_of(f"I{TOGETHER:02}")
 
     merged = await memory.pages.apply(found.plan.id)
     assert merged.result.overall is Overall.SUCCESS
-    assert set(await texts(memory)) == {id_of(one) for one in ("P1", "I1", "P2", "I2")}
-    assert await edges(memory) == {("P1", "implemented_by", "I1"), ("P2", "implemented_by", "I2")}
+    assert set(await texts(memory)) == {one.id for one in new}
+    assert await edges(memory) == {(f"P{n:02}", "implemented_by", f"I{n:02}") for n in (*first, *more)}
     nodes = await memory.list(NodeFilter(kinds=(Kind.PAGE,), statuses=()), limit=100)
-    assert len(nodes.items) == 4
+    assert len(nodes.items) == len(new)
 
 
 async def test_P04_a_page_that_changed_since_is_stale_and_what_needs_it_falls_away(memory: Engine) -> None:
@@ -571,6 +624,16 @@ async def test_bad_files_are_each_a_line_and_the_rest_goes_on(memory: Engine, tm
         "# Implementation: Odd\n\n== Overview ==\nOdd.\n* [[implemented_by::Principle:Odd]]\n"
     )
     (folder / "implementations" / "odd.md").write_text("# Implementation: odd\n\n== Overview ==\nAnother.\n")
+    (folder / "utf16.md").write_bytes("# Wide".encode("utf-16"))
+    (folder / "widget.md").write_text("# Widget: W\n\nIt is new. * [[turns::Principle:Odd]]\n")
+    for path in (
+        "one/heuristics/Same.md",
+        "two/heuristics/Same.md",
+        "heuristics/Big_Batch.md",
+        "heuristics/big batch.md",
+    ):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(f"# Heuristic: {Path(path).stem}\n\n== Overview ==\nAbout {path}.\n")
     found = await memory.pages.import_folder(folder)
     said = "\n".join(found.lines)
     for file, why in {
@@ -585,11 +648,16 @@ async def test_bad_files_are_each_a_line_and_the_rest_goes_on(memory: Engine, tm
         "good": "leads nowhere",
         "Principle:Odd": "The relation of [[loves::Alien:X]] is not known",
         "Implementation:odd": "differs from Implementation:Odd only in case",
+        "utf16.md": "UTF-16",
+        "widget: Its title": "names the type Widget, which is not known",
+        "widget: The relation": "[[turns::Principle:Odd]] is not known",
+        "Heuristic:Same": "has the same name as",
+        "Heuristic:big batch": "differs from Heuristic:Big_Batch only in case, `_` or spaces",
     }.items():
         assert any(file in line and why in line for line in found.lines), f"{file}: {why}\n{said}"
     merged = await memory.pages.apply(found.plan.id)
     assert merged.result.overall is Overall.SUCCESS
-    assert len(await texts(memory)) == found.pages == 5
+    assert len(await texts(memory)) == found.pages == 10
     assert {one.text for one in (await memory.plans.get(found.plan.id)).findings} >= set(found.lines)
 
 

@@ -103,7 +103,7 @@ def chance() -> random.Random:
     return random.Random(20261115)
 
 
-def test_P06_killed_appliers_leave_no_group_half_done(database_url: str, chance: random.Random) -> None:
+def test_A28_P06_killed_appliers_leave_no_group_half_done(database_url: str, chance: random.Random) -> None:
     with opened(database_url) as main:
         space = f"crash-{os.getpid()}"
         main.add_space(space)
@@ -141,7 +141,7 @@ def postmaster(home: Path) -> int:
     return int(file.read_text().splitlines()[0])
 
 
-def test_P06_a_killed_database_leaves_no_group_half_done(
+def test_A28_P06_a_killed_database_leaves_no_group_half_done(
     own_server: EmbeddedServer, new_home: Path, chance: random.Random
 ) -> None:
     url = own_server.start()

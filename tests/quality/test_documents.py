@@ -41,7 +41,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_commands_in_the_documents_exist(page: Path) -> None:
     known = set(re.findall(r"^## recollect ([a-z-]+)", cli(), re.MULTILINE))
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL))
-    own = {"demo", "serve", "test", "check", "bench", "fix", "COMMAND"}
+    own = {"demo", "serve", "test", "check", "bench", "web", "fix", "COMMAND"}
     used = set(re.findall(r"^\s*recollect ([a-z-]+)", blocks, re.MULTILINE))
     used |= set(re.findall(r"^\s*\./run ([a-zA-Z-]+)", blocks, re.MULTILINE)) - own
     assert used <= known

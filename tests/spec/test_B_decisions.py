@@ -8,6 +8,7 @@ import pytest
 from recollect.rules.hierarchy import WIKI, EdgeKind, Hierarchy, PageType, execution_order, findings
 from recollect.rules.page_decisions import Options
 from recollect.rules.page_formats import read_page
+from recollect.rules.page_links import resolve
 from recollect.rules.page_plans import MergePlan, Verdict
 from recollect.rules.page_vetoes import veto
 from recollect.rules.pages import Page
@@ -148,9 +149,11 @@ def test_B09_back_links_are_not_edges() -> None:
     assert findings([heuristic, implementation]) == []
 
 
-def test_B09_a_link_to_nowhere_is_said() -> None:
-    found = detect_subgraphs([page("P1", "I1")])
-    assert "leads to no page" in found.findings[0].message
+def test_B09_a_link_out_of_the_batch_is_no_edge_and_is_said_only_where_it_leads_nowhere() -> None:
+    new = [page("P1", "I1")]
+    assert detect_subgraphs(new).edges == ()
+    assert "leads nowhere" in resolve(new).findings[0].message
+    assert resolve(new, [page("I1")]).findings == ()
 
 
 NOTES = Hierarchy(

@@ -77,6 +77,16 @@ def test_E21_duplicates_across_blocks_are_found() -> None:
     assert len(found.groups) == 350
 
 
+def test_E33_a_bank_of_the_size_that_the_document_names_is_compared_whole() -> None:
+    """How long that takes is measured by `./run bench cases`."""
+    chance = np.random.default_rng(33)
+    base = chance.normal(size=(600, 1536))
+    again = chance.permutation(600)[:400]
+    vectors = np.concatenate([base, base[again] + chance.normal(scale=0.05, size=(400, 1536))]).astype(np.float16)
+    found = duplicates(vectors, np.ones(1000, dtype=np.bool_), above=ABOVE)
+    assert groups(found) == [(keeper, [600 + again.tolist().index(keeper)]) for keeper in sorted(again.tolist())]
+
+
 def test_E03_the_threshold_itself_is_no_duplicate_however_it_is_computed() -> None:
     exactly = np.array([(1, 0, 0, 0, 0), (19, 6, 1, 1, 1)], dtype=np.float16)
     both = np.ones(2, dtype=np.bool_)

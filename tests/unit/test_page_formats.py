@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.rules.page_formats import distinct, export_page, read_page
@@ -142,6 +142,9 @@ def test_B30_what_is_not_understood_stays_text_and_is_said() -> None:
     assert page.fields == {"Owner": "Ann", "Domains": "and more"}
     assert any("not understood" in one for one in findings(extra))
 
+    twice = read("principles/P.md", '{| class="infobox"\n! Owner\n| Ann\n! Owner\n| Ben\n|}\n')
+    assert twice.fields == {"Owner": "Ann\nBen"}
+
     assert any("not YAML" in one for one in findings("---\na: [\n---\n# P\n"))
     assert any("never closed" in one for one in findings("---\na: b\n# P\n"))
     assert any("It is empty" in one for one in findings(" \n"))
@@ -194,6 +197,19 @@ LINES = st.one_of(
                 "\t",
                 "...",
             ),
+            *(
+                "--- ",
+                "{| class=infobox",
+                "! Domains",
+                "| [[domain::q]]",
+                " |}",
+                "> ```",
+                "~~~~",
+                "<pre>x</pre>",
+                "<PRE>",
+            ),
+            *("<nowiki/>= x =", "###### z", "= a = b =", "a\x0b== b ==", "# b\x85", "\u2028", "0\x85", "\u3000# x"),
+            *("# Environment: x", "= Environment: x =", "type: Heuristic", "text [[domain::a]]", "\ufeff", "\ufeff# x"),
         ]
     ),
     st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"), max_size=12),
@@ -203,6 +219,11 @@ TEXTS = st.lists(LINES, max_size=14).map("\n".join)
 
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
+@example("```\n```\n{|\n# x")
+@example("<pre>\n</pre>\n{|")
+@example("{|\n!Domains\n0\x85\n# x\n|}")
+@example("--- \n== x ==")
+@example("{| class=infobox\n! Last Updated\n# x\n|}\n[[last_updated::x]]")
 def test_B30_any_text_survives_both_formats(text: str) -> None:
     page = read("principles/P.md", text)
     assert export_page(page) == text
@@ -222,7 +243,8 @@ NAMES = st.text(alphabet="abcXYZ |[]:<>\"'{}!*-é", min_size=1, max_size=8).map(
     st.lists(st.builds(Source, kind=NAMES, title=NAMES, url=NAMES), max_size=3, unique=True),
     st.lists(NAMES, max_size=3, unique=True),
     st.dictionaries(
-        st.text(alphabet="abc_", min_size=1, max_size=5),
+        st.text(alphabet="abc_|! \\é", min_size=1, max_size=5)
+        | st.sampled_from(["sources", "\\domains", "last_updated", "Domains", "Last Updated", "<nowiki/>"]),
         st.recursive(
             st.none() | st.booleans() | st.integers() | NAMES, lambda one: st.lists(one, max_size=2), max_leaves=3
         ),

@@ -3,7 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.rules.page_audit import doubled_headings, doubled_sentences, missing_headings, missing_sentences
+from recollect.policies.merge_pages import with_all_of
+from recollect.rules.page_audit import (
+    doubled_headings,
+    doubled_sentences,
+    lost,
+    missing_headings,
+    missing_sentences,
+)
 from recollect.rules.page_formats import export_page, read_page
 from recollect.rules.page_merging import merge_pages, rewrite_links, with_links
 from recollect.rules.pages import Page, changed, same_content
@@ -101,3 +108,38 @@ def test_an_open_fence_is_closed_before_anything_follows() -> None:
     merged = merge_pages(old, new).page
     again = read_page("principles/P.md", export_page(merged)).page
     assert [one.heading for one in again.sections] == ["A", "B"]
+
+
+def test_B17_code_that_is_never_closed_does_not_swallow_the_section_that_now_follows_it() -> None:
+    old = read_page("principles/P.md", "# P\n\n== Usage ==\n```\nx = 1").page
+    new = read_page("principles/P.md", "# P\n\n== Usage ==\n\n== Theory ==\nWhy it works at all.\n").page
+    merged = merge_pages(old, new).page
+    again = read_page(merged.path, export_page(merged)).page
+    assert [one.heading for one in again.sections] == ["Usage", "Theory"]
+    assert same_content(again, merged)
+
+
+def wiki(name: str, text: str) -> Page:
+    return read_page(f"principles/{name}.md", f"# Principle: {name}\n\n{text}").page
+
+
+def test_B23_what_a_merge_lost_is_put_behind_the_rest_whole() -> None:
+    side = wiki(
+        "Q", "== Overview ==\nSaid by both of them here. Said by this one alone.\n\n== Limits ==\nNone are known.\n"
+    )
+    short = wiki("P", "== Overview ==\nSaid by both of them here.\n")
+    whole = with_all_of(short, side)
+    assert [one.heading for one in whole.sections] == ["Overview", "Also in Q", "Limits"]
+    assert list(lost(side, whole, traceable=1.0)) == list(lost(short, whole, traceable=1.0)) == []
+    assert whole.sections[1].body == "Said by both of them here. Said by this one alone."
+
+
+def test_B23_a_page_that_has_it_all_stays_the_very_same() -> None:
+    page = wiki("P", "A lead that says much.\n\n== Overview ==\nText that is there.\n")
+    assert with_all_of(page, wiki("Q", "== Overview ==\nText that is there.\n")) is page
+
+
+@settings(max_examples=100, deadline=None)
+@given(pages(), pages())
+def test_B23_nothing_of_any_side_is_lost_when_a_page_is_kept_whole(one: Page, other: Page) -> None:
+    assert list(lost(other, with_all_of(one, other), traceable=1.0)) == []

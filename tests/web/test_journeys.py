@@ -155,6 +155,7 @@ def test_P09_each_step_of_a_node_can_be_undone(house: House) -> None:
     page.get_by_role("button", name="Archive").click()
     page.get_by_text("Archived: out of recall, and kept.").wait_for()
     page.get_by_role("button", name="Restore").wait_for()
+    page.locator("ol b", has_text="archive").wait_for()
     page.get_by_role("button", name="Undo: edit of importance").click()
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
     page.get_by_text("Taken back: 1 decision.").wait_for()
@@ -232,7 +233,7 @@ def test_a_server_that_stops_is_told_of_and_comes_back(browser: "Browser", datab
         house = House(browser, address)
         house.add("still here afterwards")
         page = house.window()
-        page.get_by_text("Waits for you").wait_for()
+        page.get_by_role("heading", name="Waits for you").wait_for()
         first.close()
         page.goto(f"{address}/#/recall?q=still")
         page.get_by_text("The server does not answer.").wait_for()
@@ -373,7 +374,7 @@ def test_the_theme_is_kept(house: House) -> None:
 
 def test_the_first_view_is_there_within_a_second(house: House) -> None:
     furnish(house)
-    house.window().get_by_text("Waits for you").wait_for()
+    house.window().get_by_role("heading", name="Waits for you").wait_for()
     started = time.perf_counter()
     house.window().locator("[data-row]").first.wait_for()
     assert time.perf_counter() - started < 3  # with a new window, on a busy machine

@@ -110,6 +110,7 @@ class House:
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", lambda said: self.faults.append(said.text) if is_fault(said) else None)
         page.goto(f"{self.address}/{hash_}")
+        page.locator("main h1").wait_for()
         return page
 
     def close(self) -> None:

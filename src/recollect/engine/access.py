@@ -11,13 +11,14 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
 from recollect.model import ApiKey, Scope
+from recollect.plan import Risk
 from recollect.rules.contract import as_utc, checked_name
 from recollect.store import keys, spaces
 from recollect.store.database import Connection
@@ -43,6 +44,16 @@ class Caller:
             )
         if self.space is not None and space != self.space:
             raise NotAllowed(f"This key is bound to the space {self.space!r}.")
+
+    def need_any(self, scopes: Collection[Scope], space: str | None = None) -> None:
+        """NotAllowed unless the caller holds one of these scopes in this space; any scope will do where none is."""
+        wanted = [*scopes] or [*self.scopes]
+        self.need(next((scope for scope in wanted if scope in self.scopes), wanted[0]), space)
+
+    @property
+    def most_risk(self) -> Risk:
+        """The riskiest plan that may be applied for this caller with no person asked (P03)."""
+        return Risk.HIGH if Scope.ADMIN in self.scopes else Risk.LOW
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -136,7 +136,13 @@ async def run(
 
 
 async def carry_out(
-    core: Core, space_id: UUID, plan: Plan, *, by: str = "user", progress: Progress | None = None
+    core: Core,
+    space_id: UUID,
+    plan: Plan,
+    *,
+    decline: Sequence[int] = (),
+    by: str = "user",
+    progress: Progress | None = None,
 ) -> Tidied:
     """Apply a plan that may be applied without asking; who must hear of it beforehand is told first, else it waits."""
     if plan.status is PlanStatus.PROPOSED and _is_announced(policy_named(plan.policy), plan):
@@ -146,7 +152,23 @@ async def carry_out(
                 await plans.let_wait(connection, space_id, plan.id, NOBODY_HEARD)
             plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})
             return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
-    return Tidied(plan=plan, outcome=await apply(core, space_id, plan.id, by=by, progress=progress))
+    outcome = await apply(core, space_id, plan.id, decline=decline, by=by, progress=progress)
+    return Tidied(plan=plan, outcome=outcome)
+
+
+async def apply_within(
+    core: Core, space_id: UUID, plan_id: UUID, most: Risk, *, decline: Sequence[int] = (), by: str = "user"
+) -> Tidied:
+    """Apply a plan that is not too risky to be applied with no person asked, or that a person approved; else it waits.
+
+    `most` is the risk that whoever asks is trusted with; the settings of the house and the brake bind them besides.
+    """
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id)
+    is_safe = plan.risk is Risk.LOW or most is Risk.HIGH
+    if plan.status is PlanStatus.PROPOSED and not (is_safe and applies_by_itself(core, plan)):
+        return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
+    return await carry_out(core, space_id, plan, decline=decline, by=by)
 
 
 async def _announcement(core: Core, space_id: UUID, plan: Plan) -> Notice:
@@ -169,7 +191,7 @@ def applies_by_itself(core: Core, plan: Plan) -> bool:
 
 
 def _why_it_waits(plan: Plan) -> tuple[str, ...]:
-    if not plan.decisions:
+    if not plan.decisions and not plan.counts:
         return ("There is nothing to do.",)
     return (f"The plan waits for approval: {plan.summary.get('waits', 'its risk is high')}.",)
 
@@ -274,10 +296,12 @@ async def apply(
 ) -> Outcome:
     """Carry out a plan, group by group; a plan that was interrupted goes on. Applying twice is success."""
     async with _turn(core, space_id):
-        plan = await _made_ready(core, space_id, plan_id, decline, by)
-        if plan is None:
-            return await _as_it_is(core, space_id, plan_id)
-        return await _Applying(core, space_id, plan, progress, started).run()
+        async with core.transaction(space_id) as connection:
+            plan = await _made_ready(core, connection, space_id, plan_id, decline, by)
+            applying = _Applying(core, space_id, plan, progress, started)
+            if not await applying.begin(connection):
+                return await _as_it_is(connection, space_id, plan_id)
+        return await applying.run()
 
 
 @asynccontextmanager
@@ -288,28 +312,25 @@ async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
         yield
 
 
-async def _made_ready(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str) -> Plan | None:
-    """The plan, approved and with what is declined declined; None when there is nothing left to do."""
-    async with core.transaction(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id, lock=True)
-        if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
-            raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
-        if decline:
-            await _decline(core, connection, space_id, plan_id, decline, never=False)
+async def _made_ready(
+    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str
+) -> Plan:
+    """The plan, approved, with what is declined declined and what failed waiting again."""
+    plan = await plans.head(connection, space_id, plan_id, lock=True)
+    if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
+        raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
+    if decline:
+        await _decline(core, connection, space_id, plan_id, decline, never=False)
+    if plan.status is PlanStatus.PROPOSED:
+        moments = {"approved_at": core.now(), "approved_by": by}
+        await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
+    else:
         await plans.retry_failed(connection, space_id, plan_id)
-        if plan.status is PlanStatus.PROPOSED:
-            moments = {"approved_at": core.now(), "approved_by": by}
-            await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
-        if not await plans.groups_to_do(connection, space_id, plan_id):
-            if plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
-                await changes.finish(connection, space_id, plan_id, core.now())
-            return None
-        return plan
+    return plan
 
 
-async def _as_it_is(core: Core, space_id: UUID, plan_id: UUID) -> Outcome:
-    async with core.transaction(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id)
+async def _as_it_is(connection: Connection, space_id: UUID, plan_id: UUID) -> Outcome:
+    plan = await plans.head(connection, space_id, plan_id)
     counts = plan.counts
     return Outcome(
         plan_id=plan_id,
@@ -349,36 +370,45 @@ class _Applying:
         self.progress = progress or (lambda _done, _total: None)
         self.has_started = started or (lambda _run_id: None)
         self.started = time.perf_counter()
-        self.total = self.seen = self.applied = 0
+        self.total = self.seen = self.applied = self.freed_bytes = 0
         self.stale: dict[int, str] = {}
         self.failed: dict[int, str] = {}
 
+    async def begin(self, connection: Connection) -> bool:
+        """Look at what waits, once more where it rests on much, and say so in a run; False when nothing waits."""
+        mine = (connection, self.space_id, self.plan.id)
+        self.groups = await plans.groups_to_do(*mine)
+        if not self.groups:
+            if self.plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
+                await changes.finish(*mine, self.core.now())
+            return False
+        if await self._recheck(connection):
+            self.groups = await plans.groups_to_do(*mine)
+        self.total = sum(group.size for group in self.groups)
+        about = {"policy": self.plan.policy, "total": self.total, "done": 0}
+        self.run_id = await plans.start_run(*mine, "apply", about, self.core.now())
+        return True
+
     async def run(self) -> Outcome:
-        core, space_id, plan_id = self.core, self.space_id, self.plan.id
-        async with core.transaction(space_id) as connection:
-            await self._recheck(connection)
-            groups = await plans.groups_to_do(connection, space_id, plan_id)
-            self.total = sum(group.size for group in groups)
-            about = {"policy": self.plan.policy, "total": self.total, "done": 0}
-            self.run_id = await plans.start_run(connection, space_id, plan_id, "apply", about, core.now())
         self.has_started(self.run_id)
         self.progress(0, self.total)
-        for some in together(groups, self.policy.together if self.policy else 1):
+        for some in together(self.groups, self.policy.together if self.policy else 1):
             await self._groups(some)
             self.progress(self.seen, self.total)
         return await self._finish()
 
-    async def _recheck(self, connection: Connection) -> None:
-        """Decisions that rest on more than their own rows (a bridge, say) are looked at once more."""
+    async def _recheck(self, connection: Connection) -> bool:
+        """Decisions that rest on more than their own rows (a bridge, say) are looked at once more: has any moved?"""
         if self.policy is None or self.policy.recheck is None:
-            return
+            return False
         mine = (connection, self.space_id, self.plan.id)
-        waiting = await plans.decisions_of(*mine, status=DecisionStatus.PROPOSED, with_changes=False)
+        waiting = await plans.waiting(*mine)
         chosen = options_of(self.policy, self.plan.options)
         reader = StoreReader(connection, self.space_id)
         moved = await self.policy.recheck(reader, waiting, chosen, self.core.now())
         await plans.mark(*mine, moved, DecisionStatus.STALE)
         self.stale |= moved
+        return bool(moved)
 
     async def _groups(self, some: Sequence[plans.Group]) -> None:
         """Small groups share a transaction; where one of them fails, each is tried in its own (P05)."""
@@ -404,16 +434,17 @@ class _Applying:
                 return
 
     async def _write(self, some: Sequence[plans.Group]) -> None:
-        """One transaction: written, audited, counted."""
+        """One transaction: written, audited, counted. The disk is waited for at the end of the run, once for all."""
         core, mine, size = self.core, (self.space_id, self.plan.id), sum(group.size for group in some)
-        async with core.transaction(self.space_id) as connection:
+        async with core.transaction(self.space_id, in_passing=True) as connection:
             done = await changes.apply_groups(connection, *mine, some, core.now())
             await self._embed_what_was_made(connection, done.applied)
-            await self._audit(connection, done.applied)
+            await self._audit(connection, done)
             report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
             await plans.note_run(connection, self.space_id, self.run_id, report)
         self.seen += size
         self.applied += len(done.applied)
+        self.freed_bytes += done.freed_bytes
         self.stale |= done.stale
 
     async def _embed_what_was_made(self, connection: Connection, applied: Sequence[int]) -> None:
@@ -431,11 +462,11 @@ class _Applying:
             now=core.now(),
         )
 
-    async def _audit(self, connection: Connection, applied: Sequence[int]) -> None:
+    async def _audit(self, connection: Connection, done: changes.Done) -> None:
         mine = (connection, self.space_id, self.plan.id)
-        wrong = list(await changes.dangling(*mine, applied))
+        wrong = list(await changes.dangling(*mine, done.applied)) if "nodes" in done.tables else []
         if self.policy is not None and self.policy.audit is not None:
-            written = await plans.decisions_of(*mine, numbers=applied, with_changes=self.policy.audits_changes)
+            written = await plans.decisions_of(*mine, numbers=done.applied, with_changes=self.policy.audits_changes)
             wrong += await self.policy.audit(StoreReader(connection, self.space_id), written)
         if wrong:
             raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")
@@ -454,11 +485,10 @@ class _Applying:
     async def _finish(self) -> Outcome:
         core, mine = self.core, (self.space_id, self.plan.id)
         async with core.transaction(self.space_id) as connection:
-            status = await changes.finish(connection, *mine, core.now())
-            counts = (await plans.head(connection, *mine)).counts
-            freed = await changes.freed_bytes(connection, *mine)
+            counts = await changes.finish(connection, *mine, core.now())
+            status = changes.overall(counts)
             seconds = time.perf_counter() - self.started
-            report = self._report(status, counts, seconds, freed)
+            report = self._report(status, counts, seconds)
             run = (self.space_id, self.run_id)
             await plans.note_run(connection, *run, report, status="done", finished_at=core.now())
         return Outcome(
@@ -471,9 +501,9 @@ class _Applying:
             run_id=self.run_id,
         )
 
-    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float, freed: int) -> dict[str, Any]:
+    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float) -> dict[str, Any]:
         """P14: planned, applied, stale, declined, failed, how long, and the policy's own metrics with their marks."""
-        measured = {"seconds": round(seconds, 4), "freed_bytes": freed}
+        measured = {"seconds": round(seconds, 4), "freed_bytes": self.freed_bytes}
         metrics = self.policy.metrics(self.plan.summary, measured) if self.policy and self.policy.metrics else {}
         return {
             "status": status,
@@ -490,22 +520,33 @@ class _Applying:
 async def undo(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
 ) -> Outcome:
-    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict."""
+    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict.
+
+    A merge of pages that took several tries is several plans: they are taken back together, the last first.
+    """
     async with core.applying, core.transaction(space_id) as connection:
         await plans.take_turn(connection, space_id)
-        now = core.now()
-        started = time.perf_counter()
-        outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
-        if outcome.repeated:
-            return outcome
-        run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
-        report = {
-            "undone": outcome.applied,
-            "by_plan": str(outcome.plan_id),
-            "seconds": round(time.perf_counter() - started, 4),
-        }
-        await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
-        return replace(outcome, run_id=run_id)
+        tries = await plans.tries_of(connection, space_id, plan_id) if decisions is None else []
+        done = [await _undo(core, connection, space_id, one, decisions, by) for one in tries or [plan_id]]
+        return replace(done[-1], applied=sum(one.applied for one in done))
+
+
+async def _undo(
+    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, decisions: Sequence[int] | None, by: str
+) -> Outcome:
+    now = core.now()
+    started = time.perf_counter()
+    outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
+    if outcome.repeated:
+        return outcome
+    run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
+    report = {
+        "undone": outcome.applied,
+        "by_plan": str(outcome.plan_id),
+        "seconds": round(time.perf_counter() - started, 4),
+    }
+    await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
+    return replace(outcome, run_id=run_id)
 
 
 # -- looking

@@ -82,8 +82,8 @@ class Core:
         )
 
     @asynccontextmanager
-    async def transaction(self, space_id: UUID) -> AsyncIterator[Connection]:
-        async with self.database.transaction(space_id) as connection:
+    async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[Connection]:
+        async with self.database.transaction(space_id, in_passing=in_passing) as connection:
             yield connection
 
     @asynccontextmanager

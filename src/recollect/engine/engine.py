@@ -501,7 +501,7 @@ class Engine:
         wait: bool = True,
         progress: import_.Progress | None = None,
     ) -> import_.ImportReport:
-        """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export), or `-`, the standard input."""
+        """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export ...), or `-`, stdin."""
         return await import_.import_(
             self.core,
             self.space.id,

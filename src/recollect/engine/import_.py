@@ -17,9 +17,10 @@ from uuid import UUID
 
 import anyio.to_thread
 
-from recollect.engine import embed, remember
+from recollect.engine import embed, import_graph, remember
 from recollect.engine.core import Core
-from recollect.engine.sources import Format, Found, Line, Options, Reader, check
+from recollect.engine.import_graph import Gathered, Woven
+from recollect.engine.sources import Format, Found, Graph, Line, Options, Read, Reader, check
 from recollect.errors import Conflict, DuplicateText, InvalidInput
 from recollect.model import ExportedMemory, Metadata, NewMemory, Node, Status
 from recollect.plan import Draft
@@ -41,7 +42,7 @@ class ImportReport:
 
     `files` counts those in which memories were found. Every memory is added, already there, or refused. `linked`
     counts those already there that became chunks of one more document; `postponed` those that are stored but not
-    searchable yet, by the reason.
+    searchable yet, by the reason. `concepts` and `links` are new ones, of imports that bring a graph.
     """
 
     dry_run: bool
@@ -51,6 +52,8 @@ class ImportReport:
     linked: int
     lines: tuple[Line, ...]
     postponed: Mapping[str, int]
+    concepts: int = 0
+    links: int = 0
 
     @property
     def refused(self) -> tuple[Line, ...]:
@@ -66,9 +69,11 @@ class ImportReport:
 
     def __str__(self) -> str:
         would_be = "would be " if self.dry_run else ""
+        graph = f", {self.concepts:,} concepts and {self.links:,} links {would_be}made"
         return (
             f"{self.added:,} {would_be}added, {self.already_there:,} there already, "
             f"{len(self.refused):,} {would_be}refused, {len(self.skipped):,} skipped"
+            f"{graph if self.concepts or self.links else ''}"
         )
 
 
@@ -105,13 +110,14 @@ async def import_(
     with _closing(reader.read(sources)) as read:  # whatever happens, no file stays open
         passed = _passed(read, partial(_fit, core, contract, options), desk.tally)
         await _take_all(desk, passed, progress)
+        await desk.weave()
     if wait and not dry_run:  # also what an import that was interrupted had stored
         desk.tally.postponed.update((await embed.finish(core, space_id)).values())
     return desk.tally.report(dry_run=dry_run)
 
 
 @contextmanager
-def _closing(read: Generator[Found | Line]) -> Iterator[Generator[Found | Line]]:
+def _closing(read: Generator[Read]) -> Iterator[Generator[Read]]:
     """Closes the files; where an interrupt came while a thread still reads, its end closes them."""
     try:
         yield read
@@ -123,17 +129,24 @@ def _closing(read: Generator[Found | Line]) -> Iterator[Generator[Found | Line]]
 # -- from the reader to the desk
 
 
-def _passed(read: Iterable[Found | Line], fit: Callable[[NewMemory], NewMemory], tally: "_Tally") -> Iterator[Found]:
+def _passed(read: Iterable[Read], fit: Callable[[NewMemory], NewMemory], tally: "_Tally") -> Iterator[Found]:
     """What passed the contract; the rest becomes lines of the report."""
     for one in read:
         if isinstance(one, Line):
             tally.lines.append(one)
             continue
+        if isinstance(one, Graph):
+            tally.graph.take(one.things, one.relations)
+            continue
         tally.files.add(one.file)
         try:
-            yield replace(one, memory=fit(one.memory))
+            found = replace(one, memory=fit(one.memory))
         except InvalidInput as problem:
             tally.lines.append(one.refused(problem.message))
+        else:
+            if found.about:
+                tally.graph.note(found.memory.text, found.about)
+            yield found
 
 
 def _fit(core: Core, contract: Contract, options: Options, memory: NewMemory) -> NewMemory:
@@ -235,6 +248,8 @@ class _Tally:
     linked: int = 0
     lines: list[Line] = field(default_factory=list)
     postponed: Counter[str] = field(default_factory=Counter)
+    graph: Gathered = field(default_factory=Gathered)
+    woven: Woven = field(default_factory=Woven)
 
     @property
     def done(self) -> int:
@@ -249,6 +264,8 @@ class _Tally:
             linked=self.linked,
             lines=tuple(self.lines),
             postponed=dict(self.postponed),
+            concepts=self.woven.concepts,
+            links=self.woven.links,
         )
 
 
@@ -273,6 +290,10 @@ class _Desk:
         self.tally.added += len(added.ids)
         self.tally.already_there += len(there)
         await self._link(there)
+
+    async def weave(self) -> None:
+        self.tally.woven = woven = await import_graph.weave(self.core, self.space_id, self.tally.graph)
+        self.tally.lines += [Line(what="note", file="-", message=problem) for problem in woven.problems]
 
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
         async with self.core.transaction(self.space_id) as connection:
@@ -332,6 +353,9 @@ class _Rehearsal(_Desk):
             known = await nodes.get_many(connection, self.space_id, ids)
         for found, twin in zip(batch, twins, strict=True):
             self._foresee(found, twin, known)
+
+    async def weave(self) -> None:
+        self.tally.woven = await import_graph.foresee(self.core, self.space_id, self.tally.graph)
 
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
         return {*await super().which_are_there(ids), *(id_ for id_ in ids if id_ in self._claimed)}

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from recollect.engine.core import Core
 from recollect.model import JobCounts
-from recollect.store import care, jobs, overview, spaces, vectors
+from recollect.store import care, jobs, overview, vectors
 from recollect.store.overview import Day, Held, InDoubt
 
 GROWTH = timedelta(days=30)
@@ -34,26 +34,25 @@ async def show(core: Core, space_id: UUID) -> Overview:
         added = await overview.added(connection, space_id, core.now() - GROWTH)
         in_doubt = await overview.in_doubt(connection, space_id)
         waiting = await jobs.counts(connection, space_id)
+        model, dim = await overview.searched(connection, space_id)
     async with core.database.owner() as connection:
-        model = (await spaces.by_id(connection, space_id)).embedding_model
-        lengths = [dim for name, dim, _ in await care.stored_models(connection) if name == model]
         backed_up = await care.last_run(connection, "backup")
     return Overview(
         held=held,
         added=added,
         jobs=waiting,
         embedding_model=model,
-        index=await _index(core, model or "", lengths),
+        index=await _index(core, model, dim),
         last_backup_at=backed_up,
         in_doubt=in_doubt,
     )
 
 
-async def _index(core: Core, model: str, lengths: Sequence[int]) -> IndexWord:
+async def _index(core: Core, model: str | None, dim: int | None) -> IndexWord:
     """How search finds vectors; few are compared one by one, and need no index."""
-    states = [await vectors.index_state(core.database, model, dim) for dim in lengths]
-    if not states:
+    if model is None or dim is None:
         return "empty"
-    if all(one.state == "ready" for one in states):
+    if await vectors.is_indexed(core.database, model, dim):
         return "ready"
-    return "being built" if max(one.rows for one in states) >= core.settings.hnsw_min_rows else "not needed yet"
+    rows = (await vectors.index_state(core.database, model, dim)).rows
+    return "not needed yet" if rows < core.settings.hnsw_min_rows else "being built"

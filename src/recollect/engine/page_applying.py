@@ -5,7 +5,10 @@ that failed its audit left no trace; it is made anew from the same batch, with c
 times in all. What was applied stays applied: the next try knows those pages again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ import anyio.to_thread
 from recollect.engine import consolidate
 from recollect.engine.consolidate import Progress, Started
 from recollect.engine.core import Core, log
-from recollect.errors import Conflict, InvalidInput
+from recollect.errors import Conflict, InvalidInput, RecollectError
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
 from recollect.policies.merge_pages import POLICY, pair_of, state_of
 from recollect.rules.hierarchy import children_by_parent
@@ -36,6 +39,9 @@ from recollect.rules.plan_md import Edit, edits_in, render_plan, with_edits
 from recollect.store import changes, plans
 from recollect.store import pages as kept
 
+FOLLOW_SECONDS = 1.0
+FOLLOW_SHARE = 0.1
+"""How often plan.md is written during a merge, and how much of the time that may take."""
 STATUSES = {
     DecisionStatus.APPLIED: NodeStatus.COMPLETED,
     DecisionStatus.FAILED: NodeStatus.FAILED,
@@ -244,19 +250,42 @@ async def apply(
     """
     plan = await revised(core, space_id, plan_id, text=text, decline=decline, by=by)
     applied: list[UUID] = []
-    try:
-        while True:
+    while True:
+        async with _kept_current(core, space_id, plan.id, file):
             outcome = await consolidate.apply(core, space_id, plan.id, by=by, progress=progress, started=started)
-            applied.append(plan.id)
-            again = await _again(core, space_id, plan.id, outcome, by) if outcome.failed else None
-            if again is None:
-                break
-            plan = again
-    finally:
-        if file is not None:
-            await write_plan_md(core, space_id, plan.id, file)
+        applied.append(plan.id)
+        again = await _again(core, space_id, plan.id, outcome, by) if outcome.failed else None
+        if again is None:
+            break
+        plan = again
     result = result_of(await merge_plan(core, space_id, plan.id))
     return Merged(outcome=outcome, plans=tuple(applied), result=result)
+
+
+@asynccontextmanager
+async def _kept_current(core: Core, space_id: UUID, plan_id: UUID, file: Path | None) -> AsyncIterator[None]:
+    """Meanwhile the file follows: a run that is killed leaves it true to the second (B27)."""
+    if file is None:
+        yield
+        return
+    following = asyncio.create_task(_follow(core, space_id, plan_id, file))
+    try:
+        yield
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
+        await write_plan_md(core, space_id, plan_id, file)
+
+
+async def _follow(core: Core, space_id: UUID, plan_id: UUID, file: Path) -> None:
+    """Write the file again and again, without spending much of the time on it."""
+    pause = FOLLOW_SECONDS
+    with suppress(RecollectError):  # what stands in the way is said at the end, by the last writing
+        while True:
+            await asyncio.sleep(pause)
+            started = time.monotonic()
+            await write_plan_md(core, space_id, plan_id, file)
+            pause = max(FOLLOW_SECONDS, (time.monotonic() - started) / FOLLOW_SHARE)
 
 
 async def _again(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome, by: str) -> Plan | None:
@@ -299,6 +328,13 @@ def _write(file: Path, text: str) -> None:
             raise InvalidInput(
                 f"{file} is there and is no merge plan: name another file with --plan-md.", field="plan_md"
             )
-        file.write_text(text)
+        _replace(file.resolve(), text)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written ({error.strerror or error}).", field="plan_md") from error
+
+
+def _replace(file: Path, text: str) -> None:
+    """All of it or nothing: whoever is stopped while writing leaves the file as it was."""
+    new = file.with_name(f".{file.name}.new")
+    new.write_text(text)
+    new.replace(file)

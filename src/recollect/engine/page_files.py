@@ -5,7 +5,7 @@ not UTF-8 is said and left out, and the rest goes on. It blocks, so the engine r
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from recollect.engine.sources import BEGINNING, Line, shown, skipped, walk
@@ -30,7 +30,7 @@ def read_folder(folder: Path, *, hidden: bool = False, largest: int = LARGEST_PA
     found = False
     for file in walk(folder, hidden=hidden):
         if isinstance(file, Line):
-            yield file
+            yield replace(file, file=file.file.removeprefix(f"{shown(folder)}/"))
             continue
         one = _read(file, file.relative_to(folder), largest)
         found = found or isinstance(one, PageFile)

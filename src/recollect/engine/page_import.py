@@ -28,7 +28,7 @@ from recollect.rules.page_formats import distinct, read_page
 from recollect.rules.page_judging import question, verdict_in
 from recollect.rules.page_links import resolve
 from recollect.rules.page_plans import MergePlan, NodePlan, Verdict
-from recollect.rules.page_similarity import Scores, compare, text_for_vector
+from recollect.rules.page_similarity import Scores, SuppliedScores, compare, text_for_vector
 from recollect.rules.page_vetoes import veto
 from recollect.rules.pages import Finding, Page
 from recollect.rules.stored_pages import Batch, KnownFirst, StoredPage, known_results
@@ -124,6 +124,12 @@ class _There:
     def pages(self) -> list[Page]:
         return [one.page for one in self.stored]
 
+    @property
+    def known_vectors(self) -> dict[str, Vectors]:
+        """The vectors that the store has, by the texts they are of."""
+        there = (one for one in self.stored if one.node_id in self.vectors)
+        return {text_for_vector(one.page): self.vectors[one.node_id] for one in there}
+
 
 async def _there(core: Core, space_id: UUID) -> _There:
     async with core.database.snapshot(space_id) as connection:
@@ -158,9 +164,7 @@ def _parsed(found: Sequence[PageFile | Line]) -> tuple[list[Page], list[Finding]
 
 async def _decided(core: Core, new: Sequence[Page], there: _There, how: How) -> MergePlan:
     known = known_results(new, there.stored)
-    scores = how.scores
-    if scores is None and len(known) < len(new):
-        scores = await _compared(core, new, there, how.progress)
+    scores = how.scores or await _compared(core, new, there, known, how.progress)
     first = KnownFirst(scores=scores, known=known, taken=frozenset(known.values()))
     options = Options(scope="type" if how.scope == "type" else "parents", veto=_with_person(there.apart, known))
     decide = partial(plan_merge, new, wiki_of(there.pages), first, options=options)
@@ -168,11 +172,38 @@ async def _decided(core: Core, new: Sequence[Page], there: _There, how: How) -> 
     return plan.with_nodes(_recognised(plan, known))
 
 
-async def _compared(core: Core, new: Sequence[Page], there: _There, progress: Progress | None) -> Scores:
-    ours = await _embedded(core, new, progress)
-    theirs = await _vectors_of(core, there.stored, there.vectors) if there.stored else None
+async def _compared(
+    core: Core, new: Sequence[Page], there: _There, known: Mapping[str, str], progress: Progress | None
+) -> Scores:
+    """The new pages with the old ones. One that came before, or has none of its type to meet, needs no vector."""
     old = there.pages
-    return await anyio.to_thread.run_sync(lambda: compare(new, old, new_vectors=ours, old_vectors=theirs))
+    both = {page.type for page in old} & {page.type for page in new if page.id not in known}
+    meeting = [page for page in new if page.id not in known and page.type in both]
+    if not meeting:
+        return SuppliedScores(scores={})
+    met = [page for page in old if page.type in both]
+    vectors = await _vectors(core, map(text_for_vector, (*meeting, *met)), there.known_vectors, progress)
+    mine, theirs = (_rows(pages, vectors, core.embedder().dim) for pages in (new, old))
+    return await anyio.to_thread.run_sync(lambda: compare(new, old, new_vectors=mine, old_vectors=theirs))
+
+
+async def _vectors(
+    core: Core, texts: Iterable[str], known: Mapping[str, Vectors], progress: Progress | None
+) -> dict[str, Vectors]:
+    """The vectors of some texts; those that the store has are not made again."""
+    missing = [text for text in dict.fromkeys(texts) if text not in known]
+    size, made = core.settings.embedding_batch, dict(known)
+    for start in range(0, len(missing), size):
+        some = missing[start : start + size]
+        made |= zip(some, await core.embedder().embed(some), strict=True)
+        if progress:
+            progress(start + len(some), len(missing))
+    return made
+
+
+def _rows(pages: Sequence[Page], vectors: Mapping[str, Vectors], dim: int) -> Vectors:
+    none = np.zeros(dim, np.float32)
+    return np.array([vectors.get(text_for_vector(page), none) for page in pages], np.float32)
 
 
 def _with_person(
@@ -205,27 +236,6 @@ def _recognised(plan: MergePlan, known: Mapping[str, str]) -> dict[str, NodePlan
         for id, result in known.items()
         if taken.get(result, id) == id
     }
-
-
-async def _embedded(core: Core, pages: Sequence[Page], progress: Progress | None = None) -> Vectors:
-    embedder, size = core.embedder(), core.settings.embedding_batch
-    texts = [text_for_vector(page) for page in pages]
-    made = []
-    for start in range(0, len(texts), size):
-        made.append(await embedder.embed(texts[start : start + size]))
-        if progress:
-            progress(min(start + size, len(texts)), len(texts))
-    return np.concatenate(made) if made else np.zeros((0, embedder.dim), np.float32)
-
-
-async def _vectors_of(core: Core, stored: Sequence[StoredPage], known: Mapping[UUID, Vectors]) -> Vectors:
-    """The vectors of the old pages, in their order; those that the store does not have yet are made."""
-    missing = [one for one in stored if one.node_id not in known]
-    made = dict(
-        zip((one.node_id for one in missing), await _embedded(core, [one.page for one in missing]), strict=True)
-    )
-    both = {**known, **made}
-    return np.array([both[one.node_id] for one in stored], np.float32).reshape(len(stored), -1)
 
 
 # -- judging

@@ -15,12 +15,15 @@ from recollect.model import Edge
 from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Risk
 from recollect.policies import POLICIES
 from recollect.rules import strength
+from recollect.rules.labels import shortened
 from recollect.rules.plan_text import Tally, edge_label, name_in, short_name
 from recollect.store import labels, plans
 from recollect.store.database import Connection
 from recollect.store.labels import Ends
 
 STRETCH = 1000
+# A page has more room for a name than a terminal, and cuts it to what there is.
+NAME_COLUMNS = 120
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +158,9 @@ async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[Shown
 
 async def node_labels(core: Core, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     async with core.transaction(space_id) as connection:
-        return {id_: short_name(name) for id_, name in (await labels.nodes(connection, space_id, ids)).items()}
+        return {
+            id_: shortened(name, NAME_COLUMNS) for id_, name in (await labels.nodes(connection, space_id, ids)).items()
+        }
 
 
 async def _labels(

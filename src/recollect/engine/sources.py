@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 from itertools import chain
 from os import fsencode
 from pathlib import Path
-from typing import BinaryIO, Literal, get_args
+from typing import BinaryIO, Literal, cast, get_args
 from uuid import UUID
 
 from recollect.errors import InvalidInput
 from recollect.model import ContentType, ExportedMemory, NewMemory
-from recollect.rules import documents
+from recollect.rules import documents, foreign
 from recollect.rules.contract import LONGEST_NAME
 
-Format = Literal["auto", "text", "markdown", "jsonl", "csv"]
+Format = Literal["auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0"]
 What = Literal["refused", "skipped", "note"]
 
 STDIN = Path("-")
@@ -74,14 +74,28 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """A memory that was read, and where."""
+    """A memory that was read, and where; and the names of the things it is about, where that was said."""
 
     memory: NewMemory
     file: str
     line: int | None = None
+    about: tuple[str, ...] = ()
 
     def refused(self, why: str) -> Line:
         return Line(what="refused", file=self.file, line=self.line, message=why)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Graph:
+    """Things that memories are about, and how they are related."""
+
+    things: tuple[foreign.Thing, ...]
+    relations: tuple[foreign.Relation, ...]
+
+
+Read = Found | Graph | Line
+# A piece of what another memory wrote, or what is wrong with it; and its line.
+Numbered = tuple[int | None, foreign.Piece | str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +109,7 @@ class Reader:
     options: Options = Options()
     stdin: BinaryIO | None = None
 
-    def read(self, sources: Sequence[Path]) -> Generator[Found | Line, None, None]:
+    def read(self, sources: Sequence[Path]) -> Generator[Read, None, None]:
         """Everything in the sources, in their order; folders by name."""
         for source in sources:
             if source == STDIN:
@@ -105,14 +119,16 @@ class Reader:
             else:
                 yield from self._file(source, _thread_name(Path(source.name)))
 
-    def _standard_input(self) -> Iterator[Found | Line]:
+    def _standard_input(self) -> Iterator[Read]:
         assert self.stdin is not None, "checked before"
         try:
-            if self.format in ("jsonl", "csv"):
+            if self.format in ("jsonl", "csv", "mcp-memory"):
                 yield from self._table(self.stdin, self.format, "-", thread=None)
                 return
             beginning = _up_to_first_text(self.stdin)
-            if self.format == "auto" and _is_object(beginning):
+            if self.format == "auto" and beginning and foreign.format_of(beginning[-1]) == foreign.GRAPH:
+                yield from self._pieces(_graph_pieces(chain(beginning, self.stdin)), "-")
+            elif self.format == "auto" and _is_object(beginning):
                 yield from self._rows(_jsonl_rows(chain(beginning, self.stdin)), "-", thread=None)
             else:
                 data = b"".join([*beginning, self.stdin.read()])
@@ -120,24 +136,24 @@ class Reader:
         except InvalidInput as problem:
             yield skipped("-", problem.message)
 
-    def _folder(self, root: Path) -> Iterator[Found | Line]:
+    def _folder(self, root: Path) -> Iterator[Read]:
         for file in walk(root, hidden=self.options.hidden):
             if isinstance(file, Line):
                 yield file
             else:
                 yield from self._file(file, _thread_name(file.relative_to(root)))
 
-    def _file(self, path: Path, thread: str) -> Iterator[Found | Line]:
+    def _file(self, path: Path, thread: str) -> Iterator[Read]:
         name = shown(path)
-        format = self._format_of(path)
-        if format is None:
-            yield skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
-            return
         try:
             with path.open("rb") as stream:
-                if documents.looks_binary(stream.peek(BEGINNING)[:BEGINNING]):
+                beginning = stream.peek(BEGINNING)[:BEGINNING]
+                format = self._format_of(path, beginning)
+                if documents.looks_binary(beginning):
                     yield skipped(name, "It is a binary file.")
-                elif format in ("jsonl", "csv"):
+                elif format is None:
+                    yield skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
+                elif format in ("jsonl", "csv", "mcp-memory"):
                     _require_utf8(stream)
                     yield from self._table(stream, format, name, thread=thread)
                 else:
@@ -148,17 +164,22 @@ class Reader:
         except OSError as error:
             yield skipped(name, f"It cannot be read ({error.strerror or error}).")
 
-    def _format_of(self, path: Path) -> Format | None:
+    def _format_of(self, path: Path, beginning: bytes) -> Format | None:
         """The format of a file; None for one that would be read wrongly."""
         if self.format != "auto":
             return self.format
         suffix = path.suffix.lower()
+        if suffix in (".json", ".jsonl") and (found := foreign.format_of(beginning)):
+            return cast("Format", found)
         return None if suffix == ".json" else BY_SUFFIX.get(suffix, "text")
 
     def _document(
         self, data: bytes, format: Format, name: str, *, thread: str | None, written: datetime | None
-    ) -> Iterator[Found | Line]:
+    ) -> Iterator[Read]:
         text = documents.decoded(data)
+        if format == "mem0":
+            yield from self._pieces(((None, piece) for piece in foreign.mem0_pieces(text)), name)
+            return
         document = documents.text_document(text) if format == "text" else documents.markdown_document(text)
         for note in document.notes:
             yield Line(what="note", file=name, message=note)
@@ -171,14 +192,17 @@ class Reader:
             parts = [replace(parts[0], thread=thread, position=1)]
         yield from (Found(memory=part, file=name) for part in parts)
 
-    def _table(self, stream: BinaryIO, format: Format, name: str, *, thread: str | None) -> Iterator[Found | Line]:
+    def _table(self, stream: BinaryIO, format: Format, name: str, *, thread: str | None) -> Iterator[Read]:
         if format == "jsonl":
             yield from self._rows(_jsonl_rows(stream), name, thread=thread)
+            return
+        if format == "mcp-memory":
+            yield from self._pieces(_graph_pieces(stream), name)
             return
         with _as_text(stream) as lines:
             yield from self._rows(documents.csv_rows(lines), name, thread=thread)
 
-    def _rows(self, rows: Iterable[documents.Row], name: str, *, thread: str | None) -> Iterator[Found | Line]:
+    def _rows(self, rows: Iterable[documents.Row], name: str, *, thread: str | None) -> Iterator[Read]:
         for row in rows:
             if row.memory is None:
                 yield Line(what="refused", file=name, line=row.line, message=row.problem or "")
@@ -188,6 +212,17 @@ class Reader:
                 own = thread and _thread_name(Path(f"{thread}:{row.line}"))
                 for part in self._chunked(row.memory, own):
                     yield Found(memory=part, file=name, line=row.line)
+
+    def _pieces(self, pieces: Iterable[Numbered], name: str) -> Iterator[Read]:
+        """What another memory wrote; a piece that is only words is what is wrong with it."""
+        for line, piece in pieces:
+            if isinstance(piece, str):
+                yield Line(what="refused", file=name, line=line, message=piece)
+                continue
+            for memory in piece.memories:
+                for part in self._chunked(memory, memory.thread):
+                    yield Found(memory=part, file=name, line=line, about=piece.about)
+            yield Graph(things=piece.things, relations=piece.relations)
 
     def _chunked(self, memory: NewMemory, thread: str | None) -> list[NewMemory]:
         return documents.chunked(
@@ -250,6 +285,15 @@ def _jsonl_rows(lines: Iterable[bytes]) -> Iterator[documents.Row]:
             yield documents.Row(line=number, problem=problem.message)
         else:
             yield documents.Row(line=number, memory=memory)
+
+
+def _graph_pieces(lines: Iterable[bytes]) -> Iterator[Numbered]:
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield number, foreign.graph_piece(documents.decoded(line))
+            except InvalidInput as problem:
+                yield number, problem.message
 
 
 @contextmanager

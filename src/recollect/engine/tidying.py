@@ -9,7 +9,7 @@ from recollect.engine.consolidate import Progress, Started, Tidied
 from recollect.engine.face import Face, Reference
 from recollect.engine.shown import PolicyInfo, ShownPlan
 from recollect.errors import InvalidInput
-from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Run
+from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
 from recollect.policies import POLICIES
 from recollect.store import plans
 
@@ -137,6 +137,14 @@ class Plans(Face):
         return await consolidate.apply(
             self.core, self.space_id, id_, decline=decline, by=by, progress=progress, started=started
         )
+
+    async def apply_within(
+        self, reference: Reference, most: Risk, *, decline: Sequence[int] = (), by: str = "user"
+    ) -> Tidied:
+        """Carry a plan out for somebody who is no person, if its risk is not above `most` or a person approved it."""
+        _check_numbers(decline, "decline")
+        id_ = await self._id(reference)
+        return await consolidate.apply_within(self.core, self.space_id, id_, most, decline=decline, by=by)
 
     async def undo(self, reference: Reference, *, decisions: Sequence[int] | None = None, by: str = "user") -> Outcome:
         """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from recollect.errors import InvalidInput
 from recollect.model import Metadata
-from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row
+from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, Waiting
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules import clusters
 from recollect.rules.apart import Apart
@@ -343,7 +343,7 @@ def _plan(draft: Draft, known: Known, changed: Mask | None, decided: Decided, op
 # -- at applying
 
 
-async def recheck(reader: Reader, waiting: Sequence[Decision], _options: Any, now: datetime) -> Mapping[int, str]:
+async def recheck(reader: Reader, waiting: Sequence[Waiting], _options: Any, now: datetime) -> Mapping[int, str]:
     """Decisions between which a person has put a never-merge pair since."""
     distinct = await reader.distinct_pairs(now)
     apart = Apart(names=[pair for pair in distinct if ids_of(pair) is None])

@@ -49,7 +49,8 @@ from recollect.rules.stored_pages import (
 )
 from recollect.rules.text import checksum
 
-NAMED_NOWHERE = 100
+TOGETHER = 20
+"""Sub-graphs that share a transaction: few enough that a run that is killed has little to do again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -534,4 +535,5 @@ POLICY = Policy(
     says="Merged {merged} pages, created {created}",
     audit=audited,
     makes_nodes=True,
+    together=TOGETHER,
 )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
 from recollect.model import Edge, Topic
-from recollect.plan import Decision, Plan, Risk
+from recollect.plan import Decision, Plan, Risk, Waiting
 from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
@@ -92,7 +92,7 @@ class Reader(Protocol):
 
 Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
 # Decisions that no longer make sense in the world as it is, with the reason; asked at the start of an applying.
-Recheck = Callable[[Reader, Sequence[Decision], Any, datetime], Awaitable[Mapping[int, str]]]
+Recheck = Callable[[Reader, Sequence[Waiting], Any, datetime], Awaitable[Mapping[int, str]]]
 # What is wrong after a group was written, seen from inside its transaction; nothing wrong: nothing returned.
 Audit = Callable[[Reader, Sequence[Decision]], Awaitable[Sequence[str]]]
 # What was done, in the words of `says`, from the plan's summary and those of its decisions that were applied.

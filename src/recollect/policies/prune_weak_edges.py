@@ -13,7 +13,7 @@ from uuid import UUID
 import anyio.to_thread
 import numpy as np
 
-from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row
+from recollect.plan import Change, Draft, Plan, Premise, Risk, Row, Waiting
 from recollect.policies import targets
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import (
@@ -74,7 +74,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     return await anyio.to_thread.run_sync(_plan, await reader.edges(), options, now)
 
 
-async def recheck(reader: Reader, decisions: Sequence[Decision], options: Options, now: datetime) -> Mapping[int, str]:
+async def recheck(reader: Reader, decisions: Sequence[Waiting], options: Options, now: datetime) -> Mapping[int, str]:
     """The removals that would now isolate a node or split a component, because other edges went since."""
     return await anyio.to_thread.run_sync(_no_longer, await reader.edges(), decisions, options, now)
 
@@ -204,7 +204,7 @@ def _summary(edges: EdgeColumns, pruning: Pruning, kept: Mapping[str, Ints]) -> 
     }
 
 
-def _no_longer(edges: EdgeColumns, decisions: Sequence[Decision], options: Options, now: datetime) -> dict[int, str]:
+def _no_longer(edges: EdgeColumns, decisions: Sequence[Waiting], options: Options, now: datetime) -> dict[int, str]:
     """Decisions whose edge has recovered or gone are left to their premises: such an edge stays, or is no more."""
     look = _look(edges, now)
     places = edges.places_of(as_ids([decision.subject for decision in decisions]))

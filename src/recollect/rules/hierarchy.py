@@ -14,7 +14,7 @@ order in which pages are written (B14), and decisions are made in the opposite o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from recollect.rules.pages import NOTE, PLAIN, Finding, Link, Page, type_and_name
+from recollect.rules.pages import NOTE, PLAIN, TYPED_TITLE, Finding, Link, Page, type_and_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,6 +150,7 @@ def findings(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> list[Finding
 
 def _messages(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
     if page.type == NOTE:
+        yield from _of_note(page, hierarchy)
         return
     if hierarchy.type_named(page.type) is None:
         yield f"Its type {page.type} is not one of the hierarchy's: it is compared with pages of its own type only."
@@ -161,6 +162,21 @@ def _messages(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
             yield problem
 
 
+def _of_note(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
+    """A note is bound to nothing; but one that is written like a typed page may have meant to be one."""
+    typed = [link for link in dict.fromkeys(page.links) if link.style == "typed" and link.relation != PLAIN]
+    named = TYPED_TITLE.fullmatch(page.title or "")
+    if named and (typed or page.format == "wiki"):
+        yield f"Its title names the type {named[1]}, which is not known: it is taken as a note."
+    for link in typed:
+        if not hierarchy.knows(link.relation):
+            yield _unknown(link)
+
+
+def _unknown(link: Link) -> str:
+    return f"The relation of [[{link.relation}::{link.target}]] is not known: it is kept as a reference."
+
+
 def _has(page: Page, kind: EdgeKind, hierarchy: Hierarchy) -> bool:
     return any(link.relation == kind.name for link in forward_links(page, hierarchy))
 
@@ -169,7 +185,7 @@ def _problem_of(page: Page, link: Link, hierarchy: Hierarchy) -> str | None:
     target_type = type_and_name(link.target)[0]
     edge = f"[[{link.relation}::{link.target}]]"
     if not hierarchy.knows(link.relation):
-        return f"The relation of {edge} is not known: it is kept as a reference."
+        return _unknown(link)
     if link.relation in (*hierarchy.references, PLAIN):
         return None
     if hierarchy.edge_kind(link.relation, page.type, target_type):

@@ -10,6 +10,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 K1 = 1.2
 B = 0.75
@@ -50,6 +51,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
 
 
+@lru_cache(maxsize=100_000)  # the words of a language come again and again
 def stem(word: str) -> str:
     """The word without a common English ending; numbers and short words as they are."""
     for suffix in _SUFFIXES:

@@ -14,11 +14,14 @@ from recollect.errors import InvalidInput
 from recollect.rules.documents import FRONT_MATTER, LOOKS_LIKE_FRONT_MATTER, front_matter
 from recollect.rules.page_text import lines_with_code
 from recollect.rules.pages import Page
-from recollect.rules.wiki import HEADING as WIKI_HEADING
 from recollect.rules.wiki import About, Parsed, cut_title, sections_of, settled, sources_from
 
 HEADING = re.compile(r"(#{1,6})[ \t]+(\S(?:.*\S)?)[ \t]*")
+EMPTY_FRONT_MATTER = "---\n---"
+_MISTAKEN_AT_THE_START = ("---", "\ufeff")  # for a front matter, and for the mark of an encoding
+_RARE_BREAK = re.compile("[\x85\u2028\u2029]")
 _LOOKS_LIKE_HEADING = re.compile(r"\\*#{1,6}[ \t]+\S.*")
+_ESCAPED_KEY = re.compile(r"\\+(?:sources|domains|last_updated)")
 _ESCAPED = re.compile(r"\\+#{1,6}[ \t]+\S.*")
 
 
@@ -59,7 +62,11 @@ def _about(fields: Mapping[str, Any]) -> About:
                 del rest[name]
             except ValueError:
                 continue
-    return About(fields=rest, **about)
+    return About(fields={_unescaped_key(key): value for key, value in rest.items()}, **about)
+
+
+def _unescaped_key(key: str) -> str:
+    return key[1:] if _ESCAPED_KEY.fullmatch(key) else key
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -81,6 +88,18 @@ def _unescaped(line: str) -> str:
 # -- writing
 
 
+class _Fields(yaml.SafeDumper):
+    """YAML, with the line breaks that only Unicode knows escaped: bare ones are folded with what follows them."""
+
+
+def _scalar(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _RARE_BREAK.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Fields.add_representer(str, _scalar)
+
+
 def render_markdown(page: Page) -> str:
     parts = [*_front_matter_of(page)]
     parts += [f"# {page.title}"] if page.title else []
@@ -99,19 +118,17 @@ def _front_matter_of(page: Page) -> Iterator[str]:
         fields["domains"] = list(page.domains)
     if page.last_updated:
         fields["last_updated"] = page.last_updated
-    fields |= page.fields
+    fields |= {_escaped_key(key, value, fields): value for key, value in page.fields.items()}
     if fields:
-        block = yaml.safe_dump(fields, allow_unicode=True, sort_keys=False, width=1_000_000)
+        block = yaml.dump(fields, Dumper=_Fields, allow_unicode=True, sort_keys=False, width=1_000_000)
         yield f"---\n{block}---"
-    elif _needs_front_matter(page):
-        yield "---\n---"
+    elif page.title is None and page.lead.startswith(_MISTAKEN_AT_THE_START):
+        yield EMPTY_FRONT_MATTER
 
 
-def _needs_front_matter(page: Page) -> bool:
-    """An empty one, where the text would else be taken for a front matter or for a wiki page."""
-    starts = (page.title is None and page.lead.lstrip().startswith(("---", "{|"))) or page.lead.startswith("{|")
-    lines = (line for text in page.texts for line, is_code in lines_with_code(text) if not is_code)
-    return starts or any(WIKI_HEADING.fullmatch(line) for line in lines)
+def _escaped_key(key: str, value: Any, taken: Mapping[str, Any]) -> str:
+    """The name of a field, with a backslash before it where it would be mistaken for one of ours."""
+    return key if key not in taken and key in _about({key: value}).fields else f"\\{key}"
 
 
 def _escaped(body: str) -> str:

@@ -4,6 +4,7 @@ Which id each new page ends with is settled before the first is written, so that
 and references too, can be rewritten at once. What is written here is what the store saves; the audit looks at it first.
 """
 
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -68,12 +69,13 @@ def execute(
     written: dict[str, Page] = {}
     findings: list[Finding] = []
     nodes = dict(subgraph.nodes)
+    there = ChainMap(written, dict(pages))
     for id in subgraph.execution_order:
         node = nodes[id]
         if node.status is NodeStatus.COMPLETED or node.page is None or id not in results:
             continue
         new = arriving(node.page, results, left_out)
-        page, notes = _written(node, new, {**pages, **written}, results, updated, hierarchy)
+        page, notes = _written(node, new, there, results, updated, hierarchy)
         if page != pages.get(page.id):
             written[page.id] = page
         findings += (Finding(page=page.id, message=note) for note in notes)

@@ -11,12 +11,12 @@ from pathlib import PurePosixPath
 
 from recollect.rules import markdown_pages, wiki
 from recollect.rules.hierarchy import WIKI, Hierarchy
-from recollect.rules.markdown_pages import parse_markdown, render_markdown
+from recollect.rules.markdown_pages import EMPTY_FRONT_MATTER, parse_markdown, render_markdown
 from recollect.rules.page_text import outside_code
-from recollect.rules.pages import NOTE, Finding, Format, Page, normal_name, page_id
+from recollect.rules.pages import NOTE, TYPED_TITLE, Finding, Format, Page, normal_name, page_id
 from recollect.rules.wiki import Parsed, parse_wiki, render_wiki
 
-_TITLE = re.compile(r"([A-Za-z]\w*)\s*:\s*(\S.*)")
+_FRONT_MATTER_OPENS = re.compile(r"---[ \t]*\n")
 _READ: dict[Format, Callable[[str], Parsed]] = {"wiki": parse_wiki, "markdown": parse_markdown}
 _WRITE: dict[Format, Callable[[Page], str]] = {"wiki": render_wiki, "markdown": render_markdown}
 
@@ -62,18 +62,19 @@ def export_page(page: Page, format: Format | None = None) -> str:
     wanted = format or page.format
     if page.raw is not None and wanted == page.format:
         return page.raw
-    return _WRITE[wanted](page)
+    text = _WRITE[wanted](page)
+    # A wiki page always has its infobox. Markdown that would be taken for a wiki page says that it is none.
+    return text if detect(text)[0] == wanted else f"{EMPTY_FRONT_MATTER}\n\n{text}"
 
 
 def detect(text: str) -> tuple[Format, list[str]]:
     """The format of a text, and a note where it is written in both."""
-    if text.startswith("---\n"):
+    if _FRONT_MATTER_OPENS.match(text):
         return "markdown", []
-    lines = list(outside_code(text))
-    _, rest = wiki.cut_title(lines)
+    _, rest = wiki.cut_title(list(outside_code(text)))
     as_wiki = sum(wiki.HEADING.fullmatch(line) is not None for line in rest)
     as_markdown = sum(markdown_pages.HEADING.fullmatch(line) is not None for line in rest if line.startswith("##"))
-    first = next((line.strip() for line in rest if line.strip()), "")
+    first = next((line.strip() for line in wiki.cut_title(text.split("\n"))[1] if line.strip()), "")
     if first.startswith("{|") or as_wiki > as_markdown:
         note = f"It has {as_markdown} Markdown headings in a wiki page: they were kept as text."
         return "wiki", [note] if as_markdown else []
@@ -83,7 +84,7 @@ def detect(text: str) -> tuple[Format, list[str]]:
 
 def _identity(path: PurePosixPath, parsed: Parsed, hierarchy: Hierarchy) -> tuple[str, str, list[str]]:
     """Type and name of the page, and what speaks against them."""
-    titled = _TITLE.fullmatch(parsed.title or "")
+    titled = TYPED_TITLE.fullmatch(parsed.title or "")
     by_title = hierarchy.type_named(titled[1]) if titled else None
     given = parsed.about.fields.get("type")
     by_field = hierarchy.type_named(given) if isinstance(given, str) else None

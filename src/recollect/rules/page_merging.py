@@ -156,6 +156,8 @@ class _Body:
         new = _tree(page)
         self._grow(self._root, new.body)
         self._add_below(self._root, new, _claims(self._root, new))
+        for part in [*self._root.all()][:-1]:
+            part.body = closed(part.body)  # else its code would go on into the section that now follows
 
     def _add_below(self, here: _Part, new: _Part, claims: Mapping[int, _Part]) -> None:
         """Add the sections below one of the new page: to those they match, else at their place here."""

@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,8 @@ from recollect.rules.hierarchy import WIKI, Hierarchy, forward_edges
 from recollect.rules.pages import Page, type_and_name
 
 Matrix = NDArray[np.float32]
+Weights = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 LEAD_WEIGHT = 0.5
 BACKGROUND = 0.3
@@ -82,8 +84,9 @@ class Comparison:
 
     def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
         table = self.tables[self.type_of[new_id]]
-        row: list[float] = table.scores[table.new_at[new_id]].astype(float).round(6).tolist()
-        return [row[table.old_at[id]] for id in old_ids]
+        places = [table.old_at[id] for id in old_ids]
+        found: list[float] = table.scores[table.new_at[new_id], places].astype(float).round(6).tolist()
+        return found
 
     def factors(self, new_id: str, old_id: str) -> dict[str, float]:
         """What a score is made of, for people."""
@@ -107,7 +110,10 @@ def compare(
     old_vectors: Matrix | None = None,
     hierarchy: Hierarchy = WIKI,
 ) -> Comparison:
-    """Every new page with every old one of its type (B02). Vectors are unit rows in the order of the pages."""
+    """Every new page with every old one of its type (B02).
+
+    Vectors are unit rows in the order of the pages; zeros stand for a page that has none.
+    """
     views = [_WordView(read, [*new, *old]) for read in _readers(hierarchy).values()]
     names = dict(zip(_readers(hierarchy), views, strict=True))
     spellings = _spellings([*new, *old])
@@ -119,7 +125,7 @@ def compare(
         seen = {name: view.cosines(rows, olds) for name, view in names.items()}
         seen["name"] = np.float32(0.5) * (seen["name"] + _spelling_ratios(spellings, rows, olds))
         if new_vectors is not None and old_vectors is not None:
-            seen["meaning"] = (new_vectors[rows] @ old_vectors[columns].T).astype(np.float32)
+            seen["meaning"] = _meaning(new_vectors[rows], old_vectors[columns])
         similarity = _mean_of_present(list(seen.values()))
         tables[type] = Table(
             new_at={new[place].id: row for row, place in enumerate(rows)},
@@ -165,6 +171,14 @@ def _mean_of_present(views: Sequence[Matrix]) -> Matrix:
     return mean.astype(np.float32)
 
 
+def _meaning(new: Matrix, old: Matrix) -> Matrix:
+    """The cosines of vectors; NaN where a page has none."""
+    found = (new @ old.T).astype(np.float32)
+    found[~new.any(axis=1), :] = np.nan
+    found[:, ~old.any(axis=1)] = np.nan
+    return found
+
+
 # -- words
 
 
@@ -196,40 +210,59 @@ class _WordView:
     """One view of all pages as weighted words: the cosines between two groups of them, by way of an inverted list."""
 
     def __init__(self, read: Callable[[Page], list[str]], pages: Sequence[Page]) -> None:
-        counts = [Counter(read(page)) for page in pages]
-        containing = Counter(word for count in counts for word in count)
-        self._rows = [_unit(count, containing, len(pages)) for count in counts]
+        numbers: dict[str, int] = {}
+        texts = [[numbers.setdefault(word, len(numbers)) for word in read(page)] for page in pages]
+        owners = np.repeat(np.arange(len(pages)), [len(text) for text in texts])
+        words = np.fromiter(chain.from_iterable(texts), np.int64, len(owners))
+        self._vocabulary = len(numbers)
+        self._owners, self._words, self._weights = _weighted(owners, words, len(pages), len(numbers))
+        self._starts = np.searchsorted(self._owners, np.arange(len(pages) + 1))
 
     def cosines(self, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
         """NaN where a page has no words here at all."""
-        lists = self._inverted(columns)
+        places, weights, starts = self._inverted(columns)
         found = np.zeros((len(rows), len(columns)), np.float32)
         for number, row in enumerate(rows):
-            for word, weight in self._rows[row].items():
-                if word in lists:
-                    places, weights = lists[word]
-                    found[number, places] += np.float32(weight) * weights
-        found[[not self._rows[row] for row in rows], :] = np.nan
-        found[:, [not self._rows[column] for column in columns]] = np.nan
+            words, own = self._of(row)
+            counts = starts[words + 1] - starts[words]
+            at = _ranges(starts[words], counts)
+            found[number] = np.bincount(places[at], weights[at] * np.repeat(own, counts), len(columns))
+        found[[self._is_empty(row) for row in rows], :] = np.nan
+        found[:, [self._is_empty(column) for column in columns]] = np.nan
         return found
 
-    def _inverted(self, columns: Sequence[int]) -> dict[str, tuple[NDArray[np.int64], Matrix]]:
-        lists: dict[str, tuple[list[int], list[float]]] = {}
-        for number, column in enumerate(columns):
-            for word, weight in self._rows[column].items():
-                places, weights = lists.setdefault(word, ([], []))
-                places.append(number)
-                weights.append(weight)
-        return {word: (np.array(one), np.array(other, np.float32)) for word, (one, other) in lists.items()}
+    def _of(self, page: int) -> tuple[Numbers, Weights]:
+        mine = slice(self._starts[page], self._starts[page + 1])
+        return self._words[mine], self._weights[mine]
+
+    def _is_empty(self, page: int) -> bool:
+        return bool(self._starts[page] == self._starts[page + 1])
+
+    def _inverted(self, columns: Sequence[int]) -> tuple[Numbers, Weights, Numbers]:
+        """For each word the places where it occurs among the columns and how much it weighs there, word after word."""
+        first = self._starts[:-1][columns]
+        counts = self._starts[1:][columns] - first
+        at = _ranges(first, counts)
+        order = np.argsort(self._words[at], kind="stable")
+        places = np.repeat(np.arange(len(columns)), counts)[order]
+        starts = np.searchsorted(self._words[at][order], np.arange(self._vocabulary + 1))
+        return places, self._weights[at][order], starts
 
 
-def _unit(counts: Counter[str], containing: Mapping[str, int], pages: int) -> dict[str, float]:
-    """The words of a page as a direction: often here and rare elsewhere weighs most."""
-    weights = {
-        word: (1 + math.log(count)) * math.log((pages + 1) / (containing[word] + 0.5)) for word, count in counts.items()
-    }
-    length = math.sqrt(sum(weight * weight for weight in weights.values()))
-    return {word: weight / length for word, weight in weights.items()} if length else {}
+def _weighted(owners: Numbers, words: Numbers, pages: int, vocabulary: int) -> tuple[Numbers, Numbers, Weights]:
+    """Each word of each page once, page after page, as a direction: often here and rare elsewhere weighs most."""
+    pairs, counts = np.unique(owners * max(vocabulary, 1) + words, return_counts=True)
+    owner, word = np.divmod(pairs, max(vocabulary, 1))
+    containing = np.bincount(word, minlength=vocabulary)
+    weights = (1 + np.log(counts)) * np.log((pages + 1) / (containing[word] + 0.5))
+    lengths = np.sqrt(np.bincount(owner, weights * weights, pages))
+    return owner, word, weights / lengths[owner]
+
+
+def _ranges(starts: Numbers, counts: Numbers) -> Numbers:
+    """All places from each start on, as many as its count says, one range after the other."""
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
 def _spellings(pages: Sequence[Page]) -> list[str]:

@@ -7,6 +7,7 @@ both, because real pages mix them.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 _FENCE = re.compile(r"[ \t>*-]*(`{3,}|~{3,})([^`\n]*)$")
@@ -24,7 +25,14 @@ _INLINE_CODE = re.compile(
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+(?=[^\s])")
 _LIST_MARK = re.compile(r"[ \t]*(?!\*\*[^\s*][^*\n]*\*\*)(?:[*#:;>+-]+[ \t]|[*#:;]+(?=\S)|\d+[.)][ \t])[ \t]*")
 _LINK_LINE = re.compile(r"[ \t]*(?:[*-][ \t]*)?!?\[\[[^\[\]\n]+\]\][^\[\]\n]*")
+_WORD = re.compile(r"\w+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|dr|mr|mrs)\.|\b[A-Z]\.)$", re.IGNORECASE)
+
+LONGEST_ABBREVIATION = 8
+"""With the sign before it: `approx.` is an abbreviation, the end of a longer word is none."""
+REMEMBERED = 20_000
+MOST_REMEMBERED = 4_096
+"""Merging and its audit read the same sections again and again: so many, no longer than this, are taken apart once."""
 
 
 def lines_with_code(text: str) -> Iterator[tuple[str, bool]]:
@@ -113,8 +121,12 @@ class Block:
     text: str
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> tuple[Block, ...]:
     """A text as its blocks, in order; blank lines only part them."""
+    return _remembered_blocks(text) if len(text) <= REMEMBERED else _blocks(text)
+
+
+def _blocks(text: str) -> tuple[Block, ...]:
     found: list[Block] = []
     lines: list[str] = []
     kind: BlockKind | None = None
@@ -136,7 +148,7 @@ def blocks(text: str) -> list[Block]:
             kind = kind or wanted
             lines.append(line)
     finish()
-    return found
+    return tuple(found)
 
 
 def _kind(line: str, is_code: bool, before: BlockKind | None) -> BlockKind | None:
@@ -188,18 +200,27 @@ def sentences_of(block: Block) -> list[str]:
 
 def said(sentence: str) -> str:
     """A sentence as it is compared: words alone, without case, markup and punctuation."""
-    return " ".join(re.findall(r"\w+", sentence.casefold()))
+    return " ".join(_WORD.findall(sentence.casefold()))
 
 
 def said_in(texts: Iterable[str]) -> set[str]:
-    return {said(sentence) for text in texts for sentence in sentences(text)} - {""}
+    """Everything that some texts say."""
+    return set().union(*(_remembered_said(text) if len(text) <= REMEMBERED else _said(text) for text in texts))
+
+
+def _said(text: str) -> frozenset[str]:
+    return frozenset(map(said, sentences(text))) - {""}
+
+
+_remembered_blocks = lru_cache(maxsize=MOST_REMEMBERED)(_blocks)
+_remembered_said = lru_cache(maxsize=MOST_REMEMBERED)(_said)
 
 
 def _cut(prose: str) -> list[str]:
     parts: list[str] = []
     start = 0
     for end in _SENTENCE_END.finditer(prose):
-        if not _ABBREVIATION.search(prose[start : end.start()]):
+        if not _ABBREVIATION.search(prose[max(start, end.start() - LONGEST_ABBREVIATION) : end.start()]):
             parts.append(prose[start : end.start()])
             start = end.end()
     parts.append(prose[start:])
@@ -207,4 +228,4 @@ def _cut(prose: str) -> list[str]:
 
 
 def _says_something(part: str) -> bool:
-    return bool(re.search(r"\w", part))
+    return _WORD.search(part) is not None

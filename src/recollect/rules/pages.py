@@ -21,6 +21,9 @@ PLAIN = "links_to"
 PROPERTIES = frozenset({"source", "domain", "last_updated", "github_url"})
 """Relations that say something about the page itself: they name no other page."""
 
+TYPED_TITLE = re.compile(r"([A-Za-z]\w*)\s*:\s*(\S.*)")
+"""`Principle: Loading`."""
+
 _BRACKETS = re.compile(r"(?P<embed>!?)\[\[(?P<inner>[^\[\]\n]+)\]\]")
 _PATH_LINK = re.compile(r"(?<!!)\[(?P<label>[^\[\]\n]*)\]\((?P<target><[^<>\n]+>|[^\s()]+)(?:\s+\"[^\"\n]*\")?\)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -48,28 +48,19 @@ class Detected:
 def detect_subgraphs(pages: Sequence[Page], hierarchy: Hierarchy = WIKI) -> Detected:
     """All sub-graphs of the new pages; roots of high types first, then by id, whatever order the pages came in."""
     types = {page.id: page.type for page in pages}
-    all_edges, nowhere = _edges(pages, types, hierarchy)
-    edges, cuts = without_cycles(all_edges, types, hierarchy)
+    edges, cuts = without_cycles(_edges(pages, types, hierarchy), types, hierarchy)
     roots = _sorted(types.keys() - {edge.target for edge in edges}, types, hierarchy)
     return Detected(
         subgraphs=tuple(_collected(roots, edges, types, hierarchy)),
         edges=tuple(edges),
-        findings=(*nowhere, *cuts),
+        findings=tuple(cuts),
     )
 
 
-def _edges(
-    pages: Iterable[Page], known: Mapping[str, str], hierarchy: Hierarchy
-) -> tuple[list[PageEdge], list[Finding]]:
-    found: list[PageEdge] = []
-    nowhere: list[Finding] = []
-    for edge in (edge for page in pages for edge in forward_edges(page, hierarchy)):
-        if edge.target in known:
-            found.append(edge)
-        else:
-            message = f"[[{edge.relation}::{edge.target}]] leads to no page of this batch."
-            nowhere.append(Finding(page=edge.source, message=message))
-    return sorted(set(found)), nowhere
+def _edges(pages: Iterable[Page], known: Mapping[str, str], hierarchy: Hierarchy) -> list[PageEdge]:
+    """The edges among the new pages. Others lead to pages that are there already, or nowhere: page_links says which."""
+    edges = (edge for page in pages for edge in forward_edges(page, hierarchy))
+    return sorted({edge for edge in edges if edge.target in known})
 
 
 def _sorted(ids: Iterable[str], types: Mapping[str, str], hierarchy: Hierarchy) -> list[str]:

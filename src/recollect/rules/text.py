@@ -31,3 +31,13 @@ def count_tokens(text: str) -> int:
     Common words are one token, long ones break every six letters or so; punctuation and CJK characters are one each.
     """
     return len(_PIECES.findall(text))
+
+
+def first_tokens(text: str, most: int) -> str:
+    """The beginning of a text: at most so many tokens."""
+    end = 0
+    for number, piece in enumerate(_PIECES.finditer(text), start=1):
+        if number > most:
+            return text[:end]
+        end = piece.end()
+    return text

@@ -17,7 +17,7 @@ before it, and what no wiki markup can hold is written as JSON.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,12 +29,15 @@ SOURCES, DOMAINS, LAST_UPDATED = "Knowledge Sources", "Domains", "Last Updated"
 
 HEADING = re.compile(r"(={1,6})[ \t]*([^=\s](?:.*[^=\s])?)[ \t]*\1[ \t]*")
 TITLE = re.compile(r"#[ \t]+(\S.*?)[ \t]*")
+_BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
 _ESCAPED = re.compile(r"<nowiki/>(?=(?:<nowiki/>)*=)")
 _TO_ESCAPE = re.compile(r"(?:<nowiki/>)*=")
 _ROW_KEY = re.compile(r"![ \t]*([^|!\n]+?)[ \t]*(?:\|\|?(.*))?")
 _SOURCE = re.compile(r"\[\[source::([^\[\]|\n]*)\|([^\[\]\n]*)\|([^\[\]|\n]*)\]\]")
 _DOMAIN = re.compile(r"\[\[domain::([^\[\]|\n]+)\]\]")
 _LAST_UPDATED = re.compile(r"\[\[last_updated::([^\[\]|\n]+)\]\]")
+_MORE_FIELDS = "<nowiki/>"
+"""The row for fields whose names no row can have: one JSON object."""
 _JSON = re.compile(r'<syntaxhighlight lang="json" inline>(.*)</syntaxhighlight>')
 _PLAIN_VALUE = re.compile(r"[^\s|!{*<][^\n]*")
 
@@ -105,7 +108,9 @@ def sections_of(text: str, heading: re.Pattern[str], unescape: Any) -> tuple[str
 
 def trimmed(body: str) -> str:
     """A body without the blank lines around it."""
-    return re.sub(r"\A(?:[ \t]*\n)+|\s+\Z", "", body) if body.strip() else ""
+    body = body.rstrip()
+    found = _BLANK_LINES.match(body)
+    return body[found.end() :] if found else body
 
 
 def cut_properties(lead: str) -> tuple[str, About]:
@@ -151,7 +156,7 @@ def _cut_infobox(lines: list[str]) -> tuple[About, list[str]]:
     heading = next((number for number in range(start, len(lines)) if HEADING.fullmatch(lines[number])), len(lines))
     if end is None or end > heading:
         return About(problems=("Its infobox is never closed with |}: it was kept as text.",)), lines
-    rows = dict(_rows(lines[start + 1 : end]))
+    rows = _joined(_rows(lines[start + 1 : end]))
     if not _is_infobox(lines[start], rows):
         return About(), lines
     return _about(rows), lines[end + 1 :]
@@ -175,9 +180,18 @@ def _rows(lines: list[str]) -> Iterator[tuple[str, str]]:
             value.append(line.strip().removeprefix("|").strip() if line.lstrip().startswith("|") else line)
 
 
+def _joined(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The rows by their keys; where a key stands twice, both values."""
+    found: dict[str, str] = {}
+    for key, value in rows:
+        found[key] = f"{found[key]}\n{value}" if key in found else value
+    return found
+
+
 def _about(rows: Mapping[str, str]) -> About:
     """The rows in their places; what a known row holds beyond what it should is kept as a field of that name."""
     values = {key: _value(text) for key, text in rows.items()}
+    more = values.pop(_MORE_FIELDS) if isinstance(values.get(_MORE_FIELDS), dict) else {}
     sources, domains = values.pop(SOURCES, ""), values.pop(DOMAINS, "")
     updated = values.pop(LAST_UPDATED, "")
     rest = {
@@ -190,7 +204,7 @@ def _about(rows: Mapping[str, str]) -> About:
         sources=_sources_in(sources) if isinstance(sources, str) else sources_from(sources),
         domains=tuple(map(str.strip, _DOMAIN.findall(domains))) if isinstance(domains, str) else tuple(domains),
         last_updated=next((one.strip() for one in _LAST_UPDATED.findall(str(updated))), None),
-        fields={**values, **beyond},
+        fields={**values, **beyond, **more},
         problems=tuple(f"Its infobox says under {key} what is not understood: it was kept as it is." for key in beyond),
     )
 
@@ -260,8 +274,17 @@ def _infobox_rows(page: Page) -> Iterator[str]:
         yield from ("|-", f"! {DOMAINS}", f"| {_domain_line(page.domains)}")
     if page.last_updated:
         yield from ("|-", f"! {LAST_UPDATED}", f"| [[last_updated::{page.last_updated}]]")
-    for key, value in page.fields.items():
+    plain = {key: value for key, value in page.fields.items() if _is_row_key(key)}
+    for key, value in plain.items():
         yield from ("|-", f"! {key}", f"| {value if _is_plain(value) else as_json(value)}")
+    if more := {key: value for key, value in page.fields.items() if key not in plain}:
+        yield from ("|-", f"! {_MORE_FIELDS}", f"| {as_json(more)}")
+
+
+def _is_row_key(key: str) -> bool:
+    """Whether a row of this name is read back as a field of this name."""
+    found = _ROW_KEY.fullmatch(f"! {key}".strip())
+    return found is not None and found[1] == key and key not in (SOURCES, DOMAINS, LAST_UPDATED, _MORE_FIELDS)
 
 
 def _source_lines(sources: tuple[Source, ...]) -> list[str]:

@@ -5,20 +5,24 @@ then written (`after`). A decision whose world has moved drops out as stale, wit
 group stand or fall together. Rows go from the saved plan into the tables inside the database: nothing is sent twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID, uuid4
 
 import asyncpg
-from sqlalchemy import select
+from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput
 from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
 from recollect.store import plans as kept
 from recollect.store.database import driver
-from recollect.store.tables import changes, decisions, edges, nodes, plans
+from recollect.store.tables import changes, decisions, edges, metadata, nodes, plans
 
 # The tables a plan may change, and the column that names a row.
 KEYS = {
@@ -29,6 +33,16 @@ KEYS = {
     "aliases": "id",
     "cases": "node_id",
     "case_archive": "archive_id",
+}
+# Types whose values are written in JSON as the database writes them anyway.
+SCALARS = {
+    Text: "text",
+    Uuid: "uuid",
+    Boolean: "boolean",
+    Integer: "int4",
+    BigInteger: "int8",
+    Double: "float8",
+    DateTime: "timestamptz",
 }
 # What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
 COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
@@ -74,8 +88,17 @@ TESTS = {
         "it was used since",
     ),
 }
-# Rows that change their status go first when they retire, and last when they come back.
-TURNS = ("after->>'status' <> 'active'", "NOT after ? 'status'", "after->>'status' = 'active'")
+# What a change does to its row, in the order of writing: what retires makes room for what comes back or is made.
+TURNS = {
+    "removed": "c.after IS NULL",
+    "retired": "c.before IS NOT NULL AND c.after->>'status' <> 'active'",
+    "altered": "c.before IS NOT NULL AND NOT c.after ? 'status'",
+    "revived": "c.before IS NOT NULL AND c.after->>'status' = 'active'",
+    "made": "c.before IS NULL",
+}
+# The columns that a change names, always in the same order.
+KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
+TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
 FAILS = {
     "protected": "it is protected now",
     "status": "it is no longer active",
@@ -86,17 +109,30 @@ FAILS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What became of the decisions of one group."""
+    """What became of the decisions of one group, which tables they are about, and how large the edges are that left
+    the living graph (A29)."""
 
     applied: Sequence[int]
     stale: Mapping[int, str]
+    tables: frozenset[str]
+    freed_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """Changes that are alike: what they do (see TURNS), to which columns of which table; or premises that are."""
+
+    table: str
+    turn: str
+    before: Sequence[str]
+    after: Sequence[str]
 
 
 async def apply(connection: AsyncConnection, space_id: UUID, plan: Plan, now: datetime) -> Outcome:
     """Save a plan and carry it out, all in this transaction; Conflict (and nothing changed) if the world moved."""
     await kept.save(connection, space_id, plan, status=PlanStatus.APPROVED)
     for group in await kept.groups_to_do(connection, space_id, plan.id):
-        done = await apply_group(connection, space_id, plan.id, group, now)
+        done = await apply_groups(connection, space_id, plan.id, [group], now)
         for number, reason in done.stale.items():
             raise Conflict(
                 f"{plan.decisions[number - 1].subject} has changed in the meantime: {reason}. Nothing changed."
@@ -105,63 +141,32 @@ async def apply(connection: AsyncConnection, space_id: UUID, plan: Plan, now: da
     return Outcome(plan_id=plan.id, status=PlanStatus.APPLIED, applied=len(plan.decisions))
 
 
-async def apply_group(
-    connection: AsyncConnection,
-    space_id: UUID,
-    plan_id: UUID,
-    group: kept.Group,
-    now: datetime,
-    *,
-    undoing: bool = False,
-) -> Done:
-    """Carry out the waiting decisions of one group, stage by stage."""
-    return await apply_groups(connection, space_id, plan_id, [group], now, undoing=undoing)
-
-
 async def apply_groups(
-    connection: AsyncConnection,
-    space_id: UUID,
-    plan_id: UUID,
-    groups: Sequence[kept.Group],
-    now: datetime,
-    *,
-    undoing: bool = False,
+    connection: AsyncConnection, space_id: UUID, plan_id: UUID, groups: Sequence[kept.Group], now: datetime
 ) -> Done:
-    """The same for several groups that follow each other, all in this transaction: where one fails, none is written."""
+    """Carry out the waiting decisions of groups that follow each other, in this transaction: all of it, or none."""
+    work = _Work(await driver(connection), space_id, plan_id, now)
+    waiting = await work.waiting(groups)
+    needs = {row["number"]: row["needs"] for row in waiting}
+    stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
+    with _said_plainly():
+        done = await work.carry_out(needs, stages, await work.missing(needs))
+    mine = (connection, space_id, plan_id)
+    await kept.mark(*mine, dict.fromkeys(done.applied), DecisionStatus.APPLIED, applied_at=now)
+    await kept.mark(*mine, done.stale, DecisionStatus.STALE)
+    return done
+
+
+@contextmanager
+def _said_plainly() -> Iterator[None]:
     try:
-        return await _apply_groups(connection, space_id, plan_id, groups, now, undoing)
+        yield
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
         raise Busy("Somebody else is changing the same rows: try again.") from error
     except asyncpg.IntegrityConstraintViolationError as error:
         raise Conflict(
             f"The database refused a change: {error.message or error}. Nothing of its group changed."
         ) from error
-
-
-async def _apply_groups(
-    connection: AsyncConnection,
-    space_id: UUID,
-    plan_id: UUID,
-    groups: Sequence[kept.Group],
-    now: datetime,
-    undoing: bool,
-) -> Done:
-    work = _Work(await driver(connection), space_id, plan_id, now, undoing)
-    waiting = await work.waiting(groups)
-    needs = {row["number"]: row["needs"] for row in waiting}
-    stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
-    stale = await work.missing(needs)
-    for stage in sorted(set(stages.values())):
-        stale = _with_fallen(stale, needs)
-        standing = [number for number in needs if stages[number] == stage and number not in stale]
-        moved = await work.moved(standing)
-        stale = _with_fallen({**stale, **moved}, needs)
-        await work.write([number for number in standing if number not in stale])
-    applied = [number for number in needs if number not in stale]
-    mine = (connection, space_id, plan_id)
-    await kept.mark(*mine, dict.fromkeys(applied), DecisionStatus.APPLIED, applied_at=now)
-    await kept.mark(*mine, stale, DecisionStatus.STALE)
-    return Done(applied=applied, stale=stale)
 
 
 async def dangling(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int]) -> list[str]:
@@ -178,20 +183,6 @@ async def dangling(connection: AsyncConnection, space_id: UUID, plan_id: UUID, n
     return [f"the edge {row['id']} would hang on a node that was merged away" for row in rows]
 
 
-async def freed_bytes(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> int:
-    """How much of the living graph a plan retired (A29)."""
-    raw = await driver(connection)
-    freed = await raw.fetchval(
-        """WITH mine AS MATERIALIZED (SELECT DISTINCT row_id FROM changes WHERE space_id = $1 AND plan_id = $2
-                AND table_name = 'edges' AND after->>'status' <> 'active')
-           SELECT sum(e.size) FROM mine CROSS JOIN LATERAL (SELECT pg_column_size(t.*) AS size FROM edges t
-                WHERE t.space_id = $1 AND t.id = mine.row_id AND t.status <> 'active' OFFSET 0) e""",
-        space_id,
-        plan_id,
-    )
-    return int(freed or 0)
-
-
 def _with_fallen(stale: Mapping[int, str], needs: Mapping[int, Sequence[int]]) -> dict[int, str]:
     fallen = falling_with(stale, needs) if stale else set()
     return {**dict.fromkeys(fallen, "what it needed did not come about"), **stale}
@@ -200,8 +191,27 @@ def _with_fallen(stale: Mapping[int, str], needs: Mapping[int, Sequence[int]]) -
 class _Work:
     """The decisions of one plan on their way into the tables."""
 
-    def __init__(self, raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, now: datetime, undoing: bool) -> None:
+    def __init__(
+        self, raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, now: datetime, *, undoing: bool = False
+    ) -> None:
         self.raw, self.mine, self.now, self.undoing = raw, (space_id, plan_id), now, undoing
+        self.freed_bytes = 0
+
+    async def carry_out(
+        self, needs: Mapping[int, Sequence[int]], stages: Mapping[int, int], stale: Mapping[int, str]
+    ) -> Done:
+        """Stage by stage: what no longer fits the world is stale, with all that needs it; the rest is written."""
+        tables: set[str] = set()
+        for stage in sorted(set(stages.values())):
+            stale = _with_fallen(stale, needs)
+            standing = [number for number in needs if stages[number] == stage and number not in stale]
+            shapes = await self.shapes(standing)
+            moved = await self.moved(standing, shapes)
+            stale = _with_fallen({**stale, **moved}, needs)
+            await self.write([number for number in standing if number not in stale], shapes)
+            tables |= {shape.table for shape in shapes}
+        applied = [number for number in needs if number not in stale]
+        return Done(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
 
     async def waiting(self, groups: Sequence[kept.Group]) -> list[asyncpg.Record]:
         found: list[asyncpg.Record] = await self.raw.fetch(
@@ -234,34 +244,40 @@ class _Work:
             if needed in absent
         }
 
-    async def moved(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
+    async def shapes(self, numbers: Sequence[int]) -> list[Shape]:
+        """What some decisions change and rest on: so that each kind of it is one statement, however many there are."""
         if not numbers:
-            return {}
-        moved: dict[int, str] = {}
-        for table, tests in (await self._premises(numbers)).items():
-            moved |= await self._failing(table, tests, numbers)
-        for table, columns in (await self._columns(numbers, "before")).items():
-            moved |= await self._different(table, columns, numbers)
-        for table in await self._columns(numbers, "after", "before IS NULL"):
-            moved |= await self._taken(table, numbers)
-        return moved
-
-    async def _premises(self, numbers: Sequence[int]) -> dict[str, list[str]]:
+            return []
         rows = await self.raw.fetch(
-            """SELECT p->>'table' AS name, array_agg(DISTINCT k) AS keys FROM decisions d,
-                      jsonb_array_elements(d.premises) p, jsonb_object_keys(p->'must') k
-                WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) GROUP BY 1""",
+            f"""SELECT DISTINCT p->>'table' AS "table", 'asked' AS turn,
+                       ARRAY(SELECT jsonb_object_keys(p->'must')) AS before, '{{}}'::text[] AS after
+                  FROM decisions d, jsonb_array_elements(d.premises) p
+                 WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3)
+                 UNION ALL
+                SELECT DISTINCT c.table_name, CASE {TURN} END, {KEYS_OF.format("before")}, {KEYS_OF.format("after")}
+                  FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)""",
             *self.mine,
             numbers,
         )
-        return {row["name"]: row["keys"] for row in rows}
+        return [Shape(**row) for row in rows]
+
+    async def moved(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+        """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
+        moved: dict[int, str] = {}
+        for table, tests in _columns(shapes, "before", {"asked"}).items():
+            moved |= await self._failing(table, tests, numbers)
+        for table, columns in _columns(shapes, "before", TURNS.keys() - {"made"}).items():
+            moved |= await self._different(table, columns, numbers)
+        for table in _columns(shapes, "after", {"made"}):
+            moved |= await self._taken(table, numbers)
+        return moved
 
     async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
         """Decisions with a premise that does not hold any more."""
         key = KEYS[table]
         holds = [
-            f"WHEN p.must ? '{name}' AND NOT coalesce({_test(name)}, false) THEN '{name}'" for name in sorted(tests)
+            f"WHEN p.must ? '{name}' AND NOT coalesce({_test(table, name)}, false) THEN '{name}'"
+            for name in sorted(tests)
         ]
         rows = await self.raw.fetch(
             f"""WITH asked AS MATERIALIZED (
@@ -269,36 +285,25 @@ class _Work:
                            jsonb_array_elements(d.premises) p
                      WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) AND p->>'table' = '{table}'),
                  locked AS MATERIALIZED (
-                    SELECT p.number, CASE {" ".join(holds)} END AS failed FROM asked p
+                    SELECT p.number, p.id, CASE {" ".join(holds)} END AS failed FROM asked p
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = p.id
-                     CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, p.must)).*) b
                      ORDER BY p.id FOR NO KEY UPDATE OF t)
                 SELECT number, failed FROM locked WHERE failed IS NOT NULL AND $4::timestamptz IS NOT NULL
                  UNION ALL
-                SELECT number, 'gone' FROM asked p WHERE NOT EXISTS
-                    (SELECT FROM {table} t WHERE t.space_id = $1 AND t.{key} = p.id)""",
+                SELECT number, 'gone' FROM asked WHERE id NOT IN (SELECT id FROM locked)""",
             *self.mine,
             numbers,
             self.now,
         )
         return {row["number"]: _why(table, row["failed"]) for row in rows}
 
-    async def _columns(self, numbers: Sequence[int], side: str, only: str = "true") -> dict[str, list[str]]:
-        """The tables and columns that some decisions change."""
-        rows = await self.raw.fetch(
-            f"""SELECT table_name, array_agg(DISTINCT k) AS keys FROM changes, jsonb_object_keys({side}) k
-                 WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3) AND {only} GROUP BY 1 ORDER BY 1""",
-            *self.mine,
-            numbers,
-        )
-        return {row["table_name"]: row["keys"] for row in rows}
-
     async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
         """Decisions that saw a row otherwise than it is, or that is not there."""
         key = KEYS[table]
         compared = [column for column in columns if not (self.undoing and column in USAGE)]
         cases = [
-            f"""WHEN c.before ? '{column}' AND t."{column}" IS DISTINCT FROM b."{column}" THEN '{column}'"""
+            f"WHEN c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {_said(table, column, 'c.before')}"
+            f" THEN '{column}'"
             for column in compared
         ]
         seen = f"CASE {' '.join(cases)} END" if cases else "NULL"
@@ -309,7 +314,6 @@ class _Work:
                  locked AS MATERIALIZED (
                     SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
-                     CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.before)).*) b
                      ORDER BY c.row_id FOR NO KEY UPDATE OF t)
                 SELECT decision, differs FROM locked WHERE differs IS NOT NULL
                  UNION ALL
@@ -337,17 +341,20 @@ class _Work:
         )
         return {row["decision"]: "what it makes is there already" for row in rows}
 
-    async def write(self, numbers: Sequence[int]) -> None:
+    async def write(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> None:
         """Take away, then retire, alter, revive and make rows, in this order: no two living edges are the same."""
         if not numbers:
             return
-        for table in await self._columns(numbers, "before", "after IS NULL"):
+        for table in _columns(shapes, "before", {"removed"}):
             await self._remove(table, numbers)
-        for some in TURNS:
-            for table, columns in (await self._columns(numbers, "after", f"before IS NOT NULL AND {some}")).items():
-                await self._update(table, columns, numbers, some)
-        for row in await self._made(numbers):
-            await self._insert(row["table_name"], row["columns"], numbers)
+        for turn in ("retired", "altered", "revived"):
+            for table, columns in _columns(shapes, "after", {turn}).items():
+                size = await self._update(table, columns, numbers, TURNS[turn])
+                if (table, turn) == ("edges", "retired"):
+                    self.freed_bytes += size
+        made = [shape for shape in shapes if shape.turn == "made"]
+        for shape in sorted(made, key=lambda shape: shape.table != "nodes"):  # what hangs on nodes needs them
+            await self._insert(shape, numbers)
 
     async def _remove(self, table: str, numbers: Sequence[int]) -> None:
         await self.raw.execute(
@@ -358,25 +365,25 @@ class _Work:
             numbers,
         )
 
-    async def _update(self, table: str, columns: Sequence[str], numbers: Sequence[int], some: str) -> None:
-        assigned = ", ".join(f'"{column}" = {self._value(column)}' for column in columns)
+    async def _update(self, table: str, columns: Sequence[str], numbers: Sequence[int], some: str) -> int:
+        """Write what some changes say; returns how many bytes the rows have."""
+        assigned = ", ".join(f'"{column}" = {self._value(table, column)}' for column in columns)
         # MATERIALIZED: the planner, which cannot know how many changes a plan has, else joins them the slow way round.
-        await self.raw.execute(
+        size = await self.raw.fetchval(
             f"""WITH mine AS MATERIALIZED (
                     SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
-                       AND decision = ANY($3) AND table_name = '{table}' AND before IS NOT NULL AND after IS NOT NULL
-                       AND {some})
-                UPDATE {table} t SET {assigned} FROM mine c
-                 CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.before)).*) b
-                 CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.after)).*) a
-                 WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id""",
+                       AND decision = ANY($3) AND table_name = '{table}' AND {some}),
+                 written AS (UPDATE {table} t SET {assigned} FROM mine c
+                     WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id RETURNING pg_column_size(t.*) AS size)
+                SELECT sum(size) FROM written""",
             *self.mine,
             numbers,
         )
+        return int(size or 0)
 
-    def _value(self, column: str) -> str:
+    def _value(self, table: str, column: str) -> str:
         """What a column becomes: what the plan says; in an undo, what use added since is kept."""
-        now, old, new = f't."{column}"', f'b."{column}"', f'a."{column}"'
+        now, old, new = f't."{column}"', _said(table, column, "c.before"), _said(table, column, "c.after")
         plain = f"CASE WHEN c.after ? '{column}' THEN {new} ELSE {now} END"
         if not self.undoing or column not in USAGE:
             return plain
@@ -391,33 +398,43 @@ class _Work:
             f" WHEN {now} IS NOT DISTINCT FROM {old} THEN {new} ELSE {since} END"
         )
 
-    async def _made(self, numbers: Sequence[int]) -> list[asyncpg.Record]:
-        made: list[asyncpg.Record] = await self.raw.fetch(
-            """SELECT table_name, ARRAY(SELECT jsonb_object_keys(after) ORDER BY 1) AS columns FROM changes
-                WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3) AND before IS NULL
-                GROUP BY 1, 2 ORDER BY table_name <> 'nodes', 1, 2""",  # nodes first: what hangs on them needs them
-            *self.mine,
-            numbers,
-        )
-        return made
-
-    async def _insert(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> None:
-        named = [column for column in columns if column != KEYS[table]]
-        into, values = (", ".join(f'{prefix}"{column}"' for column in named) for prefix in ("", "a."))
+    async def _insert(self, shape: Shape, numbers: Sequence[int]) -> None:
+        table, key = shape.table, KEYS[shape.table]
+        named = [column for column in shape.after if column != key]
+        into = ", ".join(f'"{column}"' for column in named)
+        values = ", ".join(_said(table, column, "c.after") for column in named)
         await self.raw.execute(
-            f"""INSERT INTO {table} (space_id, {KEYS[table]}, {into})
+            f"""INSERT INTO {table} (space_id, {key}, {into})
                 SELECT $1, c.row_id, {values} FROM changes c
-                 CROSS JOIN LATERAL (SELECT (jsonb_populate_record(NULL::{table}, c.after)).*) a
                  WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = '{table}'
-                   AND c.before IS NULL AND ARRAY(SELECT jsonb_object_keys(c.after) ORDER BY 1) = $4::text[]""",
+                   AND c.before IS NULL AND {KEYS_OF.format("after")} = $4::text[]""",
             *self.mine,
             numbers,
-            columns,
+            shape.after,
         )
 
 
-def _test(name: str) -> str:
-    return TESTS[name][0] if name in TESTS else f't."{name}" IS NOT DISTINCT FROM b."{name}"'
+def _columns(
+    shapes: Sequence[Shape], side: Literal["before", "after"], turns: AbstractSet[str]
+) -> dict[str, list[str]]:
+    """The tables that some kinds of change are about, in order, and the columns of each."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for shape in shapes:
+        if shape.turn in turns:
+            found[shape.table].update(getattr(shape, side))
+    return {table: sorted(found[table]) for table in sorted(found)}
+
+
+def _test(table: str, name: str) -> str:
+    return TESTS[name][0] if name in TESTS else f't."{name}" IS NOT DISTINCT FROM {_said(table, name, "p.must")}'
+
+
+def _said(table: str, column: str, document: str) -> str:
+    """What a document of JSON says of a column, in the type of the column."""
+    kind = SCALARS.get(type(metadata.tables[table].c[column].type))
+    if kind is None:
+        return f'(jsonb_populate_record(NULL::{table}, {document}))."{column}"'
+    return f"({document}->>'{column}')::{kind}"  # the same, at a tenth of the price
 
 
 def _why(table: str, what: str) -> str:
@@ -426,13 +443,12 @@ def _why(table: str, what: str) -> str:
     return TESTS[what][1] if what in TESTS else FAILS.get(what, f"its {what} is not what it was")
 
 
-async def finish(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> PlanStatus:
-    """Note what became of a plan as a whole."""
+async def finish(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> dict[str, int]:
+    """Note what became of a plan as a whole; returns how many of its decisions are in which state."""
     counted = await kept.recount(connection, space_id, plan_id)
-    status = overall(counted)
     applied_at = {"applied_at": now} if counted.get("applied") else {}
-    await kept.set_status(connection, space_id, plan_id, status, **applied_at)
-    return status
+    await kept.set_status(connection, space_id, plan_id, overall(counted), **applied_at)
+    return counted
 
 
 def overall(counted: Mapping[str, int]) -> PlanStatus:
@@ -467,12 +483,14 @@ async def undo(
     wanted = await _to_undo(connection, space_id, plan, numbers)
     if not wanted:
         return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
-    inverse = await _turned_round(connection, space_id, plan, wanted, now, created_by)
-    (all_of_it,) = await kept.groups_to_do(connection, space_id, inverse)
-    done = await apply_group(connection, space_id, inverse, all_of_it, now, undoing=True)
+    inverse, needs = await _turned_round(connection, space_id, plan, wanted, now, created_by)
+    with _said_plainly():
+        work = _Work(await driver(connection), space_id, inverse, now, undoing=True)
+        done = await work.carry_out(needs, levels(needs), {})
     if done.stale:
         raise Conflict(await _explain(connection, space_id, plan, inverse, done.stale))
-    if wrong := await dangling(connection, space_id, inverse, done.applied):
+    wrong = await dangling(connection, space_id, inverse, done.applied) if "nodes" in done.tables else []
+    if wrong:
         raise Conflict(f"{wrong[0][0].upper()}{wrong[0][1:]}. Nothing changed.")
     await finish(connection, space_id, inverse, now)
     mine = (connection, space_id, plan_id)
@@ -507,16 +525,18 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
 # What came last goes first, all of it in one group. What was merged comes out of its keeper only while that is no part
 # of anything else itself: the later merge must be undone first.
 TURNED_DECISIONS = """
+WITH merged AS MATERIALIZED (
+    SELECT decision, jsonb_agg(jsonb_build_object('table', 'nodes', 'id', after->>'merged_into',
+                                                  'must', jsonb_build_object('merged_into', NULL))) AS premises
+      FROM changes WHERE space_id = $1 AND plan_id = $2 AND table_name = 'nodes' AND after->>'merged_into' IS NOT NULL
+     GROUP BY decision)
 INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
-                       status, undoes, premises)
+                       status, applied_at, undoes, premises)
 SELECT d.space_id, $3, $5 - d.number, 0, t.stage, string_to_array(t.needs, ',')::int[], 'undo', d.subject,
-       'takes back: ' || d.reason, d.score, d.factors, 'proposed', d.number, coalesce(
-           (SELECT jsonb_agg(jsonb_build_object('table', 'nodes', 'id', c.after->>'merged_into',
-                                                'must', jsonb_build_object('merged_into', NULL)))
-              FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = d.number
-               AND c.table_name = 'nodes' AND c.after->>'merged_into' IS NOT NULL), '[]')
+       'takes back: ' || d.reason, d.score, d.factors, 'applied', $8, d.number, coalesce(merged.premises, '[]')
   FROM unnest($4::int[], $6::int[], $7::text[]) AS t(number, stage, needs)
   JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
+  LEFT JOIN merged ON merged.decision = d.number
 """
 TURNED_CHANGES = """
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
@@ -531,8 +551,10 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
 
 async def _turned_round(
     connection: AsyncConnection, space_id: UUID, plan: Plan, wanted: Sequence[int], now: datetime, created_by: str
-) -> UUID:
-    """Save the plan that takes the wanted decisions back: the last first, each row as it was.
+) -> tuple[UUID, dict[int, list[int]]]:
+    """Save the plan that takes the wanted decisions back, the last first, each row as it was; and which needs which.
+
+    All of it is carried out in this transaction or none of it: its decisions are saved as applied.
 
     A node that a plan made is archived by its undo, for what was written is never deleted (P08).
     """
@@ -553,9 +575,9 @@ async def _turned_round(
     needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
     stages, own = levels(needs), [beyond - number for number in wanted]
     told = ([stages[number] for number in own], [",".join(map(str, needs[number])) for number in own])
-    await raw.execute(TURNED_DECISIONS, *numbers, *told)
+    await raw.execute(TURNED_DECISIONS, *numbers, *told, now)
     await raw.execute(TURNED_CHANGES, *numbers)
-    return inverse.id
+    return inverse.id, needs
 
 
 async def _stands_again(connection: AsyncConnection, space_id: UUID, undoing: Plan, wanted: Sequence[int]) -> None:

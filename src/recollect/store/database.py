@@ -53,9 +53,14 @@ class Database:
         self.notes = notes
 
     @asynccontextmanager
-    async def transaction(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
-        """Reads and writes in one space, all or nothing."""
-        async with self._begun(f"BEGIN; {self._enter(space_id)}") as connection:
+    async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[AsyncConnection]:
+        """Reads and writes in one space, all or nothing.
+
+        In passing: one of many steps. Its commit does not wait for the disk; the last step's does, and what reached
+        the disk with it is all that came before, for the log is written in order.
+        """
+        waits = "; SET LOCAL synchronous_commit = off" if in_passing else ""
+        async with self._begun(f"BEGIN; {self._enter(space_id)}{waits}") as connection:
             yield connection
 
     @asynccontextmanager

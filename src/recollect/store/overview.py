@@ -18,6 +18,11 @@ IN_DOUBT = """
 SELECT DISTINCT ON (policy) id, policy, (summary->>'review')::int AS number FROM plans
  WHERE space_id = $1 AND jsonb_typeof(summary->'review') = 'number' ORDER BY policy, created_at DESC
 """
+SEARCHED = """
+SELECT s.embedding_model,
+       (SELECT dim FROM embeddings e WHERE e.space_id = s.id AND e.model = s.embedding_model LIMIT 1) AS dim
+  FROM spaces s WHERE s.id = $1
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,3 +63,9 @@ async def added(connection: Connection, space_id: UUID, since: datetime) -> Sequ
 async def in_doubt(connection: Connection, space_id: UUID) -> Sequence[InDoubt]:
     found = await (await driver(connection)).fetch(IN_DOUBT, space_id)
     return [InDoubt(plan_id=row["id"], policy=row["policy"], number=row["number"]) for row in found if row["number"]]
+
+
+async def searched(connection: Connection, space_id: UUID) -> tuple[str | None, int | None]:
+    """The model whose vectors search compares, and how long they are, once there are any."""
+    row = await (await driver(connection)).fetchrow(SEARCHED, space_id)
+    return row["embedding_model"], row["dim"]

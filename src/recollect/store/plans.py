@@ -1,16 +1,16 @@
 """Plans as they are kept: saved once, read in stretches, their decisions' fate noted. Applying them is changes.py's."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import asyncpg
 from sqlalchemy import insert, select, text, update
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput, NotFound
@@ -23,7 +23,9 @@ from recollect.plan import (
     PlanStatus,
     Premise,
     Risk,
+    Row,
     Run,
+    Waiting,
     falling_with,
 )
 from recollect.store.cursors import after as behind
@@ -39,15 +41,15 @@ DECISIONS = """
 INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
                        premises, status)
 SELECT $1, $2, d.number, d.group_number, d.stage, string_to_array(d.needs, ',')::int[], d.verb, d.subject, d.reason,
-       d.score, d.factors, d.premises, 'proposed'
+       d.score, d.factors::jsonb, d.premises::jsonb, 'proposed'
   FROM unnest($3::int[], $4::int[], $5::int[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::float8[],
-              $11::jsonb[], $12::jsonb[])
+              $11::text[], $12::text[])
     AS d(number, group_number, stage, needs, verb, subject, reason, score, factors, premises)
 """
 CHANGES = """
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
-SELECT $1, $2, c.decision, c.number, c.table_name, c.row_id, c.before, c.after
-  FROM unnest($3::int[], $4::int[], $5::text[], $6::uuid[], $7::jsonb[], $8::jsonb[])
+SELECT $1, $2, c.decision, c.number, c.table_name, c.row_id, c.before::jsonb, c.after::jsonb
+  FROM unnest($3::int[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::text[])
     AS c(decision, number, table_name, row_id, before, after)
 """
 COUNT = text("""
@@ -56,7 +58,17 @@ UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
 ), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
 """)
 
-TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('recollect plan ' || :space, 0))")
+# The plans of one import of pages, or the undoings of them: they name one batch, and they stand.
+TRIES = """
+WITH batches AS (
+    SELECT p.id, p.undoes, p.created_at, p.counts, coalesce(u.options, p.options)->>'batch' AS batch
+      FROM plans p LEFT JOIN plans u ON u.space_id = $1 AND u.id = p.undoes
+     WHERE p.space_id = $1 AND 'merge_pages' IN (p.policy, u.policy))
+SELECT one.id FROM batches one, batches asked
+ WHERE asked.id = $2 AND one.batch = asked.batch AND (one.undoes IS NULL) = (asked.undoes IS NULL)
+   AND one.counts->>'applied' IS NOT NULL
+ ORDER BY one.created_at DESC
+"""
 
 T = TypeVar("T")
 
@@ -83,9 +95,10 @@ async def save(
         )
     )
     raw = await driver(connection)
+    write = _Writing()
     for some in _batches(plan.decisions):
-        await raw.execute(DECISIONS, space_id, plan.id, *_columns(map(_decision_row, some), 10))
-        for rows in _batches(_change_rows(some)):
+        await raw.execute(DECISIONS, space_id, plan.id, *_columns(map(write.decision, some), 10))
+        for rows in _batches(write.changes(some)):
             await raw.execute(CHANGES, space_id, plan.id, *_columns(rows, 6))
 
 
@@ -99,29 +112,42 @@ def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> list[tuple[Any, ...
     return list(zip(*rows, strict=True)) or [()] * width
 
 
-def _decision_row(one: Decision) -> tuple[Any, ...]:
-    return (
-        one.number,
-        one.group,
-        one.stage,
-        ",".join(map(str, one.needs)),
-        one.verb,
-        one.subject,
-        one.reason,
-        one.score,
-        json.dumps(one.factors),
-        json.dumps([{"table": p.table, "id": str(p.id), "must": p.must} for p in one.premises]),
-    )
+class _Writing:
+    """Decisions as rows. Many of them share what they say (`before`, `after`, `must`): it is written as JSON once."""
 
+    def __init__(self) -> None:
+        self.written: dict[int, tuple[Row | None, str | None]] = {}
 
-def _change_rows(some: Sequence[Decision]) -> Iterator[tuple[Any, ...]]:
-    for one in some:
-        for place, change in enumerate(one.changes, start=1):
-            yield one.number, place, change.table, change.id, _state(change.before), _state(change.after)
+    def decision(self, one: Decision) -> tuple[Any, ...]:
+        return (
+            one.number,
+            one.group,
+            one.stage,
+            ",".join(map(str, one.needs)),
+            one.verb,
+            one.subject,
+            one.reason,
+            one.score,
+            json.dumps(one.factors),
+            f"[{','.join(map(self.premise, one.premises))}]",
+        )
 
+    def premise(self, one: Premise) -> str:
+        return f'{{"table": "{one.table}", "id": "{one.id}", "must": {self.row(one.must)}}}'
 
-def _state(row: Mapping[str, Any] | None) -> str | None:
-    return None if row is None else json.dumps(row)
+    def changes(self, some: Sequence[Decision]) -> Iterator[tuple[Any, ...]]:
+        for one in some:
+            for place, change in enumerate(one.changes, start=1):
+                yield one.number, place, change.table, change.id, self.row(change.before), self.row(change.after)
+
+    def row(self, row: Row | None) -> str | None:
+        known = self.written.get(id(row))
+        if known is None or known[0] is not row:
+            if len(self.written) >= BATCH:
+                self.written.clear()
+            # Kept with its row, so that no other can come to bear its number.
+            known = self.written[id(row)] = row, None if row is None else json.dumps(row)
+        return known[1]
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
@@ -186,17 +212,28 @@ async def decisions_of(
     if status is not None:
         mine &= decisions.c.status == status
     rows = list(await connection.execute(select(decisions).where(mine).order_by(decisions.c.number).limit(limit)))
-    wanted = [row.number for row in rows] if with_changes else []
-    made: dict[int, list[Change]] = {row.number: [] for row in rows}
+    made: dict[int, list[Change]] = defaultdict(list)
     statement = (
         select(changes)
         .where(changes.c.space_id == space_id, changes.c.plan_id == plan_id)
-        .where(text("changes.decision = ANY(:wanted)").bindparams(wanted=wanted))
+        .where(text("changes.decision = ANY(:wanted)").bindparams(wanted=[row.number for row in rows]))
         .order_by(changes.c.decision, changes.c.number)
     )
-    for row in await connection.execute(statement):
+    for row in await connection.execute(statement) if with_changes else ():
         made[row.decision].append(Change(table=row.table_name, id=row.row_id, before=row.before, after=row.after))
-    return [_decision(row, tuple(made[row.number])) for row in rows]
+    return [_decision(row, tuple(made.get(row.number, ()))) for row in rows]
+
+
+async def waiting(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[Waiting]:
+    """What waits in a plan, in short: for looking at all of it once more."""
+    raw = await driver(connection)
+    rows = await raw.fetch(
+        """SELECT number, subject, factors::text AS written FROM decisions
+            WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' ORDER BY number""",
+        space_id,
+        plan_id,
+    )
+    return [Waiting(**row) for row in rows]
 
 
 async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
@@ -367,14 +404,20 @@ async def groups_to_do(connection: AsyncConnection, space_id: UUID, plan_id: UUI
 
 async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds: float = 30.0) -> None:
     """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
-    await connection.execute(text(f"SET LOCAL lock_timeout = {int(wait_seconds * 1000)}"))
+    raw = await driver(connection)
+    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {space_id}', 0))"
     try:
-        await connection.execute(TURN, {"space": str(space_id)})
-    except DBAPIError as error:
-        if error.orig is not None and isinstance(error.orig.__cause__, asyncpg.LockNotAvailableError):
-            raise Busy("Another plan of this space is being applied: try again when it is done.") from error
-        raise
-    await connection.execute(text("SET LOCAL lock_timeout = DEFAULT"))
+        await raw.execute(
+            f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
+        )
+    except asyncpg.LockNotAvailableError as error:
+        raise Busy("Another plan of this space is being applied: try again when it is done.") from error
+
+
+async def tries_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[UUID]:
+    """The plans that stand for one merge of pages, which may have taken several tries; the last first."""
+    raw = await driver(connection)
+    return [row["id"] for row in await raw.fetch(TRIES, space_id, plan_id)]
 
 
 async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
@@ -426,21 +469,19 @@ async def start_run(
     now: datetime,
 ) -> UUID:
     """Begin a run. One of the same plan that never ended was interrupted: it says so from now on."""
-    id_ = uuid4()
-    left = (runs.c.space_id == space_id) & (runs.c.plan_id == plan_id) & (runs.c.status == "running")
-    await connection.execute(update(runs).where(left).values(status="interrupted", finished_at=now))
-    await connection.execute(
-        insert(runs).values(
-            space_id=space_id,
-            id=id_,
-            plan_id=plan_id,
-            action=action,
-            status="running",
-            report=dict(report),
-            started_at=now,
-        )
+    raw = await driver(connection)
+    started: UUID = await raw.fetchval(
+        """WITH left_over AS (UPDATE runs SET status = 'interrupted', finished_at = $5
+                WHERE space_id = $1 AND plan_id = $2 AND status = 'running')
+           INSERT INTO runs (space_id, id, plan_id, action, status, report, started_at)
+           VALUES ($1, gen_random_uuid(), $2, $3, 'running', $4::jsonb, $5) RETURNING id""",
+        space_id,
+        plan_id,
+        action,
+        json.dumps(report),
+        now,
     )
-    return id_
+    return started
 
 
 async def note_run(

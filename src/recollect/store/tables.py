@@ -513,7 +513,7 @@ plans = Table(
 decisions = Table(
     "decisions",
     metadata,
-    space(),
+    Column("space_id", Uuid, nullable=False),
     Column("plan_id", Uuid, nullable=False),
     Column("number", Integer, nullable=False),
     Column("group_number", Integer, nullable=False),
@@ -544,7 +544,7 @@ decisions = Table(
 changes = Table(
     "changes",
     metadata,
-    space(),
+    Column("space_id", Uuid, nullable=False),
     Column("plan_id", Uuid, nullable=False),
     Column("decision", Integer, nullable=False),
     Column("number", Integer, nullable=False),

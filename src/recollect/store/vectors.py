@@ -31,6 +31,13 @@ async def index_state(database: Database, model: str, dim: int) -> IndexState:
     return IndexState(name=name, state=state, rows=rows)
 
 
+async def is_indexed(database: Database, model: str, dim: int) -> bool:
+    """The same in short: whether it is ready, without counting what it holds."""
+    async with database.owner() as connection:
+        valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+        return bool(await (await driver(connection)).fetchval(valid, index_name(model, dim)))
+
+
 async def build_index(database: Database, model: str, dim: int, *, m: int, ef_construction: int) -> None:
     """Build the HNSW index of a model beside running work; one process at a time, an interrupted build begins anew."""
     name = index_name(model, dim)

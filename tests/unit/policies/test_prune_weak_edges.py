@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
 from recollect.model import Edge
-from recollect.plan import Plan
+from recollect.plan import Plan, Waiting
 from recollect.policies.prune_weak_edges import POLICY, Options, propose, recheck
 from tests.graphs import LONG_AGO, NOW, WEAK, Known, edge, edge_id, node
 
@@ -168,20 +168,24 @@ async def test_options_that_make_no_sense_are_refused(wrong: dict[str, object]) 
         Options(**wrong)  # type: ignore[arg-type]
 
 
+def waiting(plan: Plan) -> list[Waiting]:
+    return [Waiting(number=one.number, subject=one.subject, written="{}") for one in plan.decisions]
+
+
 async def test_P04_an_edge_that_has_become_a_bridge_since_is_stale() -> None:
     plan = await plan_for(*CIRCLE, chord())
     without_its_ways_round = [CIRCLE[0], CIRCLE[2]]
-    moved = await recheck(Known([*without_its_ways_round, chord()]), plan.decisions, Options(), NOW)
+    moved = await recheck(Known([*without_its_ways_round, chord()]), waiting(plan), Options(), NOW)
     assert moved == {1: "other edges went since: its ends would no longer hang together"}
-    alone = await recheck(Known([chord()]), plan.decisions, Options(), NOW)
+    alone = await recheck(Known([chord()]), waiting(plan), Options(), NOW)
     assert alone == {1: "other edges went since: one of its ends would be left without any edge"}
 
 
 async def test_P04_what_still_holds_or_is_gone_or_has_recovered_is_not_named() -> None:
     plan = await plan_for(*CIRCLE, chord(), edge(10, 2, 4))
-    assert await recheck(Known([*CIRCLE, chord(), edge(10, 2, 4)]), plan.decisions, Options(), NOW) == {}
+    assert await recheck(Known([*CIRCLE, chord(), edge(10, 2, 4)]), waiting(plan), Options(), NOW) == {}
     # The recovered edge stays, so the other may still go; the missing one is for its premise to find.
-    assert await recheck(Known([chord(0.9), edge(8, 1, 3)]), plan.decisions, Options(), NOW) == {}
+    assert await recheck(Known([chord(0.9), edge(8, 1, 3)]), waiting(plan), Options(), NOW) == {}
 
 
 def test_A29_targets_are_marked() -> None:

@@ -138,8 +138,8 @@ class Guarded(APIRoute):
             request.state.caller = await authenticate(request)
             if self.body_field is None:
                 return await handle(request)
-            _require_json(request)
-            return await handle(Request(request.scope, _bounded(request, self._max_bytes(request))))
+            require_json(request)
+            return await handle(Request(request.scope, bounded(request, self._max_bytes(request))))
 
         return guarded
 
@@ -172,8 +172,9 @@ def _in_space(scope: Scope, *or_else: Scope) -> Callable[[Request, str | None], 
     async def enter(request: Request, space: SpaceName = None) -> Engine:
         engine, caller = engine_of(request), caller_of(request)
         slug = space or caller.space or engine.settings.space
-        held = next((one for one in or_else if one in caller.scopes), scope)
-        caller.need(held, slug)  # first, so that a key bound elsewhere does not learn which spaces there are
+        caller.need_any(
+            (scope, *or_else), slug
+        )  # first, so that a key bound elsewhere does not learn which spaces there are
         return await engine.in_space(slug)
 
     return enter
@@ -199,14 +200,14 @@ Changing = Annotated[Engine, Depends(_in_space(Scope.CONSOLIDATE, Scope.WRITE))]
 Administering = Annotated[Engine, Depends(_admin)]
 
 
-def _require_json(request: Request) -> None:
+def require_json(request: Request) -> None:
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
         raise HTTPException(415, "The body must be JSON: send it with `Content-Type: application/json`.")
 
 
-def _bounded(request: Request, most: int) -> Receive:
+def bounded(request: Request, most: int) -> Receive:
     """The incoming messages, refused once they hold more than so many bytes."""
     refusal = HTTPException(413, f"The body has more than {most:,} bytes: send less at a time.")
     announced = request.headers.get("content-length", "")

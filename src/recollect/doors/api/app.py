@@ -6,7 +6,7 @@ Every refusal has the same shape, {code, message, correlation_id} and where ther
 import http
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -38,7 +38,8 @@ from recollect.doors.api import (
 )
 from recollect.doors.api.edge import Edge, finish_headers
 from recollect.doors.api.metrics import Metrics
-from recollect.doors.api.running import Running
+from recollect.doors.running import Running
+from recollect.doors.sentences import cannot_be, place_of
 from recollect.doors.web import page
 from recollect.engine.engine import Engine
 from recollect.errors import (
@@ -176,7 +177,7 @@ def _problem(
 
 def sentence_of(error: Mapping[str, Any]) -> tuple[str, str]:
     """What pydantic found wrong, as the field's name and one sentence."""
-    field = _name_of(error["loc"][1:]) or str(error["loc"][0])
+    field = place_of(error["loc"][1:]) or str(error["loc"][0])
     match error["type"]:
         case "json_invalid":
             return "body", f"The body is not JSON: {error['ctx']['error']}, at character {error['loc'][-1]}."
@@ -184,12 +185,4 @@ def sentence_of(error: Mapping[str, Any]) -> tuple[str, str]:
             return field, "A JSON body is needed." if field == "body" else f"{field} is missing."
         case "extra_forbidden":
             return field, f"{field!r} is not a field of this request: /openapi.json lists those that are."
-    value = error.get("input")
-    shown = f" {value!r:.60}" if isinstance(value, str | int | float | None) else " this"
-    subject = "The body" if field == "body" else field
-    return field, f"{subject} cannot be{shown}: {error['msg'][0].lower()}{error['msg'][1:]}."
-
-
-def _name_of(place: Sequence[str | int]) -> str:
-    """`("kinds", 0)` as `kinds[0]`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+    return field, cannot_be("The body" if field == "body" else field, error)

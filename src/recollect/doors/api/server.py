@@ -21,6 +21,7 @@ import uvicorn
 from recollect.background.scheduler import schedule_forever
 from recollect.background.worker import work_forever
 from recollect.doors.api.app import create_app
+from recollect.doors.api.mcp import Mcp
 from recollect.engine import scheduled
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
@@ -85,16 +86,18 @@ class Listening(uvicorn.Server):
             )
         )
         self._running = app.state.running
+        self._mcp = Mcp(app)
         self._listener = listener
         self._ready = ready
         logging.getLogger("uvicorn.error").addFilter(_is_news)
 
     async def answer(self) -> None:
         """Answer requests until told to stop, then those under way; plans that nobody waits for are broken off."""
-        try:
-            await self.serve([self._listener])
-        finally:
-            await self._running.stop()
+        async with self._mcp.open():
+            try:
+                await self.serve([self._listener])
+            finally:
+                await self._running.stop()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

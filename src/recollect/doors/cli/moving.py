@@ -22,7 +22,7 @@ app = typer.Typer()
 PANEL = "Move in and out"
 MOST_LINES = 20
 
-Format = Literal["auto", "text", "markdown", "jsonl", "csv"]
+Format = Literal["auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0"]
 UnknownTags = Literal["refuse", "extra"]
 
 
@@ -45,7 +45,9 @@ def import_(
         False
     ),
 ) -> None:
-    """Import text, Markdown, JSONL or CSV, or what `recollect export` wrote.
+    """Import text, Markdown, JSONL or CSV, what `recollect export` wrote, or the memory of another program.
+
+    mcp-memory is the memory.jsonl of the MCP reference server, mem0 an export of mem0 as JSON; both are recognised.
 
     Long documents are cut into chunks. What is remembered already is left alone, so an import that was interrupted is
     simply repeated. Exit code 1 if something was refused, or nothing could be read.
@@ -128,6 +130,8 @@ def _report_as_json(report: "ImportReport") -> dict[str, object]:
         "added": report.added,
         "already_there": report.already_there,
         "linked": report.linked,
+        "concepts": report.concepts,
+        "links": report.links,
         "refused": report.refused,
         "skipped": report.skipped,
         "notes": report.notes,

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recollect.doors.cli import output
+from recollect.doors.cli import output, showing
 from recollect.doors.cli.door import Door, command, listing
 from recollect.doors.cli.plans import is_short
 from recollect.model import Page as Stretch
-from recollect.plan import PlanStatus
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -238,18 +237,7 @@ def _show_import(found: "PageImport", *, merged: "Merged | None", file: Path) ->
         )
         output.hint(f"`recollect apply {id_} --plan-md {file}` carries it out.")
     else:
-        show_merged(merged)
-
-
-def show_merged(merged: "Merged") -> None:
-    result = merged.result
-    output.say(
-        f"{result.overall.value}: {len(result.created_pages):,} pages created, {len(result.edited_pages):,} merged."
-    )
-    for id_, why in result.failed.items():
-        output.say(f"{id_} failed: {why}")
-    if merged.outcome.status is not PlanStatus.FAILED:
-        output.hint(f"`recollect undo {output.short(merged.plans[-1])}` takes it back.")
+        showing.merged(merged)
 
 
 def _import_as_json(found: "PageImport", merged: "Merged | None", file: Path) -> dict[str, object]:

@@ -19,6 +19,7 @@ from recollect.rules import plan_text
 if TYPE_CHECKING:
     from recollect.engine.consolidate import Tidied
     from recollect.engine.engine import Engine
+    from recollect.engine.page_applying import Merged
     from recollect.engine.shown import ShownPlan
 
 PANEL = "Tidy, by plans"
@@ -189,16 +190,16 @@ def apply(
     """
     numbers = values.numbers("--decline", decline) or []
 
-    async def verb(memory: "Engine") -> Outcome:
+    async def verb(memory: "Engine") -> "tuple[Outcome, Merged | None]":
         with output.progress("Applying") as progress:
             if (await memory.plans.get(plan, decisions=False)).policy == PAGES or plan_md is not None:
                 text = None if plan_md is None else _read(plan_md)
                 merged = await memory.pages.apply(plan, plan_md=text, decline=numbers, file=plan_md, progress=progress)
-                return merged.outcome
-            return await memory.plans.apply(plan, decline=numbers, progress=progress)
+                return merged.outcome, merged
+            return await memory.plans.apply(plan, decline=numbers, progress=progress), None
 
-    outcome = door.ask(verb)
-    door.show(outcome, showing.applied)
+    outcome, merged = door.ask(verb)
+    door.show(outcome, showing.applied if merged is None else lambda _: showing.merged(merged))
     if is_short(outcome):
         raise typer.Exit(1)
 

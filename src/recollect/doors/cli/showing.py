@@ -11,6 +11,7 @@ from recollect.rules.plan_text import Line
 
 if TYPE_CHECKING:
     from recollect.engine.consolidate import Tidied
+    from recollect.engine.page_applying import Merged
     from recollect.engine.shown import PolicyInfo, ShownPlan
 
 FIRST = 50
@@ -161,6 +162,19 @@ def applied(outcome: Outcome) -> None:
             output.note(f"{len(these):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
     if outcome.applied:
         output.hint(f"`recollect undo {id_}` takes it back.")
+
+
+def merged(done: "Merged") -> None:
+    """A merge of pages: what was made of them, and what could not be merged."""
+    result = done.result
+    created, edited = (output.counted(len(pages), "page") for pages in (result.created_pages, result.edited_pages))
+    output.say(f"{result.overall.value}: {created} created, {edited} merged.")
+    for id_, why in result.failed.items():
+        output.say(f"{id_} failed: {why}")
+    if done.outcome.stale or done.outcome.repeated:
+        applied(done.outcome)
+    elif result.created_pages or result.edited_pages:
+        output.hint(f"`recollect undo {output.short(done.plans[-1])}` takes it all back.")
 
 
 def _counted(outcome: Outcome) -> str:

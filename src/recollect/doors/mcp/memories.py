@@ -1,0 +1,221 @@
+"""Remembering and forgetting: add_memory, add_memories, get, forget, restore, history."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from recollect.doors.mcp import telling
+from recollect.doors.mcp.telling import short
+from recollect.doors.mcp.tools import ADDS_ONCE, CHANGES_ONCE, READS, Budget, Packed, Told, tool
+from recollect.doors.mcp.visits import Visit
+from recollect.engine.engine import Engine
+from recollect.engine.shown import edges as shown_edges
+from recollect.errors import DuplicateText, InvalidInput
+from recollect.model import Added, NewMemory, Node, Refused, Scope
+from recollect.rules.contract import memory_from_mapping
+from recollect.rules.text import first_tokens
+
+MOST_AT_ONCE = 1000
+MOST_LINKS = 10
+HISTORY_TOKENS = 1000
+
+Metadata = Annotated[dict[str, Any] | None, Packed]
+LIKE_ADD_MEMORY = WithJsonSchema({"type": "array", "items": {"type": "object"}})
+
+
+class MemoryIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    metadata: Metadata = None
+    importance: float | None = None
+    thread: str | None = None
+    created_at: str | None = None
+
+
+class Remembered(BaseModel):
+    id: str
+    added: bool
+
+
+class AllRemembered(BaseModel):
+    ids: list[str]
+    added: int
+    refused: list[str]
+
+
+class Shown(BaseModel):
+    id: str
+    kind: str
+    status: str
+    created_at: datetime
+    metadata: dict[str, Any]
+    text: str
+    links: list[str]
+    next_start: int | None = None
+
+
+class Standing(BaseModel):
+    id: str
+    status: str
+
+
+class Event(BaseModel):
+    at: datetime
+    verb: str
+    reason: str
+    plan: str | None = None
+
+
+class Events(BaseModel):
+    events: list[Event]
+
+
+# -- adding
+
+
+@tool(Scope.WRITE, hints=ADDS_ONCE)
+async def add_memory(
+    visit: Visit,
+    *,
+    text: str,
+    metadata: Metadata = None,
+    importance: float | None = None,
+    thread: str | None = None,
+    created_at: str | None = None,
+) -> Told[Remembered]:
+    """Remember one fact, preference, decision or lesson for later conversations, in a full sentence. Not secrets,
+    small talk, or what files say. Texts are permanent: to correct one, add the new and forget the old. Returns the id;
+    a known text is kept once. thread is its conversation; metadata {tags: [registered], extra: {any}}."""
+    given = MemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
+    try:
+        added = await visit.memory.add_many([_new(given)], atomic=True)
+    except DuplicateText as known:
+        data = Remembered(id=str(known.existing_id), added=False)
+        return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
+    data = Remembered(id=str(added.ids[0]), added=True)
+    return Told(text=f"Remembered as {short(data.id)}.{_postponed(added)}", data=data)
+
+
+@tool(Scope.WRITE, hints=ADDS_ONCE)
+async def add_memories(
+    visit: Visit,
+    *,
+    memories: Annotated[list[MemoryIn], Packed, Field(min_length=1, max_length=MOST_AT_ONCE), LIKE_ADD_MEMORY],
+) -> Told[AllRemembered]:
+    """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; one that is
+    refused does not stop the rest."""
+    known: list[tuple[int, NewMemory]] = []
+    refused: list[Refused] = []
+    for place, given in enumerate(memories):
+        try:
+            known.append((place, _new(given)))
+        except InvalidInput as problem:
+            refused.append(Refused(position=place, code=problem.code, message=problem.message))
+    added = await visit.memory.add_many([memory for _, memory in known])
+    return _all_told(added, [place for place, _ in known], refused)
+
+
+def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -> Told[AllRemembered]:
+    twins = {places[one.position]: str(one.existing_id) for one in added.refused if one.code == DuplicateText.code}
+    wrong = {one.position: one.message for one in refused}
+    wrong |= {places[one.position]: one.message for one in added.refused if one.code != DuplicateText.code}
+    fresh = iter(added.ids)
+    ids = {place: twins.get(place) or str(next(fresh)) for place in places if place not in wrong}
+    said = [f"{place + 1}: {message}" for place, message in sorted(wrong.items())]
+    data = AllRemembered(ids=[ids[place] for place in sorted(ids)], added=len(added.ids), refused=said)
+    text = f"{len(added.ids):,} remembered, {len(twins):,} remembered already, {len(said):,} refused."
+    return Told(text="\n".join([text + _postponed(added), *said]), data=data)
+
+
+def _new(given: MemoryIn) -> NewMemory:
+    fields = given.model_dump(exclude_none=True)
+    metadata = {"source": "mcp", **fields.pop("metadata", {})}
+    return memory_from_mapping({**fields, "metadata": metadata})
+
+
+def _postponed(added: Added) -> str:
+    return " It can be found later: the embedder is not to be reached now." if added.postponed else ""
+
+
+# -- looking
+
+
+@tool(Scope.READ, hints=READS)
+async def get(
+    visit: Visit,
+    *,
+    id: str,
+    start: Annotated[int, Field(ge=0)] = 0,
+    budget_tokens: Budget = 2000,
+) -> Told[Shown]:
+    """Read one memory, concept, case or page whole, with its links, by its id or the first 4+ characters. To search,
+    use recall. In long texts next_start leads on."""
+    node = await visit.memory.get(id)
+    data = await _shown(visit.memory, node, start, budget_tokens)
+    lines = [f"{short(data.id)}  {data.kind}, {data.status}, {data.created_at:%Y-%m-%d}", data.text, *data.links]
+    if data.next_start:
+        lines.append(f"There is more: start={data.next_start}.")
+    return Told(text="\n".join(lines), data=data)
+
+
+async def _shown(memory: Engine, node: Node, start: int, budget: int) -> Shown:
+    whole = "\n".join(part for part in (node.name, node.text) if part)
+    found = await memory.graph.edges(node.id, limit=MOST_LINKS)
+    links = [one.label for one in await shown_edges(memory.core, memory.space.id, found)]
+    data = Shown(
+        id=str(node.id),
+        kind=f"{node.kind} ({node.subtype})",
+        status=node.status,
+        text="",
+        created_at=node.created_at,
+        metadata=node.metadata,
+        links=telling.fitting_lines(links, budget // 2),
+        next_start=len(whole),
+    )
+    room = max(telling.LEAST_TOKENS, budget - telling.cost(data) - telling.AROUND)
+    text = first_tokens(whole[start:], room)
+    end = start + len(text)
+    return data.model_copy(update={"text": text, "next_start": end if end < len(whole) else None})
+
+
+@tool(Scope.READ, hints=READS)
+async def history(visit: Visit, *, id: str) -> Told[Events]:
+    """What happened to a memory, concept or link, newest first: when, why, by which plan. Use it before you undo."""
+    entries = reversed(await visit.memory.history(id))
+    events = [
+        Event(at=one.at, verb=one.verb, reason=one.reason, plan=None if one.plan_id is None else str(one.plan_id))
+        for one in entries
+    ]
+    kept = telling.fitting(events, HISTORY_TOKENS, field="reason")
+    lines = [f"{one.at:%Y-%m-%d %H:%M}Z  {one.verb}: {one.reason}{_by(one.plan)}" for one in kept]
+    if len(events) > len(kept):
+        lines.append(f"{telling.counted(len(events) - len(kept), 'older change', 'older changes')} not shown.")
+    return Told(text="\n".join(lines) or "Nothing has changed since it was added.", data=Events(events=kept))
+
+
+def _by(plan: str | None) -> str:
+    return "" if plan is None else f" (plan {short(plan)})"
+
+
+# -- forgetting
+
+
+@tool(Scope.WRITE, hints=CHANGES_ONCE)
+async def forget(visit: Visit, *, id: str, reason: str | None = None) -> Told[Standing]:
+    """Archive what is wrong or outdated: out of recall, but kept; restore brings it back. Nothing is deleted."""
+    node = await visit.memory.forget(id, reason=reason)
+    text = f"Archived {short(node.id)}: out of recall, but kept. restore with id {short(node.id)} brings it back."
+    return Told(text=text, data=Standing(id=str(node.id), status=node.status))
+
+
+@tool(Scope.WRITE, hints=ADDS_ONCE)
+async def restore(visit: Visit, *, id: str) -> Told[Standing]:
+    """Bring something archived back into recall."""
+    node = await visit.memory.restore(id)
+    return Told(text=f"{short(node.id)} can be recalled again.", data=Standing(id=str(node.id), status=node.status))
+
+
+TOOLS = (add_memory, add_memories, get, forget, restore, history)

@@ -1,0 +1,146 @@
+"""Tidying: propose_consolidation, show_plan, apply_plan, undo_plan. A person has the last word on what is risky."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from recollect.doors.mcp import telling
+from recollect.doors.mcp.telling import short
+from recollect.doors.mcp.tools import ADDS, CHANGES_ONCE, READS, Budget, Packed, Told, tool
+from recollect.doors.mcp.visits import Visit
+from recollect.engine.shown import ShownPlan
+from recollect.model import Scope
+from recollect.plan import Outcome
+from recollect.rules.plan_text import lines_of, report_of, states_of
+
+# Who may take back what: a change by hand whoever may make one, everything else whoever may tidy.
+BY_HAND = "hand"
+STRETCH = 100
+PLAN_TOKENS = 1500
+
+Numbers = Annotated[list[int], Packed]
+
+
+class Shown(BaseModel):
+    id: str
+    status: str
+    risk: str
+    decisions: list[str]
+    warnings: list[str]
+    next_after: int | None = None
+
+
+class Done(BaseModel):
+    plan: str
+    status: str
+    applied: int
+    problems: list[str]
+
+
+@tool(Scope.CONSOLIDATE, hints=ADDS)
+async def propose_consolidation(
+    visit: Visit,
+    *,
+    policy: Annotated[
+        str, Field(description="prune, merge-edges, topics, link, twins, duplicates, cases, merge-pages")
+    ],
+    options: Annotated[dict[str, Any] | None, Packed] = None,
+) -> Told[Shown]:
+    """Ask a policy what it would tidy. Nothing changes: returns a saved plan to read. Use it when asked to clean up,
+    or when memory is cluttered."""
+    plan = await visit.memory.plans.propose(policy, options, created_by=visit.caller.name)
+    return _shown(await visit.memory.plans.show(plan.id, limit=STRETCH), PLAN_TOKENS)
+
+
+@tool(Scope.READ, hints=READS)
+async def show_plan(
+    visit: Visit,
+    *,
+    id: str,
+    after: Annotated[int, Field(ge=0)] = 0,
+    budget_tokens: Budget = PLAN_TOKENS,
+) -> Told[Shown]:
+    """Read a plan: decisions, reasons, outcome; + comes, ~ changes, - goes. Use it before apply_plan. next_after
+    leads on."""
+    return _shown(await visit.memory.plans.show(id, after=after, limit=STRETCH), budget_tokens)
+
+
+def _shown(plan: ShownPlan, budget: int) -> Told[Shown]:
+    head = f"{plan.title}: plan {short(plan.id)}, {plan.status}, {plan.risk} risk; {states_of(plan)}. {report_of(plan)}"
+    kept = _fitting(plan, budget - telling.cost(" ".join([head, *plan.warnings])))
+    next_after = plan.decisions[len(kept) - 1].number if len(kept) < len(plan.decisions) else plan.next_after
+    data = Shown(
+        id=str(plan.id),
+        status=plan.status,
+        risk=plan.risk,
+        decisions=kept,
+        warnings=list(plan.warnings),
+        next_after=next_after,
+    )
+    more = [f"There is more: after={next_after}."] if next_after else []
+    return Told(text="\n".join([head.strip(), *kept, *plan.warnings, *more]), data=data)
+
+
+def _fitting(plan: ShownPlan, room: int) -> list[str]:
+    """The first decisions that fit, but at least one, so that it goes on."""
+    most = max(telling.LEAST_TOKENS, room // telling.SHARES)
+    said = ["; ".join(_lines(plan, place)) for place in range(len(plan.decisions))]
+    clipped = [telling.clipped(one, most) for one in said]
+    return telling.fitting_lines(clipped, room) or clipped[:1]
+
+
+def _lines(plan: ShownPlan, place: int) -> list[str]:
+    lines = lines_of(plan.decisions[place], plan.labels)
+    first = lines[0]
+    state = f" [{first.state}]" if first.state else ""
+    return [
+        f"{first.number} {first.sign} {first.what}: {first.why}{state}",
+        *(f"{one.sign} {one.what} {one.why}".strip() for one in lines[1:]),
+    ]
+
+
+@tool(Scope.CONSOLIDATE, hints=CHANGES_ONCE)
+async def apply_plan(
+    visit: Visit,
+    *,
+    id: str,
+    decline: Numbers | None = None,
+) -> Told[Done]:
+    """Carry out a plan you have read, but for the decisions (by number) in decline. Risky plans answer that a person
+    must approve: tell them. undo_plan takes it back."""
+    tidied = await visit.memory.plans.apply_within(
+        id, visit.caller.most_risk, decline=decline or (), by=visit.caller.name
+    )
+    if tidied.outcome is not None:
+        return _done(tidied.outcome, f"undo_plan with id {short(tidied.plan.id)} takes it back.")
+    plan = tidied.plan
+    how = f"`recollect plan show {short(plan.id)}` shows it, `recollect plan approve {short(plan.id)}` approves it."
+    said = f"Not applied: a person must approve it. {' '.join(tidied.notes)} {how} Then call apply_plan again."
+    return Told(
+        text=said, data=Done(plan=str(plan.id), status=plan.status, applied=0, problems=["a person must approve it"])
+    )
+
+
+@tool(Scope.CONSOLIDATE, Scope.WRITE, hints=CHANGES_ONCE)
+async def undo_plan(
+    visit: Visit,
+    *,
+    id: str,
+    decisions: Numbers | None = None,
+) -> Told[Done]:
+    """Take back an applied plan, some decisions of it, or one change (history names its plan). Later use is kept; a
+    conflict is named and changes nothing."""
+    plan = await visit.memory.plans.get(id, decisions=False)
+    visit.need([Scope.WRITE if plan.policy == BY_HAND else Scope.CONSOLIDATE])
+    outcome = await visit.memory.plans.undo(plan.id, decisions=decisions, by=visit.caller.name)
+    return _done(outcome, f"It was plan {short(plan.id)}.")
+
+
+def _done(outcome: Outcome, hint: str) -> Told[Done]:
+    problems = [*outcome.stale, *outcome.failed]
+    data = Done(plan=str(outcome.plan_id), status=outcome.status, applied=outcome.applied, problems=problems[:STRETCH])
+    counts = f"{outcome.applied:,} applied, {len(outcome.stale):,} stale, {len(outcome.failed):,} failed"
+    return Told(text="\n".join([f"{outcome.status}: {counts}. {hint}", *problems[:10]]), data=data)
+
+
+TOOLS = (propose_consolidation, show_plan, apply_plan, undo_plan)

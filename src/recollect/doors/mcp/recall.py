@@ -1,0 +1,86 @@
+"""Recalling: recall, ask."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from recollect.doors.mcp import telling
+from recollect.doors.mcp.telling import short
+from recollect.doors.mcp.tools import READS, Budget, Packed, Told, tool
+from recollect.doors.mcp.visits import Visit
+from recollect.model import Hit, Kind, NodeFilter, Scope
+from recollect.rules.contract import parsed_time
+
+NOTHING = "Nothing is remembered about that."
+
+
+class Found(BaseModel):
+    id: str
+    score: float
+    created_at: datetime
+    text: str
+
+
+class AllFound(BaseModel):
+    hits: list[Found]
+    left_out: int
+
+
+class Answered(BaseModel):
+    answer: str
+    cited: list[str]
+    problems: list[str]
+
+
+@tool(Scope.READ, hints=READS)
+async def recall(
+    visit: Visit,
+    *,
+    query: str,
+    limit: Annotated[int, Field(ge=1, le=100)] = 10,
+    budget_tokens: Budget = 1500,
+    kinds: Annotated[list[Kind] | None, Packed] = None,
+    since: str | None = None,
+    follow_links: bool = False,
+) -> Told[AllFound]:
+    """Search memory by meaning and words. Use it before you answer what may have come up before: people,
+    preferences, decisions, past work. Returns hits, best first, with ids and scores 0..1; long texts are cut, get has
+    them whole."""
+    wanted = NodeFilter(
+        kinds=tuple(kinds or (Kind.MEMORY,)),
+        excluded=False,
+        created_from=parsed_time("since", since),
+    )
+    found = await visit.memory.recall(query, limit=limit, wanted=wanted, graph=follow_links)
+    hits = telling.fitting([_found(hit) for hit in found], budget_tokens, field="text")
+    lines = [f"{short(one.id)}  {one.score:.2f}  {one.created_at:%Y-%m-%d}  {one.text}" for one in hits]
+    if missing := len(found) - len(hits):
+        lines.append(f"{missing} more did not fit: raise budget_tokens, or ask more narrowly.")
+    return Told(text="\n".join(lines or [NOTHING, *found.notes]), data=AllFound(hits=hits, left_out=missing))
+
+
+def _found(hit: Hit) -> Found:
+    node = hit.node
+    text = ": ".join(part for part in (node.name, node.text) if part)
+    return Found(id=str(node.id), score=round(hit.score, 2), created_at=node.created_at, text=text)
+
+
+@tool(Scope.READ, hints=READS)
+async def ask(
+    visit: Visit,
+    *,
+    question: str,
+    budget_tokens: Budget = 1500,
+) -> Told[Answered]:
+    """Have a question answered from memory, with citations, by the server's language model; without one, the
+    memories come back. Prefer recall if you can conclude yourself."""
+    answer = await visit.memory.ask(question, budget_tokens=budget_tokens)
+    cited = [str(one.id) for one in answer.citations] or [str(hit.node.id) for hit in answer.recall]
+    room = budget_tokens - telling.cost(" ".join([*cited, *answer.problems])) - telling.AROUND
+    said = telling.clipped(answer.text, max(telling.LEAST_TOKENS, room))
+    lines = [said, *(f"Note: {problem}" for problem in answer.problems)]
+    return Told(text="\n".join(lines), data=Answered(answer=said, cited=cited, problems=list(answer.problems)))
+
+
+TOOLS = (recall, ask)

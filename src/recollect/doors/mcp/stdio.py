@@ -1,0 +1,130 @@
+"""`recollect mcp`: one agent over stdin and stdout, as the person at this machine, or as the holder of a key.
+
+Nothing but the protocol goes to stdout. It ends when stdin does, or by SIGTERM or Ctrl-C; calls that are under way
+when stdin ends are carried to their end first.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from threading import Thread
+from typing import Any, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from recollect.background.worker import work_forever
+from recollect.doors.mcp.server import create_server
+from recollect.doors.mcp.visits import Enter, Visit, enter
+from recollect.doors.running import Running
+from recollect.engine.access import LOCAL_ADMIN
+from recollect.engine.core import Core
+from recollect.engine.engine import Engine
+from recollect.settings import Settings
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(settings: Settings, *, key: str | None = None) -> None:
+    """Serve until stdin ends; with a key, what that key may do."""
+    anyio.run(_serve, settings, key)
+
+
+async def _serve(settings: Settings, key: str | None) -> None:
+    running = Running()
+    with _obeying_signals(running) as leave:
+        async with Engine(settings) as memory:
+            come_in = entrance(memory, key)
+            await come_in(None)  # a key that will not do is said at once
+            async with _working(memory.core):
+                await _converse(come_in, running)
+            leave()
+
+
+async def _converse(come_in: Enter, running: Running) -> None:
+    server = create_server(come_in, running)
+    stdin = cast("anyio.AsyncFile[str]", Lines())
+    async with stdio_server(stdin=stdin) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def entrance(memory: Engine, key: str | None) -> Enter:
+    """How one comes in: as the person at this machine, or with a key."""
+
+    async def come_in(_request: object) -> Visit:
+        if key is None:
+            return Visit(caller=LOCAL_ADMIN, memory=memory)
+        # Each time anew: a key may be revoked meanwhile.
+        return await enter(memory, await memory.authenticate(key, loopback=True))
+
+    return come_in
+
+
+@asynccontextmanager
+async def _working(core: Core) -> AsyncIterator[None]:
+    """With a worker beside it, for what could not be embedded at once."""
+    worker = asyncio.create_task(work_forever(core))
+    try:
+        yield
+    finally:
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+
+
+@contextmanager
+def _obeying_signals(running: Running) -> Iterator[Callable[[], None]]:
+    """A signal breaks off what is under way, which is rolled back, and ends the conversation. Once the end has begun
+    (`leave` says when), or by a second signal, nothing more is broken off: the database is let go of in good order."""
+    loop, conversation = asyncio.get_running_loop(), asyncio.current_task()
+    assert conversation is not None
+    ends: list[str] = []
+
+    def end() -> None:
+        if not ends:
+            ends.append("told")
+            running.break_off()
+            conversation.cancel()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, end)
+    try:
+        yield lambda: ends.append("by itself")
+    except asyncio.CancelledError:
+        if ends != ["told"]:
+            raise
+        conversation.uncancel()
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+class Lines:
+    """The lines of stdin, read in a thread that nobody waits for: such a read cannot be broken off, and who is told to
+    stop must not wait for one more line."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue(1)
+        Thread(target=self._read, name="stdin", daemon=True).start()
+
+    def __aiter__(self) -> "Lines":
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._lines.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _read(self) -> None:
+        # A descriptor of its own, since the interpreter wants to close that of `sys.stdin` in the end.
+        with suppress(RuntimeError), os.fdopen(os.dup(0), encoding="utf-8", errors="replace", newline="\n") as stdin:
+            for line in stdin:
+                self._hand_on(line)
+            self._hand_on(None)
+
+    def _hand_on(self, line: str | None) -> None:
+        put: Any = self._lines.put(line)
+        asyncio.run_coroutine_threadsafe(put, self._loop).result()
