@@ -1,8 +1,12 @@
 // The views: where each is, what it is called, and the letter that follows `g`. A new view is a line here.
 import type { Component } from "svelte";
+import Cases from "./Cases.svelte";
 import Home from "./Home.svelte";
 import Node from "./Node.svelte";
+import Pages from "./Pages.svelte";
+import Plans from "./Plans.svelte";
 import Recall from "./Recall.svelte";
+import Settings from "./Settings.svelte";
 
 export interface View {
   path: string;
@@ -15,5 +19,9 @@ export interface View {
 export const VIEWS: View[] = [
   { path: "", title: "Home", letter: "h", inNavigation: true, component: Home },
   { path: "recall", title: "Recall", letter: "r", inNavigation: true, component: Recall },
+  { path: "plans", title: "Plans", letter: "p", inNavigation: true, component: Plans },
+  { path: "cases", title: "Cases", letter: "c", inNavigation: true, component: Cases },
+  { path: "pages", title: "Pages", letter: "w", inNavigation: true, component: Pages },
+  { path: "settings", title: "Settings", letter: "s", inNavigation: true, component: Settings },
   { path: "node", title: "Node", inNavigation: false, component: Node },
 ];
