@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.figures import show
 
-NAMES = ("store", "recall", "graph", "cases", "dedupe", "pages", "web")
+NAMES = ("store", "recall", "graph", "cases", "dedupe", "pages", "web", "web_graph")
 
 
 def main() -> int:

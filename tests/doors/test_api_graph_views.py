@@ -119,3 +119,18 @@ async def test_looking_needs_the_right_to_read(app: FastAPI, engine: Engine, ids
     async with visitor(app, key=writer) as client:
         for path in ("stats", "components", "topics", "export", f"picture/{ids[0]}", f"neighbours/{ids[0]}"):
             assert (await client.get(f"{GRAPH}/{path}")).status_code == 403
+
+
+async def test_A24_a_part_of_the_graph_to_look_at(client: httpx.AsyncClient, ids: list[str]) -> None:
+    near = await got(client, "view", around=ids[0][:8])
+    assert [node["id"] for node in near["nodes"]] == ids[:2]
+    assert (near["edges"]["source"], near["edges"]["target"], near["edges"]["bridges"]) == ([0], [1], [0])
+    assert [near["edges"]["relations"][one] for one in near["edges"]["relation"]] == ["supports"]
+    both = await got(client, "view", around=ids[:2])
+    assert len(both["nodes"]) == 3
+    (topic,) = (await got(client, "view", topic="dom:web/react"))["topics"]
+    assert (topic["size"], len(topic["members"])) == (3, 3)
+    assert (await got(client, "view", at="2020-01-01T00:00:00Z"))["nodes"] == []
+    problem(await client.get(f"{GRAPH}/view?at=yesterday"), 422, "invalid_input", field="at")
+    problem(await client.get(f"{GRAPH}/view?limit=50001"), 422, "invalid_input", field="limit")
+    problem(await client.get(f"{GRAPH}/view?topic=tag:none"), 404, "not_found")

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from recollect.engine import alike, edit, forming, ticking
+from recollect.engine import alike, edit, forming, reviewing, ticking
 from recollect.engine.alike import Duplicate, Why
 from recollect.engine.face import Face, Reference
+from recollect.engine.reviewing import Review
 from recollect.engine.ticking import Ticked
 from recollect.errors import InvalidInput, NotFound
 from recollect.model import Concept, Formed, KeptApart, Kind, Metadata, NewConcept, NodeFilter
@@ -22,6 +23,7 @@ from recollect.store import apart, concepts, nodes
 
 LONGEST_PAGE = 1000
 MOST_PAIRS = 10_000
+MOST_QUESTIONS = 500
 
 
 class Concepts(Face):
@@ -94,6 +96,12 @@ class Concepts(Face):
         _check_limit(limit, MOST_PAIRS)
         return await alike.duplicates(self.core, self.space_id, threshold=threshold, node_type=node_type, limit=limit)
 
+    async def review(self, *, threshold: float = THRESHOLD, limit: int = 50) -> Review:
+        """The pairs a person should look at, most alike first: what would merge, and what is in doubt."""
+        _check_threshold(threshold)
+        _check_limit(limit, MOST_QUESTIONS)
+        return await reviewing.review(self.core, self.space_id, threshold=threshold, limit=limit)
+
     async def merge(self, keep: Reference, *others: Reference, reason: str | None = None) -> Outcome:
         """Merge concepts by hand into the first one, at once; `undo` takes it back like any other plan."""
         if not others:
@@ -123,6 +131,10 @@ class Concepts(Face):
         async with self.core.transaction(self.space_id) as connection:
             await apart.add(connection, self.space_id, named, reason=said, now=self.core.now())
             return await apart.list_all(connection, self.space_id, self.core.now())
+
+    async def set_apart(self, a: Reference, b: Reference, *, never: bool = False) -> KeptApart:
+        """Say that these two are two: while both stay as they are and for some days, or `never` to be asked again."""
+        return await reviewing.keep_apart(self.core, self.space_id, a, b, never=never)
 
     async def kept_apart(self) -> Sequence[KeptApart]:
         """The never-merge list; declined merges that rest for a while stand at its end."""

@@ -1,11 +1,12 @@
 """`memory.graph`: links by hand, and looking around (engine/link.py, explore.py and pictures.py do it)."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
-from recollect.engine import explore, link, pictures
+from recollect.engine import explore, link, pictures, sight
 from recollect.engine.face import Face, Reference
 from recollect.model import Edge, NewEdge, Topic
 from recollect.rules.paths import By
@@ -76,6 +77,23 @@ class Graph(Face):
         return await explore.neighbours(
             self.core, self.space_id, await self.node_id(node), hops=hops, relations=relations, limit=limit
         )
+
+    async def look(
+        self,
+        *,
+        around: Sequence[Reference] = (),
+        topics: Sequence[str] = (),
+        overview: bool = False,
+        hops: int = 1,
+        limit: int = 300,
+        at: datetime | None = None,
+    ) -> sight.Sight:
+        """A part of the graph, now or as it was: around some nodes, of some topics, or the main of all of it."""
+        # In the past a node that was merged since stood for itself.
+        meant = self.keeper_id if at is None else self.node_id
+        focus = [await meant(one) for one in around]
+        wanted = sight.Wanted(around=focus, topics=topics, overview=overview, hops=hops, limit=limit)
+        return await sight.look(self.core, self.space_id, wanted, at)
 
     async def paths(
         self, source: Reference, target: Reference, *, limit: int = 3, hops: int = 4, by: By = "shortest"

@@ -11,7 +11,7 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
-from recollect.model import Edge, Node, Topic
+from recollect.model import Edge, Kind, Node, Status, Topic
 from recollect.store import rows
 from recollect.store.database import driver
 from recollect.store.edges import ALIVE, ALIVE_BUT
@@ -44,6 +44,14 @@ LIVING = f"""
 SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
  WHERE e.space_id = :space AND {ALIVE} ORDER BY e.created_at, e.id
 """
+# LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
+SEEN = """
+SELECT n.* FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id, kind, subtype, protected, status,
+           left(regexp_replace(left(coalesce(nullif(name, ''), text, ''), 200), '\\s+', ' ', 'g'), 80) AS label
+      FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
+"""
+OLDEST = "SELECT min(created_at) FROM edges WHERE space_id = $1"
 NO_TOPIC = "There is no topic {!r}: `recollect graph topics` lists them, `recollect plan topics` gathers them."
 
 
@@ -59,6 +67,18 @@ class Moment:
     table: int
     version: int
     changed: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """As much of a node as a graph shows; `label` is the beginning of its name, or of its text."""
+
+    id: UUID
+    kind: Kind
+    subtype: str
+    label: str
+    protected: bool
+    status: Status
 
 
 async def moment(connection: AsyncConnection, space_id: UUID, *, last: int = 0, at_most: int = 0) -> Moment:
@@ -79,6 +99,18 @@ async def among(
     given = {"space": space_id, "ids": list(nodes), "awake": list(awake)}
     found = await connection.execute(text(AMONG), given)
     return [rows.edge(row) for row in found]
+
+
+async def seen(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Seen]:
+    """What there is to see of some nodes, whatever their status."""
+    found = await (await driver(connection)).fetch(SEEN, space_id, list(ids))
+    return {row["id"]: Seen(**{**row, "kind": Kind(row["kind"]), "status": Status(row["status"])}) for row in found}
+
+
+async def oldest_edge_at(connection: AsyncConnection, space_id: UUID) -> datetime | None:
+    """When the oldest edge was made, also if it is gone by now."""
+    oldest: datetime | None = await (await driver(connection)).fetchval(OLDEST, space_id)
+    return oldest
 
 
 async def stream_nodes(

@@ -99,7 +99,7 @@ class StoreReader:
         """
         raw = await driver(self.connection)
         found = sorted(await raw.fetch(FEW_EDGES, self.space_id, transaction, list(touching)), key=itemgetter("id"))
-        return _few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
+        return few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
 
     async def _copied(self, query: str) -> bytearray:
         """Rows in binary, as they come."""
@@ -257,7 +257,7 @@ def _edge_columns(written: bytearray, relations: Mapping[int, str], topic_keys: 
     )
 
 
-def _few_columns(found: Sequence[Any]) -> EdgeColumns:
+def few_columns(found: Sequence[Any]) -> EdgeColumns:
     """The same of rows that came one by one, in the order of their ids."""
     nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in found]))
     relations = sorted({row["relation"] for row in found})

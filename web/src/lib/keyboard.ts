@@ -1,4 +1,6 @@
 // The keys that work everywhere, unless somebody is writing. `[data-row]` is what j and k walk through.
+import { keysHere } from "./viewkeys.svelte";
+
 const PATIENCE_MS = 1200;
 
 export interface Acts {
@@ -24,7 +26,11 @@ export function keyboard(acts: Acts): () => void {
     else if (event.key === "t") acts.theme();
     else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
-    else return;
+    else {
+      const own = keysHere().find((one) => one.key === event.key);
+      if (!own) return;
+      own.does();
+    }
     event.preventDefault();
   }
 

@@ -12,6 +12,8 @@ from recollect.doors.api.access import Consolidating, Reading, Writing
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.schemas import WITH_BODY, Time, problems
 from recollect.engine.alike import Duplicate, Why
+from recollect.engine.concepts import MOST_QUESTIONS
+from recollect.engine.reviewing import Review
 from recollect.model import Concept, Formed, KeptApart
 from recollect.plan import Outcome
 from recollect.rules.contract import parsed_time
@@ -62,6 +64,16 @@ class MergeIn(BaseModel):
     keep: Annotated[str, Field(min_length=1, description="The one that stays: a name, or an id.")]
     others: Annotated[list[str], Field(min_length=1, max_length=100, description="Those that go into it.")]
     reason: Annotated[str | None, Field(max_length=1000, description="Kept in the history.")] = None
+
+
+class ApartIn(BaseModel):
+    """Two concepts that are two."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"a": "3f2a91bc", "b": "91bc3f2a"}]})
+
+    a: Annotated[str, Field(min_length=1, description="A concept: a name, or an id.")]
+    b: Annotated[str, Field(min_length=1, description="Another.")]
+    never: Annotated[bool, Field(description="For good; else until either changes, or for a while.")] = False
 
 
 class PairIn(BaseModel):
@@ -116,6 +128,23 @@ async def list_duplicates(
 ) -> Sequence[Duplicate]:
     """It looks, and changes nothing; the policy `merge_duplicate_concepts` proposes what to do."""
     return await engine.concepts.duplicates(threshold=threshold, node_type=node_type, limit=limit)
+
+
+@router.get("/concepts/review", summary="Pairs that a person should look at, most alike first")
+async def review_duplicates(
+    engine: Reading,
+    threshold: Threshold = THRESHOLD,
+    limit: Annotated[int, Query(ge=1, le=MOST_QUESTIONS, description="At most so many.")] = 50,
+) -> Review:
+    """Looked for anew: what would be merged by itself, and what is in doubt. Pairs that are kept apart are left out."""
+    return await engine.concepts.review(threshold=threshold, limit=limit)
+
+
+@router.post("/concepts/apart", summary="Say that two concepts are two", responses=WITH_BODY)
+async def set_concepts_apart(said: ApartIn, engine: Consolidating) -> KeptApart:
+    """They are not asked about again for a while, or never. DELETE /never-merge, with `a` and `b` of the answer,
+    takes it back."""
+    return await engine.concepts.set_apart(said.a, said.b, never=said.never)
 
 
 @router.post("/concepts/merge", summary="Merge concepts by hand", responses=WITH_BODY)

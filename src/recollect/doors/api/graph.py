@@ -12,10 +12,12 @@ from starlette.background import BackgroundTask
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading
-from recollect.doors.api.schemas import Responses, problems
+from recollect.doors.api.schemas import Responses, Time, problems
 from recollect.engine.explore import Components, Format, Neighbour, Stats, TopicView, Way
 from recollect.engine.pictures import Form
+from recollect.engine.sight import MOST_GROWN, MOST_NODES, Sight
 from recollect.model import Topic
+from recollect.rules.contract import parsed_time
 from recollect.rules.paths import By
 
 router = access.router("graph", problems(409))
@@ -41,6 +43,26 @@ STILL = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inlin
 async def graph_stats(engine: Reading) -> Stats:
     """Strengths are those of this moment. `gate` says why tidying by schedule waits; null when it runs."""
     return await engine.graph.stats()
+
+
+@router.get("/graph/view", summary="A part of the graph to look at, now or as it was")
+async def graph_view(
+    engine: Reading,
+    around: Annotated[
+        list[Node] | None, Query(max_length=MOST_GROWN, description="These nodes and those near.")
+    ] = None,
+    topic: Annotated[list[str] | None, Query(description="What these topics contain.")] = None,
+    overview: Annotated[bool, Query(description="Besides these, what is shown when nothing is named.")] = False,
+    hops: Hops = 1,
+    limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="At most so many nodes.")] = 300,
+    at: Annotated[Time, Query(description="As it was then; without a zone it means UTC.")] = None,
+) -> Sight:
+    """Nothing named: what every topic is mainly made of, and the best connected nodes besides. Edges come in columns.
+    The past is what the journal takes back; use is not in it, so an edge used since has the strength of that use."""
+    moment = parsed_time("at", at)
+    return await engine.graph.look(
+        around=around or (), topics=topic or (), overview=overview, hops=hops, limit=limit, at=moment
+    )
 
 
 @router.get("/graph/neighbours/{id}", summary="The nodes around a node")
