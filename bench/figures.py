@@ -28,13 +28,17 @@ class Figure:
         return self.value >= self.bar if self.better == "higher" else self.value <= self.bar
 
 
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def show(figures: Sequence[Figure], file: Path | None) -> None:
     table = Table("figure", "value", "bar", "holds", "how")
     for one in figures:
         sign = "≥" if one.better == "higher" else "≤"
         bar = "" if one.bar is None else f"{sign} {one.bar:g}"
         table.add_row(
-            one.name, f"{one.value:,.3g}", bar, "" if one.bar is None else ("yes" if one.holds else "NO"), one.how
+            one.name, _shown(one.value), bar, "" if one.bar is None else ("yes" if one.holds else "NO"), one.how
         )
     Console(width=160).print(table)
     if file:

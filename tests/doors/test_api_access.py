@@ -83,6 +83,7 @@ GUARDED = [
     ("GET", "/api/v1/cases/abcd"),
     ("PATCH", "/api/v1/cases/abcd"),
     ("POST", "/api/v1/cases/abcd/archive"),
+    ("POST", "/api/v1/cases/abcd/restore"),
     ("GET", "/api/v1/cases/abcd/history"),
     ("GET", "/api/v1/cases/abcd/outcomes"),
     ("POST", "/api/v1/cases/abcd/outcomes"),

@@ -171,3 +171,19 @@ async def test_what_cannot_be_is_refused_by_its_field(client: httpx.AsyncClient)
     problem(
         await client.get("/api/v1/cases", params={"success_below": 101}), 422, "invalid_input", field="success_below"
     )
+
+
+async def test_E16_a_case_archived_by_hand_is_restored_by_hand(client: httpx.AsyncClient, engine: Engine) -> None:
+    case = f"/api/v1/cases/{await a_case(engine, 'resting')}"
+    archived = (await client.post(f"{case}/archive")).json()
+    assert archived["status"] == "archived"
+    restored = await client.post(f"{case}/restore")
+    assert (restored.status_code, restored.json()["status"]) == (200, "active")
+    assert "Archived case not found" in problem(await client.post(f"{case}/restore"), 404, "not_found")
+
+
+async def test_E28_restoring_by_hand_needs_the_scope_consolidate(app: FastAPI, engine: Engine) -> None:
+    case = f"/api/v1/cases/{await a_case(engine, 'resting')}"
+    async with await keyed(app, engine, Scope.READ, Scope.WRITE) as writer:
+        assert (await writer.post(f"{case}/archive")).status_code == 200
+        assert "consolidate" in problem(await writer.post(f"{case}/restore"), 403, "not_allowed")

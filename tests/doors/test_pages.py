@@ -117,6 +117,18 @@ async def test_B26_pages_over_http(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.anyio
+async def test_B30_a_note_of_a_vault_is_found_over_http_by_its_path(client: httpx.AsyncClient) -> None:
+    given = [{"path": "notes/deep/One.md", "text": "# One\n\nSee [[Two]].\n"}, {"path": "Two.md", "text": "# Two\n"}]
+    plan = (await client.post("/api/v1/pages/import", json={"pages": given})).json()["plan"]["id"]
+    await client.post(f"/api/v1/pages/plans/{plan}/apply")
+    for name in ("notes/deep/One", "notes%2Fdeep%2FOne", "notes/deep/One.md"):
+        view = (await client.get(f"/api/v1/pages/{name}")).json()
+        assert [one["page_id"] for one in view["links"]] == ["Two"]
+        assert len((await client.get(f"/api/v1/pages/{name}/versions")).json()) == 1
+        assert (await client.get(f"/api/v1/pages/{name}/diff")).json()["page"] == name.replace("%2F", "/")
+
+
+@pytest.mark.anyio
 async def test_B27_an_edited_plan_is_handed_back_over_http(client: httpx.AsyncClient) -> None:
     given = [{"path": "principles/Loading.md", "text": LOADING}]
     body = (await client.post("/api/v1/pages/import", json={"pages": given})).json()

@@ -56,6 +56,16 @@ export async function api<M extends Method, P extends PathsWith<M>>(
   path: P,
   sent: Sent<Operation<P, M>> = {},
 ): Promise<Success<Operation<P, M>>> {
+  const answer = await answered(method, path, sent);
+  return (answer.status === 204 ? undefined : await answer.json()) as Success<Operation<P, M>>;
+}
+
+/** The same for what is not JSON, such as a picture: its text. */
+export async function apiText<P extends PathsWith<"get">>(path: P, sent: Sent<Operation<P, "get">> = {}): Promise<string> {
+  return (await answered("get", path, sent)).text();
+}
+
+async function answered(method: Method, path: string, sent: Sent<unknown>): Promise<Response> {
   const answer = await reach(address(path, sent.path, sent.query), {
     method: method.toUpperCase(),
     headers: headers(sent),
@@ -63,7 +73,7 @@ export async function api<M extends Method, P extends PathsWith<M>>(
     signal: sent.signal ?? null,
   });
   if (!answer.ok) throw await refusal(answer);
-  return (answer.status === 204 ? undefined : await answer.json()) as Success<Operation<P, M>>;
+  return answer;
 }
 
 async function reach(url: string, request: RequestInit): Promise<Response> {

@@ -34,3 +34,7 @@ export const words = (name: string): string => name.replaceAll("_", " ");
 export function plain(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
+
+const STATES: Record<string, string> = { proposed: "waiting", undone: "taken back" };
+/** What became of a plan or a decision, as people say it. */
+export const fate = (status: string): string => STATES[status] ?? words(status);

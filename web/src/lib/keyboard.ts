@@ -15,7 +15,7 @@ export function keyboard(acts: Acts): () => void {
   let wentAt = 0;
 
   function pressed(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+    if (!isForUs(event)) return;
     const going = Date.now() - wentAt < PATIENCE_MS;
     wentAt = 0;
     if (going) acts.go(event.key);
@@ -36,6 +36,12 @@ export function keyboard(acts: Acts): () => void {
 
   addEventListener("keydown", pressed);
   return () => removeEventListener("keydown", pressed);
+}
+
+/** Whether a key is a command: nobody is writing, and no question stands open. */
+export function isForUs(event: KeyboardEvent): boolean {
+  const isChord = event.ctrlKey || event.metaKey || event.altKey;
+  return !(isChord || isWriting(event.target) || document.querySelector("dialog[open]"));
 }
 
 function isWriting(target: EventTarget | null): boolean {

@@ -40,3 +40,5 @@ function decoded(part: string): string {
 export const route = new Route();
 export const nodeLink = (id: string): string => `#/node/${id}`;
 export const planLink = (id: string): string => `#/plans/${id}`;
+export const caseLink = (id: string): string => `#/cases/${id}`;
+export const pageLink = (name: string): string => `#/pages/${encodeURIComponent(name)}`;

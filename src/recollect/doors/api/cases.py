@@ -7,7 +7,7 @@ from fastapi import Body, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema
 
 from recollect.doors.api import access
-from recollect.doors.api.access import Asking, Reading, Writing
+from recollect.doors.api.access import Asking, Consolidating, Reading, Writing
 from recollect.doors.api.memories import Atomic, Cursor, IfMatch, Limit, Wait, batch_of
 from recollect.doors.api.schemas import WITH_BODY, Batch, ReasonIn, Time, problems
 from recollect.engine import case_adding
@@ -245,8 +245,14 @@ async def record_outcome(id: Id, outcome: OutcomeIn, engine: Writing) -> Case:
 
 @router.post("/cases/{id}/archive", summary="Take a case out of the bank by hand", responses=WITH_BODY)
 async def archive_case(id: Id, engine: Writing, why: ReasonIn | None = None) -> Case:
-    """It is kept, with its data; `POST /api/v1/consolidation/restore/{case_id}` brings it back."""
+    """It is kept, with its data; `/restore` brings it back."""
     return await engine.cases.archive(id, reason=why.reason if why else None)
+
+
+@router.post("/cases/{id}/restore", summary="Bring an archived case back by hand")
+async def restore_case(id: Id, engine: Consolidating, caller: Asking) -> Case:
+    """One that was merged is taken out of its keeper again, each with its own counts: so this needs consolidate."""
+    return await engine.cases.restore(id, by=caller.name)
 
 
 def _at_version(case: Case, response: Response) -> Case:

@@ -134,17 +134,12 @@ async def apply_pages(id: PlanId, engine: Consolidating, caller: Asking, edit: E
     return await engine.pages.apply(id, plan_md=what.plan_md, decline=what.decline, by=caller.name)
 
 
-@router.get("/pages/{name}", summary="A page with its links, back-links and history")
-async def get_page(name: Name, engine: Reading) -> PageView:
-    return await engine.pages.get(name)
-
-
-@router.get("/pages/{name}/versions", summary="Every text a page has had, oldest first")
+@router.get("/pages/{name:path}/versions", summary="Every text a page has had, oldest first")
 async def page_versions(name: Name, engine: Reading) -> Sequence[Version]:
     return await engine.pages.versions(name)
 
 
-@router.get("/pages/{name}/diff", summary="What changed in a page between two versions")
+@router.get("/pages/{name:path}/diff", summary="What changed in a page between two versions")
 async def page_diff(
     name: Name,
     engine: Reading,
@@ -152,3 +147,9 @@ async def page_diff(
     second: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The last, else.")] = None,
 ) -> Difference:
     return Difference(page=name, diff=await engine.pages.diff(name, first, second))
+
+
+# Last: a page of a vault is named by its path, and this takes any.
+@router.get("/pages/{name:path}", summary="A page with its links, back-links and history")
+async def get_page(name: Name, engine: Reading) -> PageView:
+    return await engine.pages.get(name)

@@ -1,0 +1,429 @@
+"""Journeys through plans, cases, pages and settings in a real browser."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.doors.test_api_support import listening
+from tests.web import test_web_support as support
+from tests.web.test_web_support import House, serious, settings_for
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ViewportSize
+
+browser, address, house = support.browser, support.address, support.house
+
+NARROW: "ViewportSize" = {"width": 360, "height": 740}
+WIDE: "ViewportSize" = {"width": 1900, "height": 1000}
+PRUNE: dict[str, Any] = {"policy": "prune", "options": {"min_inactive_days": 0}}
+
+
+def weak_graph(house: House, rim: int = 4) -> list[str]:
+    """A hub with strong spokes, and links along the rim that have grown weak; the ids of the weak ones."""
+    names = [f"{what} in the kitchen" for what in ("The kettle", "The green tea", "A sieve", "The tray", "A lemon")]
+    names += [f"Shelf {number} of the pantry" for number in range(rim)]
+    hub, *others = house.said("POST", "/memories/batch", [{"text": name} for name in names[: rim + 2]])["ids"]
+
+    def linked(source: str, target: str, strength: float) -> str:
+        link = {"source": source, "target": target, "strength": strength, "created_by": "auto"}
+        return str(house.said("POST", "/edges", link)["id"])
+
+    for other in others:
+        linked(hub, other, 0.9)
+    return [linked(a, b, 0.01 * (at % 3 + 1)) for at, (a, b) in enumerate(pairwise(others))]
+
+
+def statuses(house: House, edges: list[str]) -> list[str]:
+    return [house.said("GET", f"/edges/{edge}")["status"] for edge in edges]
+
+
+# -- plans
+
+
+def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: House) -> None:
+    weak = weak_graph(house)
+    page = house.window("#/plans")
+    page.get_by_text("There is no plan yet.").wait_for()
+    page.get_by_role("combobox", name="Propose", exact=True).select_option("prune_weak_edges")
+    page.get_by_text("Options").click()
+    page.get_by_label("min inactive days").fill("0")
+    page.get_by_role("button", name="Propose").click()
+    page.get_by_role("heading", name="Prune 4 of 9 edges").wait_for()
+    group = page.get_by_role("region", name="prune: strength")
+    assert group.locator("li[data-decision]").count() == 4
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Apply 3 decisions").click()
+    page.get_by_text("3 decisions applied.").wait_for()
+    page.get_by_role("heading", name="What came of it").wait_for()
+    assert sorted(statuses(house, weak)) == ["active", "pruned", "pruned", "pruned"]
+    page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+    page.get_by_text("Taken back: 3 decisions.").wait_for()
+    page.get_by_text("taken back 3", exact=True).wait_for()
+    assert set(statuses(house, weak)) == {"active"}
+
+
+def test_P07_one_decision_is_taken_back(house: House) -> None:
+    weak = weak_graph(house)
+    plan = house.said("POST", "/plans", PRUNE)["id"]
+    house.said("POST", f"/plans/{plan}/apply")
+    page = house.window(f"#/plans/{plan}")
+    page.get_by_role("button", name="Undo 1:").click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+    page.get_by_text("Taken back: 1 decision.").wait_for()
+    assert sorted(statuses(house, weak)) == ["active", "pruned", "pruned", "pruned"]
+
+
+def test_P13_progress_of_a_run_can_be_watched(house: House) -> None:
+    weak_graph(house, 12)
+    plan = house.said("POST", "/plans", {**PRUNE, "options": {**PRUNE["options"], "batch": 1}})["id"]
+    page = house.window(f"#/plans/{plan}")
+    seen: list[str] = []
+    page.on("response", lambda answer: seen.append(answer.url) if "/runs/" in answer.url else None)
+    page.get_by_role("button", name="Apply 12 decisions").click()
+    page.get_by_text("12 decisions applied.").wait_for()
+    assert seen
+
+
+def test_P02_a_plan_shows_every_row_before_and_after(house: House) -> None:
+    weak_graph(house)
+    plan = house.said("POST", "/plans", PRUNE)
+    page = house.window(f"#/plans/{plan['id']}")
+    page.get_by_role("img", name="The graph before and after").wait_for()
+    width = page.get_by_role("img", name="The graph before and after").evaluate("(it) => it.naturalWidth")
+    assert width > 200
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    opened = page.locator("li[data-decision] .inside")
+    assert "active → pruned" in opened.inner_text()
+    label = plan["labels"][plan["decisions"][0]["subject"]]
+    assert label in opened.inner_text()
+
+
+def test_P03_a_whole_plan_is_declined(house: House) -> None:
+    weak_graph(house)
+    plan = house.said("POST", "/plans", PRUNE)["id"]
+    page = house.window(f"#/plans/{plan}")
+    page.get_by_role("button", name="Decline all").click()
+    page.get_by_role("dialog").get_by_role("button", name="Decline it").click()
+    page.get_by_text("Declined.").wait_for()
+    page.get_by_role("button", name="Apply").wait_for(state="detached")
+    page.goto(f"{house.address}/#/plans?status=declined")
+    page.get_by_role("link", name="Prune 4 of 9 edges").wait_for()
+
+
+# -- cases
+
+
+def some_cases(house: House) -> list[str]:
+    asked = [
+        (
+            "How do I reset my password?",
+            "Open Settings, then Security, and choose Reset.",
+            "account/password",
+            41,
+            92.0,
+        ),
+        ("Where is my invoice?", "Under Billing; it is sent by mail too.", "billing/invoices", 17, 64.0),
+        ("Can I pay by cheque?", "Write to us with the number of the invoice.", "billing/payment", 23, 18.0),
+        ("How long is data kept?", "As long as the account exists.", None, 0, None),
+    ]
+    known = [
+        {"query": query, "response_text": answer, "category_path": path, "usage_count": uses, "success_rate": rate}
+        for query, answer, path, uses, rate in asked
+    ]
+    given = [{name: value for name, value in one.items() if value is not None} for one in known]
+    return [str(id_) for id_ in house.said("POST", "/cases/batch", given)["ids"]]
+
+
+def test_E16_a_case_is_archived_and_restored(house: House) -> None:
+    _, _, cheque, _ = some_cases(house)
+    page = house.window("#/cases")
+    row = page.get_by_role("row", name="Can I pay by cheque?")
+    assert "18 %" in row.inner_text()
+    row.get_by_role("button", name="Archive").click()
+    page.get_by_text("It rests now").wait_for()
+    row.wait_for(state="detached")
+    assert house.said("GET", f"/cases/{cheque}")["status"] == "archived"
+    page.get_by_role("combobox", name="Show", exact=True).select_option("archived")
+    page.get_by_role("row", name="Can I pay by cheque?").get_by_role("button", name="Restore").click()
+    page.get_by_text("It is in use again.").wait_for()
+    assert house.said("GET", f"/cases/{cheque}")["status"] == "active"
+
+
+def test_E31_a_case_shows_how_its_uses_went(house: House) -> None:
+    case = some_cases(house)[0]
+    for number in range(12):
+        said = {"success": number % 3 > 0, "error_type": None if number % 3 else "outdated"}
+        house.said("POST", f"/cases/{case}/outcomes", said)
+    page = house.window(f"#/cases/{case}")
+    page.get_by_role("heading", name="How do I reset my password?").wait_for()
+    page.get_by_role("img", name="Of the last 12 judged uses, 8 succeeded").wait_for()
+    assert "67 %" in page.get_by_role("img", name="Success").locator("..").inner_text()
+
+
+def test_cases_are_narrowed_by_category_and_success(house: House) -> None:
+    some_cases(house)
+    page = house.window("#/cases")
+    page.get_by_role("link", name="Where is my invoice?").wait_for()
+    page.get_by_role("combobox", name="Success", exact=True).select_option("30")
+    page.get_by_role("link", name="Where is my invoice?").wait_for(state="detached")
+    assert page.get_by_role("link", name="Can I pay by cheque?").is_visible()
+    page.goto(f"{house.address}/#/cases?category=billing")
+    page.get_by_role("link", name="Where is my invoice?").wait_for()
+    assert page.locator("tbody tr").count() == 2
+
+
+# -- pages
+
+LOADING = """# Principle: Loading
+
+== Overview ==
+Models are loaded '''lazily''' from `disk`; see [[uses_heuristic::Heuristic:Keep it warm]].
+
+=== Steps ===
+* read the header
+** check its version
+* map the weights
+
+<syntaxhighlight lang="python">
+model = load("x", lazy=True)  # <b>not bold</b>
+</syntaxhighlight>
+
+== Related ==
+* [[implemented_by::Implementation:Loader]]
+* [[implemented_by::Implementation:Nobody]]
+* https://example.org/loading
+"""
+LOADER = "# Implementation: Loader\n\n== Overview ==\nThe class that loads a model from disk, lazily.\n"
+WARM = "# Heuristic: Keep it warm\n\n== Overview ==\nLoad once, and keep what was loaded in memory.\n"
+MORE = LOADER + "\n== Pitfalls ==\nA file that grows while it is read is read twice.\n"
+
+
+def wiki(house: House) -> str:
+    """Three pages, one of them merged with a second version; the node of the principle."""
+    files = [
+        ("principles/Loading.md", LOADING),
+        ("implementations/Loader.md", LOADER),
+        ("heuristics/Keep_it_warm.md", WARM),
+    ]
+    for some in (files, [files[0], ("implementations/Loader.md", MORE), files[2]]):
+        body = {"pages": [{"path": path, "text": text} for path, text in some]}
+        plan = house.said("POST", "/pages/import", body)["plan"]["id"]
+        house.said("POST", f"/pages/plans/{plan}/apply")
+    return str(house.said("GET", "/pages/Principle:Loading")["node"]["id"])
+
+
+def test_B17_a_wiki_is_brought_in_applied_read_and_undone(house: House, tmp_path: Path) -> None:
+    wiki(house)
+    folder = tmp_path / "other"
+    for path, text in (
+        ("principles/Loading.md", LOADING),
+        ("implementations/Loader.md", MORE + "\n== Cost ==\nLittle.\n"),
+    ):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(text)
+    (folder / "picture.png").write_bytes(b"not a page")
+    page = house.window("#/pages")
+    page.get_by_label("Bring in a folder").set_input_files(folder)
+    page.get_by_text("2 pages", exact=True).wait_for()
+    page.get_by_role("button", name="Propose to merge").click()
+    page.get_by_role("button", name="Apply").click()
+    page.get_by_text("applied.").wait_for()
+    page.goto(f"{house.address}/#/pages")
+    page.get_by_role("link", name="Loader").click()
+    page.get_by_role("heading", name="Cost").wait_for()
+    page.get_by_role("button", name="What changed with version 3").click()
+    page.get_by_role("region", name="What changed from version 2 to 3").get_by_text("Little.").wait_for()
+    page.get_by_role("link", name="plan", exact=True).first.click()
+    page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+    page.get_by_text("Taken back:").wait_for()
+    assert "Cost" not in house.said("GET", "/pages/Implementation:Loader")["node"]["text"]
+
+
+def test_B16_a_page_links_on_and_knows_what_links_here(house: House) -> None:
+    page = house.window(f"#/pages/{wiki(house)}")
+    text = page.get_by_role("region", name="Text")
+    text.get_by_role("heading", name="Steps").wait_for()
+    assert text.locator("strong").all_inner_texts() == ["lazily"]
+    assert "<b>not bold</b>" in text.locator("pre").inner_text()
+    assert text.get_by_text("Implementation:Nobody").get_attribute("title") == "There is no such page"
+    text.get_by_role("link", name="Implementation:Loader").click()
+    page.get_by_role("heading", name="Loader", exact=True).first.wait_for()
+    back = page.locator("section", has=page.get_by_role("heading", name="Linked from"))
+    back.get_by_role("link", name="Principle:Loading").click()
+    page.get_by_role("button", name="As written").click()
+    assert page.get_by_role("region", name="Text").locator(".told").text_content() == LOADING
+
+
+# -- settings
+
+
+def test_a_space_is_made_and_entered(house: House) -> None:
+    page = house.window("#/settings")
+    slug = f"{house.space}-two"
+    page.get_by_label("A new space").fill(slug)
+    page.get_by_role("button", name="Make it").click()
+    page.get_by_text(f"The space {slug} is there.").wait_for()
+    page.get_by_role("button", name=f"Enter {slug}").click()
+    page.get_by_role("listitem").filter(has_text=slug).get_by_text("you are here").wait_for()
+    page.get_by_role("listitem").filter(has_text=slug).get_by_label("any word is a tag").check()
+    page.get_by_text(f"Changed: {slug}.").wait_for()
+    spaces = {one["slug"]: one for one in house.said("GET", "/spaces")}
+    assert spaces[slug]["settings"]["open_tags"] is True
+
+
+def test_A25_a_schedule_is_changed_paused_and_run(house: House) -> None:
+    house.said("PATCH", "/schedules/prune", {"every_minutes": 1440})
+    page = house.window("#/settings/schedules")
+    page.get_by_role("button", name="Change how often: prune weak edges").click()
+    page.get_by_label("or by cron").fill("0 2 * * sun")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("0 2 * * sun (UTC)", exact=False).first.wait_for()
+    page.get_by_role("button", name="Pause prune weak edges").click()
+    page.get_by_text("paused", exact=True).wait_for()
+    page.get_by_role("button", name="Do it now: prune weak edges").click()
+    page.get_by_text("By schedule this would not have run").wait_for()
+    kept = next(one for one in house.said("GET", "/schedules") if one["name"] == "prune_weak_edges")
+    assert (kept["cron"], kept["enabled"], kept["last_run_at"] is not None) == ("0 2 * * sun", False, True)
+
+
+def talk(house: House) -> None:
+    """Enough memories, some of which belong together, to measure what similarity means."""
+    said = [
+        (number, f"Topic {number}: kettle {number} boils water for tea {part}") for number in range(40) for part in "ab"
+    ]
+    texts = [{"text": text, "thread": f"talk-{number}"} for number, text in said]
+    house.said("POST", "/memories/batch?wait=true", texts)
+
+
+def test_D28a_the_scale_is_measured_shown_and_used(house: House) -> None:
+    talk(house)
+    page = house.window("#/settings/calibration")
+    page.get_by_role("button", name="Measure it here").click()
+    page.get_by_role("img", name="Cosine of unrelated pairs").wait_for()
+    _, low, high = page.get_by_role("row", name="as measured").locator("td").all_inner_texts()
+    page.get_by_role("button", name="Use what was measured").click()
+    page.get_by_text("The scale in use is the one that was measured.").wait_for()
+    assert house.said("GET", "/calibration")["current"] == {"low": float(low), "high": float(high)}
+
+
+def test_D28a_too_few_memories_are_said_plainly(house: House) -> None:
+    page = house.window("#/settings/calibration")
+    page.get_by_role("button", name="Measure it here").click()
+    page.get_by_text("There are too few memories to measure a calibration").wait_for()
+
+
+def test_E28_the_first_key_is_shown_once_and_keeps_its_maker_signed_in(browser: "Browser", database_url: str) -> None:
+    with listening(settings_for(database_url)) as address:
+        house = House(browser, address)
+        page = house.window("#/settings/keys")
+        page.get_by_text("No key was ever made.").wait_for()
+        page.get_by_label("Whose key it is").fill("the keeper")
+        page.get_by_role("button", name="Make a key").click()
+        page.get_by_role("dialog").get_by_role("button", name="Make it").click()
+        secret = page.get_by_role("region", name="The new key").locator("code").inner_text()
+        assert house.api.get("/plans").status_code == 401
+        assert house.api.get("/plans", headers={"X-API-Key": secret}).status_code == 200
+        page.get_by_role("cell", name="the keeper", exact=True).wait_for()
+        page.get_by_role("button", name="I have it").click()
+        assert secret not in page.content()
+        page.get_by_label("Whose key it is").fill("an agent")
+        page.get_by_role("combobox", name="Where it works").select_option(house.space)
+        page.get_by_role("button", name="Make a key").click()
+        agent = page.get_by_role("region", name="The new key").locator("code").inner_text()
+        page.get_by_role("button", name="Revoke an agent").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke it").click()
+        page.get_by_text("revoked", exact=True).wait_for()
+        assert house.api.get("/plans", headers={"X-API-Key": agent}).status_code == 401
+        assert house.faults == []
+        house.close()
+
+
+# -- all of them
+
+
+def furnished(house: House) -> dict[str, str]:
+    """Everything that these views show: where each is, and what is there once it has come."""
+    weak_graph(house)
+    plan = house.said("POST", "/plans", PRUNE)["id"]
+    house.said("POST", f"/plans/{plan}/decline", {"decisions": [2]})
+    case = some_cases(house)[0]
+    house.said("POST", f"/cases/{case}/outcomes", {"success": True})
+    house.said("POST", "/cases", {"query": "w" * 400, "response_text": "x" * 3000, "category_path": "y" * 90})
+    house.said("PATCH", "/schedules/prune", {"every_minutes": 1440})
+    return {
+        "#/plans": "li [data-row]",
+        f"#/plans/{plan}": "li[data-decision] >> nth=3",
+        "#/cases": "tbody tr >> nth=4",
+        f"#/cases/{case}": ".outcomes",
+        f"#/pages/{wiki(house)}": ".wiki pre",
+        "#/pages": "section >> nth=2",
+        "#/settings": "li.space",
+        "#/settings/keys": "form",
+        "#/settings/schedules": "li .acts",
+        "#/settings/calibration": "button.main",
+    }
+
+
+def test_axe_finds_nothing_serious_and_nothing_runs_out_of_the_window(house: House) -> None:
+    found: dict[str, list[str]] = {}
+    page = house.window()
+    for hash_, there in furnished(house).items():
+        page.set_viewport_size(WIDE)
+        page.goto(f"{house.address}/{hash_}")
+        page.locator(f"main {there}").first.wait_for()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found[f"{hash_} {scheme}"] = serious(page)
+        for viewport in (WIDE, NARROW):
+            page.set_viewport_size(viewport)
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                found[f"{hash_} {viewport['width']} px"] = ["something runs out of the window"]
+    assert {where: some for where, some in found.items() if some} == {}
+
+
+def test_an_empty_space_says_what_to_do_first(house: House) -> None:
+    page = house.window("#/plans")
+    for hash_, said in (
+        ("#/plans", "Let a policy propose one above"),
+        ("#/cases", "recollect cases import"),
+        ("#/pages", "recollect pages import"),
+    ):
+        page.goto(f"{house.address}/{hash_}")
+        page.get_by_text(said).wait_for()
+    for hash_, said in (
+        ("#/plans/3f2a91bc", "There is no such plan in this space."),
+        ("#/cases/3f2a91bc", "There is no such case in this space."),
+        ("#/pages/Nobody", "There is no such page in this space."),
+    ):
+        page.goto(f"{house.address}/{hash_}")
+        page.get_by_text(said).wait_for()
+
+
+HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
+
+
+def test_D01_what_was_written_is_text_here_too(house: House) -> None:
+    case = house.said("POST", "/cases", {"query": HOSTILE, "response_text": f"{HOSTILE} [x](javascript:alert(1))"})
+    body = {
+        "pages": [
+            {"path": "notes/<script>.md", "text": f"# <script>\n\n{HOSTILE} [x](javascript:alert(1)) [[{HOSTILE}]]\n"}
+        ]
+    }
+    plan = house.said("POST", "/pages/import", body)["plan"]["id"]
+    page = house.window(f"#/plans/{plan}")
+    page.locator("[data-decision]").first.wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.locator("[data-decision] .inside").get_by_text("<script>").first.wait_for()
+    house.said("POST", f"/pages/plans/{plan}/apply")
+    (odd,) = house.said("GET", "/pages")["items"]
+    for hash_ in ("#/cases", f"#/cases/{case['case_id']}", "#/pages", f"#/pages/{odd['id']}"):
+        page.goto(f"{house.address}/{hash_}")
+        page.get_by_text("<script>").first.wait_for()
+        assert page.locator("main script, main img[src=x], main a[href^=javascript]").count() == 0
+    assert "taken" not in page.title()

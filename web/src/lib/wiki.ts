@@ -1,0 +1,142 @@
+// A page's text taken apart for showing: headings, lists, tables, code, and links within lines. What is not understood
+// stays as it was written; nothing is dropped, and nothing is ever taken for markup of the browser.
+export type Piece =
+  | { kind: "text" | "code" | "strong"; text: string }
+  | { kind: "link"; target: string; text: string; relation: string | null }
+  | { kind: "address"; href: string; text: string };
+
+export type Block =
+  | { kind: "heading"; level: number; pieces: Piece[] }
+  | { kind: "list"; items: { depth: number; pieces: Piece[] }[] }
+  | { kind: "lines"; pieces: Piece[] }
+  | { kind: "verbatim"; text: string }
+  | { kind: "table"; rows: { heading: boolean; pieces: Piece[] }[][] };
+
+// Relations that say something of the page itself: they name no other page (rules/pages).
+const PROPERTIES = new Set(["source", "domain", "last_updated", "github_url"]);
+const HEADING = /^(#{1,6})\s+(.+?)\s*#*$|^(={1,6})\s*(.+?)\s*\3$/;
+const ITEM = /^(\s*)([-*+•]+|\d+[.)])\s+(.*)$/;
+const FENCE = /^\s*(```|~~~)/;
+const TAG = /^\s*<(syntaxhighlight|source|pre|math|nowiki)\b[^>]*>/i;
+const PIECE = /`([^`\n]+)`|\[\[([^\[\]\n]+)\]\]|\*\*([^*\n]+)\*\*|'''([^'\n]+)'''|\[([^\[\]\n]*)\]\(([^\s()]+)\)|(https?:\/\/[^\s<>()\]|]+[^\s<>()\]|.,;:!?])/g;
+
+export function blocks(text: string): Block[] {
+  const lines = text.split("\n");
+  const found: Block[] = [];
+  let at = frontMatter(lines, found);
+  while (at < lines.length) at = next(lines, at, found);
+  return found;
+}
+
+function frontMatter(lines: string[], found: Block[]): number {
+  const end = lines[0]?.trimEnd() === "---" ? lines.findIndex((line, at) => at > 0 && line.trimEnd() === "---") : -1;
+  if (end > 0) found.push({ kind: "verbatim", text: lines.slice(1, end).join("\n") });
+  return end + 1;
+}
+
+/** One block from here on; where the next begins. */
+function next(lines: string[], at: number, found: Block[]): number {
+  const line = lines[at]!;
+  if (!line.trim()) return at + 1;
+  if (FENCE.test(line)) return verbatim(lines, at, (other) => other.trim() === FENCE.exec(line)![1], found);
+  const tag = TAG.exec(line);
+  if (tag) return verbatim(lines, at, (other) => other.includes(`</${tag[1]}>`), found, line);
+  if (line.startsWith("{|")) return table(lines, at, found);
+  const heading = HEADING.exec(line);
+  if (heading) found.push({ kind: "heading", level: (heading[1] ?? heading[3])!.length, pieces: pieces((heading[2] ?? heading[4])!) });
+  const item = heading ? null : ITEM.exec(line);
+  if (item) listIn(found, at > 0 && ITEM.test(lines[at - 1]!)).push({ depth: depthOf(item), pieces: pieces(item[3]!) });
+  return heading || item ? at + 1 : paragraph(lines, at, found);
+}
+
+/** The items of the list that goes on, or of a new one. */
+function listIn(found: Block[], goesOn: boolean): { depth: number; pieces: Piece[] }[] {
+  const last = found.at(-1);
+  if (goesOn && last?.kind === "list") return last.items;
+  const list = { kind: "list" as const, items: [] };
+  found.push(list);
+  return list.items;
+}
+
+function verbatim(lines: string[], at: number, ends: (line: string) => boolean, found: Block[], opening = ""): number {
+  const inOne = opening !== "" && ends(opening);
+  let end = at + 1;
+  while (!inOne && end < lines.length && !ends(lines[end]!)) end += 1;
+  found.push({ kind: "verbatim", text: inOne ? opening : lines.slice(at + 1, end).join("\n") });
+  return inOne ? at + 1 : end + 1;
+}
+
+/** A table of a wiki: rows begin with `|-`, headings with `!`, cells with `|`; lines below a cell belong to it. */
+function table(lines: string[], at: number, found: Block[]): number {
+  const end = lines.findIndex((line, place) => place > at && line.startsWith("|}"));
+  const inside = lines.slice(at + 1, end < 0 ? lines.length : end);
+  const rows: { heading: boolean; text: string }[][] = [[]];
+  for (const line of inside) {
+    const row = rows.at(-1)!;
+    if (line.startsWith("|-")) rows.push([]);
+    else if (/^[!|]/.test(line)) row.push(...line.slice(1).split(/!!|\|\|/).map((text) => ({ heading: line[0] === "!", text: text.trim() })));
+    else if (row.length) row[row.length - 1]!.text += `\n${line}`;
+  }
+  const cells = rows.filter((row) => row.length).map((row) => row.map((cell) => ({ heading: cell.heading, pieces: pieces(cell.text.trim()) })));
+  if (cells.length) found.push({ kind: "table", rows: cells });
+  return end < 0 ? lines.length : end + 1;
+}
+
+function paragraph(lines: string[], at: number, found: Block[]): number {
+  let end = at + 1;
+  while (end < lines.length && lines[end]!.trim() && !begins(lines[end]!)) end += 1;
+  found.push({ kind: "lines", pieces: pieces(lines.slice(at, end).join("\n")) });
+  return end;
+}
+
+function begins(line: string): boolean {
+  return HEADING.test(line) || ITEM.test(line) || FENCE.test(line) || TAG.test(line) || line.startsWith("{|");
+}
+
+function depthOf([, indent = "", mark = ""]: RegExpExecArray): number {
+  return /^[*+-]+$/.test(mark) && mark.length > 1 ? mark.length - 1 : Math.floor(indent.length / 2);
+}
+
+export function pieces(text: string): Piece[] {
+  const found: Piece[] = [];
+  let from = 0;
+  for (const match of text.matchAll(PIECE)) {
+    if (match.index > from) found.push({ kind: "text", text: text.slice(from, match.index) });
+    found.push(piece(match));
+    from = match.index + match[0].length;
+  }
+  if (from < text.length) found.push({ kind: "text", text: text.slice(from) });
+  return found;
+}
+
+function piece([whole, code, link, stars, quotes, label, path, address]: RegExpExecArray): Piece {
+  if (code !== undefined) return { kind: "code", text: code };
+  if (link !== undefined) return wikilink(link);
+  if (stars !== undefined || quotes !== undefined) return { kind: "strong", text: (stars ?? quotes)! };
+  if (address !== undefined) return { kind: "address", href: address, text: address };
+  if (/^https?:\/\//.test(path!)) return { kind: "address", href: path!, text: label || path! };
+  // A path to another file is a link to that page; anything else (javascript:, data:) is only what it says.
+  if (/^[a-z][a-z0-9+.-]*:/i.test(path!)) return { kind: "text", text: whole };
+  return { kind: "link", target: decoded(path!).replace(/[#?].*$/, ""), text: label || path!, relation: null };
+}
+
+function wikilink(inside: string): Piece {
+  const [, relation, rest] = /^([\w-]+)::(.*)$/.exec(inside) ?? [null, null, inside];
+  const [target = "", ...labels] = rest!.split("|");
+  if (relation && PROPERTIES.has(relation)) return property(target, labels);
+  return { kind: "link", target: target.replace(/#.*$/, "").trim(), text: labels.at(-1)?.trim() || target.trim(), relation: relation ?? null };
+}
+
+function property(value: string, labels: string[]): Piece {
+  const href = [value, ...labels].find((one) => /^https?:\/\//.test(one));
+  const text = labels.find((one) => one !== href) ?? value;
+  return href ? { kind: "address", href, text } : { kind: "text", text: value };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
