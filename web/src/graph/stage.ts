@@ -2,6 +2,7 @@
 // back, so that growing, looking back in time and taking topics away do not lose whoever is looking.
 import { MultiUndirectedGraph } from "graphology";
 import Sigma from "sigma";
+import type { CameraState } from "sigma/types";
 import type { Schemas } from "../lib/api";
 import { Forces, type Pull } from "./forces";
 import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, type Look } from "./look";
@@ -24,6 +25,8 @@ const MANY_EDGES = 4000;
 const FEW_NODES = 120;
 const BESIDE = 12;
 const GO_MS = 350;
+const STEP_MS = 120;
+const CLOSE = 0.35;
 
 interface NodeLook {
   x: number;
@@ -110,21 +113,28 @@ export class Stage {
 
   go(id: string): void {
     const node = this.#sigma.getNodeDisplayData(id);
-    if (node) void this.#sigma.getCamera().animate({ x: node.x, y: node.y, ratio: 0.35 }, { duration: GO_MS });
+    if (node) this.#turn({ x: node.x, y: node.y, ratio: CLOSE }, GO_MS);
   }
 
   fit(): void {
-    void this.#sigma.getCamera().animatedReset({ duration: GO_MS });
+    this.#turn({ x: 0.5, y: 0.5, ratio: 1, angle: 0 }, GO_MS);
   }
 
   zoom(by: number): void {
     const camera = this.#sigma.getCamera();
-    void camera.animate({ ratio: camera.getBoundedRatio(camera.ratio / by) }, { duration: 150 });
+    this.#turn({ ratio: camera.getBoundedRatio(camera.ratio / by) }, STEP_MS);
   }
 
   pan(x: number, y: number): void {
     const camera = this.#sigma.getCamera();
-    void camera.animate({ x: camera.x + x * camera.ratio, y: camera.y + y * camera.ratio }, { duration: 100 });
+    this.#turn({ x: camera.x + x * camera.ratio, y: camera.y + y * camera.ratio }, STEP_MS);
+  }
+
+  /** Turn the eye elsewhere: gliding, or at once for who wants no motion. */
+  #turn(to: Partial<CameraState>, milliseconds: number): void {
+    const camera = this.#sigma.getCamera();
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) camera.setState(to);
+    else void camera.animate(to, { duration: milliseconds });
   }
 
   /** The theme has changed. */
