@@ -83,18 +83,23 @@ async def _measured(url: str, old: Files, new: Files, more: Sequence[Files]) -> 
     ]
     assert merged.result.overall in Overall
     if growing:
-        each = [spent / len(files) * 1000 for spent, files in zip(growing, more, strict=True)]
-        how = ", ".join(f"{len(files)}: {one:.1f}" for files, one in zip(more, each, strict=True))
-        figures.append(
-            Figure(
-                name="proposing a page in the store, most / fewest pages",
-                value=each[-1] / each[0],
-                bar=1.5,
-                better="lower",
-                how=f"ms a page, embedding included, at {how}",
-            )
-        )
+        figures.append(growth("proposing in the store", [*map(len, more)], growing))
     return figures
+
+
+def growth(what: str, sizes: Sequence[int], seconds: Sequence[float]) -> Figure:
+    """Whether time grows no faster than the number of new pages: what each further page takes, among many and among
+    few. What the old pages take is the same for all, and left out of it."""
+    between = [(seconds[b] - seconds[a]) / (sizes[b] - sizes[a]) * 1000 for a, b in ((0, len(sizes) // 2), (-2, -1))]
+    how = ", ".join(f"{size}: {spent:.2f}" for size, spent in zip(sizes, seconds, strict=True))
+    few, many = f"{sizes[0]}-{sizes[len(sizes) // 2]}", f"{sizes[-2]}-{sizes[-1]}"
+    return Figure(
+        name=f"{what}, a further page among {many} / among {few}",
+        value=between[1] / between[0],
+        bar=1.5,
+        better="lower",
+        how=f"{between[1]:.1f} ms / {between[0]:.1f} ms; seconds in all at {how}",
+    )
 
 
 async def _proposing(space: Engine, files: Files) -> float:

@@ -265,7 +265,7 @@ async def test_P13_at_a_real_server_a_plan_is_watched_and_broken_off_when_the_se
     here = api_settings.model_copy(update={"space": engine.space.slug})
 
     def ask() -> dict[str, Any]:
-        with support.listening(here) as address, httpx.Client(base_url=address) as caller:
+        with support.listening(here) as address, httpx.Client(base_url=address, timeout=60) as caller:
             begun = caller.post(f"{PLANS}/{plan.id}/apply", params={"wait": "false"})
             assert begun.status_code == 202, begun.text
             return dict(caller.get(begun.json()["url"]).json())

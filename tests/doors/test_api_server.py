@@ -62,7 +62,7 @@ def text_sent(address: str, request: str, *, seconds: float = 10) -> str:
 
 
 def test_D09_a_memory_goes_in_and_comes_out(address: str) -> None:
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, timeout=60) as client:
         node = client.post(f"{MEMORIES}?wait=true", json={"text": "over a real socket"}).raise_for_status().json()
         found = client.post("/api/v1/search", json={"query": "over a real socket"}).json()
         assert found["hits"][0]["node"]["id"] == node["id"]
@@ -70,7 +70,7 @@ def test_D09_a_memory_goes_in_and_comes_out(address: str) -> None:
 
 
 def test_E28_the_socket_tells_who_is_calling_not_a_header(address: str) -> None:
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, timeout=60) as client:
         assert client.get(MEMORIES).status_code == 200
         for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
             problem(client.get(MEMORIES, headers={name: "127.0.0.1"}), 401, "not_authenticated")
@@ -86,7 +86,7 @@ def test_D01_a_body_that_never_ends_is_cut_off(address: str) -> None:
         for _ in range(MAX_BODY_BYTES // 100_000 + 10):
             yield b"[" * 100_000
 
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, timeout=60) as client:
         answer = client.post(MEMORIES, content=pieces(), headers={"Content-Type": "application/json"})
         problem(answer, 413, "too_large")
 
@@ -261,7 +261,7 @@ def test_E28_the_child_refuses_to_be_open_to_everybody_in_one_sentence(api_datab
 def test_D03_JSON_is_the_same_over_the_socket(address: str) -> None:
     """Also for what JSON allows and HTTP libraries rarely send: escapes, astral characters, exponents."""
     body = '{"text": "\\u00e9\\ud83e\\udd8a \\/ end", "importance": 5e-1, "metadata": {"extra": {"n": 1.0}}}'
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, timeout=60) as client:
         node = client.post(MEMORIES, content=body, headers={"Content-Type": "application/json; charset=utf-8"}).json()
     assert node["text"] == "é🦊 / end"
     assert (node["importance"], node["metadata"]) == (0.5, json.loads('{"extra": {"n": 1.0}}'))

@@ -117,7 +117,7 @@ async def test_E28_a_web_page_from_elsewhere_is_refused(address: str, engine: En
 
 
 async def test_no_session_is_kept_so_nobody_is_left_waiting(address: str, engine: Engine) -> None:
-    async with httpx.AsyncClient(headers=HEADERS) as http:
+    async with httpx.AsyncClient(headers=HEADERS, timeout=60) as http:
         for method in ("GET", "DELETE"):
             assert (await http.request(method, f"{address}/mcp")).status_code == 405
         hello = {
@@ -134,7 +134,7 @@ async def test_no_session_is_kept_so_nobody_is_left_waiting(address: str, engine
 
 @pytest.mark.parametrize("body", ["[]", "{", "null", '{"method": 3}', "[" * 100_000])
 async def test_what_cannot_be_read_is_refused_by_the_protocol(address: str, engine: Engine, body: str) -> None:
-    async with httpx.AsyncClient(headers=HEADERS) as http:
+    async with httpx.AsyncClient(headers=HEADERS, timeout=60) as http:
         answer = await http.post(f"{address}/mcp", content=body)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"]
@@ -187,7 +187,7 @@ def sending(address: str, engine: Engine, body: bytes, number: int) -> Iterator[
 
 
 def test_a_server_with_clients_stops_at_once(api_settings: Settings) -> None:
-    with support.listening(api_settings) as address, httpx.Client(headers=HEADERS) as http:
+    with support.listening(api_settings) as address, httpx.Client(headers=HEADERS, timeout=60) as http:
         assert http.post(f"{address}/mcp", json=LISTING).status_code == 200
         began = time.monotonic()
     assert time.monotonic() - began < DRAIN_SECONDS  # it did not wait until it gave up on them

@@ -166,6 +166,13 @@ async def test_B24_a_second_import_of_the_same_changes_nothing(memory: Engine) -
 # -- deciding and writing (B01-B18)
 
 
+async def test_B25_a_page_that_came_before_and_says_nothing_new_is_not_named_as_edited(memory: Engine) -> None:
+    await brought_in(memory, page("P1", "I1"), page("I1"))
+    found = await proposed(memory, page("P1", "I1", text="What P1 is about. More is known now."), page("I1"))
+    merged = await memory.pages.apply(found.plan.id)
+    assert (merged.result.created_pages, merged.result.edited_pages) == ((), (id_of("P1"),))
+
+
 async def test_B02_a_page_is_compared_with_pages_of_its_own_type_only(memory: Engine) -> None:
     await brought_in(memory, page("H1", text="Use gradient checkpointing to save memory."))
     twin = page("E1", text="Use gradient checkpointing to save memory.")

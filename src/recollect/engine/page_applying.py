@@ -258,8 +258,16 @@ async def apply(
         if again is None:
             break
         plan = again
-    result = result_of(await merge_plan(core, space_id, plan.id))
-    return Merged(outcome=outcome, plans=tuple(applied), result=result)
+    return Merged(outcome=outcome, plans=tuple(applied), result=await _result(core, space_id, plan.id))
+
+
+async def _result(core: Core, space_id: UUID, plan_id: UUID) -> MergeResult:
+    """The result; a page that came before and says nothing new was not edited."""
+    plan = await merge_plan(core, space_id, plan_id)
+    async with core.transaction(space_id) as connection:
+        head = await plans.head(connection, space_id, plan_id)
+        fates = await kept.fates(connection, space_id, UUID(head.options["batch"]))
+    return result_of(plan, {fate["page_id"] for fate in fates})
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 These are views for people, for plan.md and for resuming; what is applied is the one Plan of the engine.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -166,17 +166,18 @@ class MergeResult:
     overall: Overall
 
 
-def result_of(plan: MergePlan) -> MergeResult:
+def result_of(plan: MergePlan, touched: Collection[str] | None = None) -> MergeResult:
+    """What a merge came to. `touched` names the pages that had something to do; none given means all."""
     done = [one for one in plan.subgraphs if one.status is SubgraphStatus.COMPLETED]
     failed = {one.subgraph_id: one.audit_result or "" for one in plan.subgraphs if one.status is SubgraphStatus.FAILED}
     return MergeResult(
-        created_pages=_results(done, Verdict.CREATE_NEW),
-        edited_pages=_results(done, Verdict.MERGE),
+        created_pages=_results(done, Verdict.CREATE_NEW, touched),
+        edited_pages=_results(done, Verdict.MERGE, touched),
         failed=failed,
         overall=Overall.SUCCESS if not failed else Overall.PARTIAL if done else Overall.FAILED,
     )
 
 
-def _results(subgraphs: Iterable[SubgraphPlan], verdict: Verdict) -> tuple[str, ...]:
-    nodes = (one.nodes[id] for one in subgraphs for id in one.execution_order)
+def _results(subgraphs: Iterable[SubgraphPlan], verdict: Verdict, touched: Collection[str] | None) -> tuple[str, ...]:
+    nodes = (one.nodes[id] for one in subgraphs for id in one.execution_order if touched is None or id in touched)
     return tuple(node.result_page_id for node in nodes if node.decision is verdict and node.result_page_id)
