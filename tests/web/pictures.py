@@ -1,13 +1,13 @@
 """Pictures of every view in both themes, for docs/pictures and for the eyes of whoever changes the page.
 
-python -m tests.web.pictures [VIEW ...]     (needs Chromium; a small memory is made for it, and taken away again)
+python -m tests.web.pictures [VIEW ...]       (needs Chromium; a small memory is made for it, and taken away again)
 """
 
 import random
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -25,17 +25,26 @@ from tests.web.test_web_support import ARGUMENTS, MISSING
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+Said = Callable[..., Any]
 PICTURES = Path(__file__).parent.parent.parent / "docs" / "pictures"
-# What is shown: a view, and what to click before its picture is taken. `{node}` is the memory in the midst of it all.
+# What is shown: a view, what is there once it has come, and what to click before its picture is taken. `{node}` and its
+# kin are what was made for that view.
 VIEWS = {
-    "home": ("#/", None),
-    "recall": ("#/recall?q=what does Linh drink&mode=RECALL", "ol.hits summary"),
-    "node": ("#/node/{node}", None),
-    "graph": ("#/graph", None),
-    "duplicates": ("#/duplicates", None),
+    "home": ("#/", "[data-row]", None),
+    "recall": ("#/recall?q=what does Linh drink&mode=RECALL", "[data-row]", "ol.hits summary"),
+    "node": ("#/node/{node}", "[data-row]", None),
+    "graph": ("#/graph", "[data-ready=true][data-settled=true]", None),
+    "duplicates": ("#/duplicates", "table", None),
+    "plan": ("#/plans/{plan}", "main img", None),
+    "plans": ("#/plans", "[data-row]", None),
+    "cases": ("#/cases", "[data-row]", None),
+    "case": ("#/cases/{case}", ".outcomes", None),
+    "page": ("#/pages/{page}", ".wiki", "button[aria-label^='What changed']"),
+    "schedules": ("#/settings/schedules", "[data-row]", None),
+    "calibration": ("#/settings/calibration", "main button", "main button.main"),
 }
-# By what one sees that a view is there, where that is not the first row of a list.
-THERE = {"graph": "[data-ready=true][data-settled=true]", "duplicates": "table"}
+# What a click brings, where that takes a while.
+BROUGHT = {"calibration": "main figure", "page": ".lines"}
 SCREEN, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
 
 PEOPLE = ("Linh", "Ana", "Tomás", "Mira", "Jonas")
@@ -58,6 +67,36 @@ NOTES = (
     "抹茶は80度のお湯で淹れる。",
     "هذه ملاحظة قصيرة عن الشاي الأخضر في المكتب",
 )
+KITCHEN = ("The kettle", "The green tea", "A sieve", "The tray", "A lemon", "The sugar tin", "A clean cup", "The clock")
+CASES = (
+    ("How do I reset my password?", "Open Settings, then Security, and choose Reset.", "account/password", 141, 92.0),
+    ("Where is my invoice?", "Under Billing; it is sent by mail too, on the first of the month.", "billing", 57, 64.0),
+    ("Can I pay by cheque?", "Write to us with the number of the invoice.", "billing/payment", 23, 18.0),
+    ("Why was I charged twice?", "One is a hold, and goes within five days.", "billing/payment", 88, 81.0),
+    ("How long is data kept?", "As long as the account exists, and 30 days beyond.", "privacy", 9, None),
+)
+PAGES = {
+    "principles/Loading.md": """# Principle: Loading
+
+== Overview ==
+Models are loaded '''lazily''': the header first, the weights when they are asked for.
+What is loaded is kept, as [[uses_heuristic::Heuristic:Keep it warm]] says.
+
+=== Steps ===
+* read the header, and check its version
+* map the weights into memory
+** on a machine with little of it, in parts
+
+== Related ==
+* [[implemented_by::Implementation:Loader]]
+""",
+    "implementations/Loader.md": "# Implementation: Loader\n\n== Overview ==\nIt loads a model from disk.\n",
+    "heuristics/Keep_it_warm.md": "# Heuristic: Keep it warm\n\n== Overview ==\nLoad once, and keep it.\n",
+}
+PITFALLS = """
+== Pitfalls ==
+A file that grows while it is read is read twice: lock it, or copy it first.
+"""
 CONCEPTS = ("retry with jitter", "exponential backoff", "cache stampede", "cache_stampede", "thundering herd")
 
 
@@ -135,28 +174,75 @@ def weave(said: Callable[..., Any], ids: list[str], chance: random.Random) -> No
     said("POST", f"/plans/{said('POST', '/plans', {'policy': 'topics'})['id']}/apply")
 
 
+def furnish_tidying(address: str) -> dict[str, str]:
+    """A plan that waits, cases and a wiki; where each is."""
+    with httpx.Client(base_url=f"{address}/api/v1", timeout=120) as api:
+
+        def said(method: str, path: str, body: Any = None) -> Any:
+            return api.request(method, path, json=body).raise_for_status().json()
+
+        return {"case": _cases(said), "page": _wiki(said), "plan": _weak_links(said)}
+
+
+def _weak_links(said: Said) -> str:
+    """A part of the graph that holds together without its weak links, and the plan to prune them."""
+    texts = [
+        {"text": f"{what} is in the kitchen, {side} of the window"} for what in KITCHEN for side in ("left", "right")
+    ]
+    hub, *others = said("POST", "/memories/batch?wait=true", texts)["ids"]
+    links = [(hub, other, 0.9) for other in others[:7]] + [(a, b, 0.02) for a, b in pairwise(others[:7])]
+    for source, target, strength in links:
+        said("POST", "/edges", {"source": source, "target": target, "strength": strength, "created_by": "auto"})
+    plan = said("POST", "/plans", {"policy": "prune", "options": {"min_inactive_days": 0}})["id"]
+    said("POST", f"/plans/{plan}/decline", {"decisions": [2]})
+    return str(plan)
+
+
+def _cases(said: Said) -> str:
+    names = ("query", "response_text", "category_path", "usage_count", "success_rate")
+    bodies = [{name: value for name, value in zip(names, one, strict=True) if value is not None} for one in CASES]
+    first, *_ = (str(said("POST", "/cases?wait=true", body)["case_id"]) for body in bodies)
+    for number in range(40):
+        failed = {"success": False, "error_type": "outdated"}
+        said("POST", f"/cases/{first}/outcomes", failed if number % 9 == 0 else {"success": True})
+    return first
+
+
+def _wiki(said: Said) -> str:
+    """A wiki that another one was merged into; the page that has two versions."""
+    for texts in (PAGES, {name: text + PITFALLS * ("Loader" in name) for name, text in PAGES.items()}):
+        pages = [{"path": path, "text": text} for path, text in texts.items()]
+        plan = said("POST", "/pages/import", {"pages": pages})["plan"]["id"]
+        said("POST", f"/pages/plans/{plan}/apply")
+    return str(said("GET", "/pages/Implementation:Loader")["node"]["id"])
+
+
 @contextmanager
-def furnished() -> Iterator[tuple[str, str]]:
-    """The address of a server with something to look at, and that memory."""
+def furnished() -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of a server with something to look at, and where that is."""
     directory = open_directory()
     try:
         with EmbeddedServer(directory / "home") as server, listening(Settings.load(database_url=server.url)) as address:
-            yield address, furnish(address)
+            yield address, {"node": furnish(address), **furnish_tidying(address)}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def take(browser: "Browser", address: str, node: str, wanted: list[str]) -> None:
+def take(browser: "Browser", address: str, places: dict[str, str], wanted: Collection[str]) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     for scheme, ending, screen in (("light", "light", SCREEN), ("dark", "dark", SCREEN), ("light", "phone", PHONE)):
         context = browser.new_context(viewport=screen, color_scheme=scheme)  # type: ignore[arg-type]
-        for name, (view, click) in ((name, VIEWS[name]) for name in wanted):
+        for name, (view, there, click) in VIEWS.items():
+            if name not in wanted:
+                continue
             page = context.new_page()
-            page.goto(f"{address}/{view.format(node=node)}")
-            page.locator(THERE.get(name, "[data-row]")).first.wait_for()
+            page.goto(f"{address}/{view.format(**places)}")
+            page.locator(there).first.wait_for()
             page.wait_for_load_state("networkidle")
             if click:
                 page.locator(click).first.click()
+            if name in BROUGHT:
+                page.locator(BROUGHT[name]).first.wait_for()
             (PICTURES / f"{name}-{ending}.png").write_bytes(packed(page.screenshot()))
             page.close()
         context.close()
@@ -185,9 +271,9 @@ def main() -> int:
         return 1
     from playwright.sync_api import sync_playwright
 
-    with furnished() as (address, node), sync_playwright() as playwright:
+    with furnished() as (address, places), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        take(browser, address, node, sys.argv[1:] or list(VIEWS))
+        take(browser, address, places, sys.argv[1:] or VIEWS)
         browser.close()
     return 0
 
