@@ -168,9 +168,10 @@ def weave(said: Callable[..., Any], ids: list[str], chance: random.Random) -> No
         for place, one in enumerate(group[1:], 1):
             link(group[chance.randrange(place)], one, chance.choice(["supports", "extends"]), **topic)
         for _ in range(4):
-            link(*chance.sample(group, 2), "similar", **topic)
-    for one, other in pairwise(groups):
-        said("POST", f"/edges/{link(chance.choice(one), chance.choice(other), 'applies')}/protect", {})
+            source, target = chance.sample(group, 2)
+            link(source, target, "similar", **topic)
+    for ours, theirs in pairwise(groups):
+        said("POST", f"/edges/{link(chance.choice(ours), chance.choice(theirs), 'applies')}/protect", {})
     said("POST", f"/plans/{said('POST', '/plans', {'policy': 'topics'})['id']}/apply")
 
 
