@@ -101,7 +101,7 @@ CONCEPTS = ("retry with jitter", "exponential backoff", "cache stampede", "cache
 
 
 # Concepts that may be one, and what is said of them.
-TWINS = (
+TWINS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("tea house", "a house where tea is served, with a garden", {"country": "Japan", "city": "Kyoto"}),
     ("tea houses", "a house where tea is served, with a garden", {"country": "Japan", "city": "Uji"}),
     ("green tea ceremony", "the way of preparing powdered green tea", {}),
