@@ -282,7 +282,7 @@ def test_A25_a_schedule_is_changed_paused_and_run(house: House) -> None:
     page.get_by_role("button", name="Change how often: prune weak edges").click()
     page.get_by_label("or by cron").fill("0 2 * * sun")
     page.get_by_role("button", name="Save").click()
-    page.get_by_text("0 2 * * sun (UTC)", exact=False).first.wait_for()
+    page.get_by_text("prune weak edges: 0 2 * * sun (UTC) from now on.").wait_for()
     page.get_by_role("button", name="Pause prune weak edges").click()
     page.get_by_text("paused", exact=True).wait_for()
     page.get_by_role("button", name="Do it now: prune weak edges").click()
