@@ -82,6 +82,8 @@ class P:
     applied: set[int] = field(default_factory=set)
     status: str = "proposed"
     undoes: "P | None" = None
+    # The edges that were protected when it was proposed: a merge rests on that too.
+    protected: frozenset[UUID] = frozenset()
 
 
 class Model:
@@ -271,7 +273,8 @@ class Plans(RuleBasedStateMachine):
         groups = {group[0].id: group for group in self.model.mergeable()}
         assert {one.subject for one in plan.decisions} == set(groups)
         decided = {one.number: self.model.merged(groups[one.subject]) for one in plan.decisions}
-        self.plans.append(P(plan.id, decided))
+        protected = frozenset(edge.id for edge in self.model.edges.values() if edge.protected)
+        self.plans.append(P(plan.id, decided, protected=protected))
         if at_once:
             self.carry_out(self.plans[-1], declined=[])
 
@@ -312,12 +315,13 @@ class Plans(RuleBasedStateMachine):
 
     def checked(self, plan: P) -> set[int]:
         if not self.is_pruning(plan):
-            return {number for number, patches in plan.decisions.items() if self.as_proposed(patches)}
+            return {number for number, patches in plan.decisions.items() if self.as_proposed(plan, patches)}
         free = set(self.prunable_of(plan))
         return {number for number, patches in plan.decisions.items() if set(patches) <= free}
 
-    def as_proposed(self, patches: Mapping[UUID, tuple[Patch, Patch]]) -> bool:
-        return all(self.model.edges[edge].status == "active" for edge in patches)
+    def as_proposed(self, plan: P, patches: Mapping[UUID, tuple[Patch, Patch]]) -> bool:
+        there = [self.model.edges[edge] for edge in patches]
+        return all(edge.status == "active" and edge.protected == (edge.id in plan.protected) for edge in there)
 
     def prunable_of(self, plan: P) -> list[UUID]:
         """Of the plan's own edges, those that may go now; what is not in the plan stays."""

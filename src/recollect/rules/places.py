@@ -145,7 +145,10 @@ def _chain(linked: NDArray[np.bool_]) -> list[int]:
         return []
     order = [int(np.argmax(degrees == 1))]
     while len(order) < len(linked):
-        order.extend(int(dot) for dot in np.flatnonzero(linked[order[-1]]) if dot not in order[-2:])
+        onward = [int(dot) for dot in np.flatnonzero(linked[order[-1]]) if dot not in order[-2:]]
+        if not onward:  # the other end, and there are dots beside the chain
+            return []
+        order.append(onward[0])
     return order
 
 
