@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from recollect import Recollect
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
@@ -36,11 +38,28 @@ def open_directory() -> Path:
 
 
 @pytest.fixture
-def new_home() -> Iterator[Path]:
-    """A home for a database of one test's own."""
+def empty_home() -> Iterator[Path]:
+    """A home that holds nothing yet: the first use makes its database."""
     directory = open_directory()
     yield directory / "home"
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def made_home() -> Iterator[Path]:
+    """A home whose database is made and at rest, to copy: making one takes seconds."""
+    directory = open_directory()
+    with Recollect(settings=Settings.load(home=directory / "home", embedder="hashing:32"), worker=False):
+        pass
+    yield directory / "home"
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def new_home(made_home: Path, empty_home: Path) -> Path:
+    """A home with a new database of one test's own."""
+    subprocess.run(["cp", "-a", made_home, empty_home], check=True)
+    return empty_home
 
 
 @pytest.fixture(scope="session")

@@ -315,6 +315,8 @@ def levels(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
     A decision needs only such as have a lower number.
     """
+    if not any(needs.values()):
+        return dict.fromkeys(needs, 0)
     found: dict[int, int] = {}
     for number in sorted(needs):
         found[number] = max((found[needed] + 1 for needed in needs[number] if needed in found), default=0)

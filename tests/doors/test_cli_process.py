@@ -197,8 +197,8 @@ def _read(master: int) -> bytes:
         return b""
 
 
-def test_the_demonstration_shows_it_all_and_leaves_nothing(new_home: Path) -> None:
-    place = new_home.parent
+def test_the_demonstration_shows_it_all_and_leaves_nothing(empty_home: Path) -> None:
+    place = empty_home.parent
     environment = {
         **os.environ,
         "TMPDIR": str(place),

@@ -87,8 +87,8 @@ with Recollect() as memory:
 """
 
 
-def test_three_lines_work_with_no_key_and_no_set_up(new_home: Path) -> None:
-    environment = {"RECOLLECT_HOME": str(new_home), "PATH": "/usr/bin:/bin", "HOME": str(new_home.parent)}
+def test_three_lines_work_with_no_key_and_no_set_up(empty_home: Path) -> None:
+    environment = {"RECOLLECT_HOME": str(empty_home), "PATH": "/usr/bin:/bin", "HOME": str(empty_home.parent)}
     done = subprocess.run(
         [sys.executable, "-c", THREE_LINES], capture_output=True, text=True, env=environment, timeout=120, check=False
     )

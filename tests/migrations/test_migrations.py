@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=[16, 18])
-def own_server(request: pytest.FixtureRequest, new_home: Path) -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(new_home, version=request.param) as server:
+def own_server(request: pytest.FixtureRequest, empty_home: Path) -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(empty_home, version=request.param) as server:
         yield server
 
 

@@ -24,6 +24,8 @@ MARKS = """() => {
     const { data } = layer.getContext('2d').getImageData(0, 0, layer.width, layer.height);
     return data.filter((one, at) => at % 4 === 3 && one).length;
 }"""
+# What is clicked on is what the last picture shows: the eye has to have got there.
+PICTURES = "() => new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(seen))))"
 TEXT = "a house where tea is served, with a garden and low tables"
 
 
@@ -352,6 +354,7 @@ def click_on(page: "Page", name: str) -> None:
     page.get_by_label("Find a node").fill(name)
     page.get_by_label("Find a node").press("Enter")
     page.get_by_role("region", name="Chosen node").get_by_role("heading", name=name).wait_for()
+    page.evaluate(PICTURES)
     box = page.get_by_role("application").bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

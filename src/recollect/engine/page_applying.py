@@ -212,10 +212,11 @@ async def _kept_apart(
     there: Mapping[str, Page],
 ) -> None:
     """P11: a merge that a person turned down is not offered again for a while."""
+    nodes = shown.nodes
     refused = [
         (node.page, there[target])
         for edit in edits
-        for node in [shown.nodes[edit.page_id]]
+        for node in [nodes[edit.page_id]]
         for target in [node.merge_target_id or ""]
         if node.page and target in there and edit.target != target
     ]

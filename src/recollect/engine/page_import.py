@@ -224,10 +224,11 @@ def _with_person(
 
 def _recognised(plan: MergePlan, known: Mapping[str, str]) -> dict[str, NodePlan]:
     """Pages that came before, word for word, stay what they became, whatever scope they are in now."""
-    taken = {node.merge_target_id: id for id, node in plan.nodes.items() if node.decision is Verdict.MERGE}
+    nodes = plan.nodes
+    taken = {node.merge_target_id: id for id, node in nodes.items() if node.decision is Verdict.MERGE}
     return {
         id: replace(
-            plan.nodes[id],
+            nodes[id],
             decision=Verdict.MERGE,
             merge_target_id=result,
             best_match_score=1.0,

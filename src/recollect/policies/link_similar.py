@@ -37,7 +37,7 @@ class Options:
     at_most: int = 5
     kinds: tuple[str, ...] = ("memory",)
     only_newer_than: str | None = None
-    batch: int = 500
+    batch: int = 2000
 
     def __post_init__(self) -> None:
         require(0 < self.min_similarity <= 1, "min_similarity", "above 0 and at most 1")

@@ -133,10 +133,10 @@ def settled(plan: MergePlan, world: _World, options: Options) -> MergePlan:
     if options.only:
         plan = replace(plan, subgraphs=_only(plan, options.only))
     plan = plan.with_nodes({id: _target_there(node, pages) for id, node in plan.nodes.items()})
-    new = [node.page for node in plan.nodes.values() if node.page is not None and id_arrives(node)]
+    nodes = plan.nodes
+    new = [node.page for node in nodes.values() if node.page is not None and id_arrives(node)]
     known = known_results(new, world.stored)
-    done = {id: _done(plan.nodes[id], result) for id, result in known.items()}
-    return plan.with_nodes(done)
+    return plan.with_nodes({id: _done(nodes[id], result) for id, result in known.items()})
 
 
 def _only(plan: MergePlan, wanted: Iterable[str]) -> tuple[SubgraphPlan, ...]:

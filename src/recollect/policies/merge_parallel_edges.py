@@ -31,7 +31,7 @@ class Options:
     """Whether contradictions go to review (off: merged like all others); pairs are applied `batch` at a time."""
 
     review_contradictions: bool = True
-    batch: int = 200
+    batch: int = 2000
 
     def __post_init__(self) -> None:
         require(self.batch >= 1, "batch", "1 or more")

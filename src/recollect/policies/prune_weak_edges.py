@@ -52,7 +52,7 @@ class Options:
     threshold: float = 0.05
     min_inactive_days: float = 7.0
     bridge_rule: str = COMPONENT
-    batch: int = 500
+    batch: int = 2000
 
     def __post_init__(self) -> None:
         require(0 <= self.threshold <= 1, "threshold", "between 0 and 1")

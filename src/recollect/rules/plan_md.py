@@ -310,13 +310,13 @@ class Edit:
 def edits_in(text: str, plan: MergePlan) -> list[Edit]:
     """What a person changed in a plan.md since it was written; InvalidInput where two places disagree."""
     edited, elsewhere = _read(text)
-    unknown = edited.nodes.keys() ^ plan.nodes.keys()
-    if unknown:
+    rows, nodes = edited.nodes, plan.nodes
+    if unknown := rows.keys() ^ nodes.keys():
         raise InvalidInput(f"The plan has other pages than its file: {', '.join(sorted(unknown))}.")
     found: list[Edit] = []
-    for id, node in plan.nodes.items():
+    for id, node in nodes.items():
         was = (node.decision, node.merge_target_id)
-        row = edited.nodes[id]
+        row = rows[id]
         says = {(row.decision, row.merge_target_id), *elsewhere.get(id, [])} - {was}
         if len(says) > 1:
             raise InvalidInput(f"{id} was changed in two ways: make its row, its step and its root say the same.")

@@ -77,12 +77,13 @@ def _collected(
     for number, root in enumerate(roots, start=1):
         reached = _breadth_first(root, below)
         own = [id for id in reached if id not in owned]
+        shared = tuple(id for id in reached if id in owned)
         owned.update(own)
         yield SubGraph(
             id=f"subgraph_{number}",
             root=root,
             nodes=tuple(own),
-            shared=tuple(id for id in reached if id not in own),
+            shared=shared,
             edges=tuple(edge for id in own for edge in below.get(id, ())),
             execution_order=tuple(execution_order({id: types[id] for id in own}, hierarchy)),
         )

@@ -96,6 +96,8 @@ TURNS = {
     "revived": "c.before IS NOT NULL AND c.after->>'status' = 'active'",
     "made": "c.before IS NULL",
 }
+# The decisions that a statement is about.
+AMONG = "ANY($3::text::int[])"
 # The columns that a change names, always in the same order.
 KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
 TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
@@ -252,12 +254,12 @@ class _Work:
             f"""SELECT DISTINCT p->>'table' AS "table", 'asked' AS turn,
                        ARRAY(SELECT jsonb_object_keys(p->'must')) AS before, '{{}}'::text[] AS after
                   FROM decisions d, jsonb_array_elements(d.premises) p
-                 WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3)
+                 WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG}
                  UNION ALL
                 SELECT DISTINCT c.table_name, CASE {TURN} END, {KEYS_OF.format("before")}, {KEYS_OF.format("after")}
-                  FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)""",
+                  FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
         )
         return [Shape(**row) for row in rows]
 
@@ -283,7 +285,7 @@ class _Work:
             f"""WITH asked AS MATERIALIZED (
                     SELECT d.number, (p->>'id')::uuid AS id, p->'must' AS must FROM decisions d,
                            jsonb_array_elements(d.premises) p
-                     WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) AND p->>'table' = '{table}'),
+                     WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG} AND p->>'table' = '{table}'),
                  locked AS MATERIALIZED (
                     SELECT p.number, p.id, CASE {" ".join(holds)} END AS failed FROM asked p
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = p.id
@@ -292,7 +294,7 @@ class _Work:
                  UNION ALL
                 SELECT number, 'gone' FROM asked WHERE id NOT IN (SELECT id FROM locked)""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
             self.now,
         )
         return {row["number"]: _why(table, row["failed"]) for row in rows}
@@ -310,7 +312,7 @@ class _Work:
         rows = await self.raw.fetch(
             f"""WITH mine AS MATERIALIZED (
                     SELECT decision, row_id, before FROM changes WHERE space_id = $1 AND plan_id = $2
-                       AND decision = ANY($3) AND table_name = '{table}' AND before IS NOT NULL),
+                       AND decision = {AMONG} AND table_name = '{table}' AND before IS NOT NULL),
                  locked AS MATERIALIZED (
                     SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
@@ -319,7 +321,7 @@ class _Work:
                  UNION ALL
                 SELECT decision, 'gone' FROM mine WHERE row_id NOT IN (SELECT row_id FROM locked)""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
         )
         return {row["decision"]: _why(table, row["differs"]) for row in rows}
 
@@ -333,11 +335,11 @@ class _Work:
             else ""
         )
         rows = await self.raw.fetch(
-            f"""SELECT c.decision FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)
+            f"""SELECT c.decision FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}
                    AND c.table_name = '{table}' AND c.before IS NULL AND (EXISTS
                    (SELECT FROM {table} t WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id){also})""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
         )
         return {row["decision"]: "what it makes is there already" for row in rows}
 
@@ -358,11 +360,11 @@ class _Work:
 
     async def _remove(self, table: str, numbers: Sequence[int]) -> None:
         await self.raw.execute(
-            f"""DELETE FROM {table} t USING changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3)
+            f"""DELETE FROM {table} t USING changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}
                    AND c.table_name = '{table}' AND c.after IS NULL
                    AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
         )
 
     async def _update(self, table: str, columns: Sequence[str], numbers: Sequence[int], some: str) -> int:
@@ -372,12 +374,12 @@ class _Work:
         size = await self.raw.fetchval(
             f"""WITH mine AS MATERIALIZED (
                     SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
-                       AND decision = ANY($3) AND table_name = '{table}' AND {some}),
+                       AND decision = {AMONG} AND table_name = '{table}' AND {some}),
                  written AS (UPDATE {table} t SET {assigned} FROM mine c
                      WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id RETURNING pg_column_size(t.*) AS size)
                 SELECT sum(size) FROM written""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
         )
         return int(size or 0)
 
@@ -406,10 +408,10 @@ class _Work:
         await self.raw.execute(
             f"""INSERT INTO {table} (space_id, {key}, {into})
                 SELECT $1, c.row_id, {values} FROM changes c
-                 WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = '{table}'
+                 WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
                    AND c.before IS NULL AND {KEYS_OF.format("after")} = $4::text[]""",
             *self.mine,
-            numbers,
+            kept.listed(numbers),
             shape.after,
         )
 
@@ -534,7 +536,7 @@ INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, ve
                        status, applied_at, undoes, premises)
 SELECT d.space_id, $3, $5 - d.number, 0, t.stage, string_to_array(t.needs, ',')::int[], 'undo', d.subject,
        'takes back: ' || d.reason, d.score, d.factors, 'applied', $8, d.number, coalesce(merged.premises, '[]')
-  FROM unnest($4::int[], $6::int[], $7::text[]) AS t(number, stage, needs)
+  FROM unnest($4::text::int[], $6::text::int[], $7::text[]) AS t(number, stage, needs)
   JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
   LEFT JOIN merged ON merged.decision = d.number
 """
@@ -545,7 +547,7 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
             ELSE after END,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
             ELSE before END
-  FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4)
+  FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4::text::int[])
 """
 
 
@@ -571,10 +573,10 @@ async def _turned_round(
     )
     await kept.save(connection, space_id, inverse, status=PlanStatus.APPROVED)
     beyond = max(wanted) + 1
-    numbers = (space_id, plan.id, inverse.id, list(wanted), beyond)
+    numbers = (space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
     needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
     stages, own = levels(needs), [beyond - number for number in wanted]
-    told = ([stages[number] for number in own], [",".join(map(str, needs[number])) for number in own])
+    told = (kept.listed(stages[number] for number in own), [",".join(map(str, needs[number])) for number in own])
     await raw.execute(TURNED_DECISIONS, *numbers, *told, now)
     await raw.execute(TURNED_CHANGES, *numbers)
     return inverse.id, needs

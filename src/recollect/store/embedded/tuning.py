@@ -19,6 +19,7 @@ def settings_for(memory_bytes: int) -> dict[str, str]:
         "max_connections": "100",
         "shared_buffers": f"{_between(128, memory // 8, 512)}MB",
         "effective_cache_size": f"{_between(128, memory // 2, 64 * 1024)}MB",
+        "work_mem": "16MB",  # what a large plan sorts and joins stays off the disk
         "maintenance_work_mem": f"{maintenance}MB",
         "random_page_cost": "1.1",
         "jit": "off",  # compiling costs more than it saves on queries of milliseconds
