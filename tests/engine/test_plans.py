@@ -366,6 +366,31 @@ async def test_P07_an_undo_names_the_later_plan_in_its_way_and_changes_nothing(g
     assert (await graph.get(node)).importance is None
 
 
+async def test_P07_an_undo_of_an_undo_of_an_undo_is_an_undo(graph: Engine) -> None:
+    await weak_triangles(graph, 2)
+    before = await world(graph)
+    plan = (await graph.plans.propose("prune")).id
+    await graph.plans.apply(plan)
+    applied, at, states = await world(graph), plan, []
+    for turn in range(4):
+        at = (await graph.plans.undo(at)).plan_id
+        states.append((await graph.plans.get(plan)).status)
+        assert await world(graph) == (applied if turn % 2 else before)
+    assert states == ["undone", "applied", "undone", "applied"]
+    await graph.plans.undo(at)
+    assert set(await statuses(graph, plan)) == {DecisionStatus.UNDONE}
+    assert (await graph.plans.undo(plan)).repeated
+    assert await world(graph) == before
+
+
+async def test_P07_what_was_declined_cannot_be_undone_and_is_named(graph: Engine) -> None:
+    await weak_triangles(graph, 2)
+    plan = await graph.plans.propose("prune")
+    await graph.plans.apply(plan.id, decline=[2])
+    with pytest.raises(Conflict, match="Decision 2 is declined"):
+        await graph.plans.undo(plan.id, decisions=[2])
+
+
 async def test_P08_a_node_that_a_plan_made_is_archived_by_its_undo(graph: Engine) -> None:
     made = uuid4()
     draft = Draft()

@@ -502,7 +502,7 @@ async def undo(
     status = overall(await kept.recount(*mine))
     await kept.set_status(*mine, status, undone_at=now)
     if plan.undoes is not None:
-        await _stands_again(connection, space_id, plan, wanted)
+        await _pass_on(connection, space_id, plan, wanted, now)
     return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=len(wanted))
 
 
@@ -519,7 +519,10 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
             f"The plan {plan.id} has no decision {unknown[0]}: `recollect plan show` numbers them.", field="decisions"
         )
     if not any(states[number] in ("applied", "undone") for number in meant) and (states or numbers):
-        raise Conflict(f"The plan {plan.id} is {plan.status}: only what was applied can be undone.")
+        what = f"The plan {plan.id} is {plan.status}"
+        if numbers is not None:
+            what = f"Decision {min(meant)} is {states[min(meant)]}"
+        raise Conflict(f"{what}: only what was applied can be undone.")
     meant = falling_with(meant, await kept.needs_of(connection, space_id, plan.id))
     return sorted(number for number in meant if states[number] == "applied")
 
@@ -582,19 +585,33 @@ async def _turned_round(
     return inverse.id, needs
 
 
-async def _stands_again(connection: AsyncConnection, space_id: UUID, undoing: Plan, wanted: Sequence[int]) -> None:
-    """Taking back an undo makes the decisions it had taken back stand again."""
-    assert undoing.undoes is not None
+async def _pass_on(
+    connection: AsyncConnection, space_id: UUID, undoing: Plan, wanted: Sequence[int], now: datetime
+) -> None:
+    """Taking back an undo makes the decisions it had taken back stand again; if they were an undo themselves, those
+    that they had taken back fall once more, and so on to the plan at the beginning."""
+    plan, numbers, fate = undoing, list(wanted), DecisionStatus.APPLIED
+    while plan.undoes is not None:
+        numbers = await _taken_back_by(connection, space_id, plan, numbers)
+        mine = (connection, space_id, plan.undoes)
+        await kept.mark(*mine, dict.fromkeys(numbers), fate)
+        stands = fate is DecisionStatus.APPLIED
+        await kept.set_status(*mine, overall(await kept.recount(*mine)), undone_at=None if stands else now)
+        plan, fate = await kept.head(*mine), DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
+
+
+async def _taken_back_by(
+    connection: AsyncConnection, space_id: UUID, undoing: Plan, numbers: Sequence[int]
+) -> list[int]:
+    """The decisions that some decisions of an undo are about, by their numbers in the plan that it undoes."""
     raw = await driver(connection)
     rows = await raw.fetch(
         "SELECT undoes FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)",
         space_id,
         undoing.id,
-        list(wanted),
+        list(numbers),
     )
-    mine = (connection, space_id, undoing.undoes)
-    await kept.mark(*mine, {row["undoes"]: None for row in rows}, DecisionStatus.APPLIED)
-    await kept.set_status(*mine, overall(await kept.recount(*mine)), undone_at=None)
+    return [row["undoes"] for row in rows]
 
 
 async def _explain(
