@@ -488,6 +488,35 @@ async def test_P11_never_is_for_good(graph: Engine) -> None:
     assert not (await graph.plans.propose("merge_parallel_edges")).decisions
 
 
+async def test_P11_a_no_said_while_applying_can_become_a_never(graph: Engine) -> None:
+    nodes = await some_nodes(graph, 4)
+    for a, b in itertools.pairwise(nodes):
+        await link(graph, (a, b))
+        await link(graph, (a, b), relation="extends")
+    plan = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(plan.id, decline=[2])
+    await graph.plans.decline(plan.id, [2], never=True)
+    assert (await graph.plans.get(plan.id)).status is PlanStatus.APPLIED
+    graph.core.now = lambda: NOW + timedelta(days=400)
+    assert not (await graph.plans.propose("merge-edges")).decisions
+    with pytest.raises(Conflict, match="Decision 1 is applied"):
+        await graph.plans.decline(plan.id, [1])
+    with pytest.raises(Conflict, match="cannot be declined"):
+        await graph.plans.decline(plan.id)
+
+
+async def test_A07_what_a_person_links_again_is_user_made_and_never_pruned(graph: Engine) -> None:
+    edges = await weak_triangles(graph, 1)
+    plan = await graph.plans.propose("prune")
+    (doomed,) = [one.subject for one in plan.decisions]
+    edge = await graph.graph.edge(doomed)
+    assert await graph.graph.link_many([NewEdge(source=edge.source, target=edge.target, relation=edge.relation)])
+    assert (await graph.graph.edge(doomed)).created_by == "user"
+    assert (await graph.plans.apply(plan.id)).stale == ("1: it was made by a person",)
+    assert doomed not in {one.subject for one in (await graph.plans.propose("prune")).decisions}
+    assert doomed in edges
+
+
 async def test_P13_progress_is_told_group_by_group(graph: Engine) -> None:
     await weak_triangles(graph, 5)
     plan = await graph.plans.propose("prune", {"batch": 2})

@@ -233,7 +233,8 @@ async def decline(
     """
     async with core.transaction(space_id) as connection:
         plan = await plans.head(connection, space_id, plan_id, lock=True)
-        _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, what="declined")
+        if numbers is None:  # named decisions are looked at one by one: a no said before can still become a never
+            _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, what="declined")
         await _decline(core, connection, space_id, plan_id, numbers, never=never)
         counted = await plans.recount(connection, space_id, plan_id)
         if not counted.get("proposed"):

@@ -43,7 +43,7 @@ def _key(one: NewEdge) -> tuple[UUID, UUID, str]:
 
 
 def _link_again(draft: Draft, edge: Edge, wanted: NewEdge, now: datetime) -> None:
-    """The higher confidence, the higher strength, the newest explanation."""
+    """The higher confidence, the higher strength, the newest explanation; and what a person links, a person made."""
     stored = row_of(edge)
     seen = draft.row("edges", edge.id, stored) or stored
     after: dict[str, Any] = {}
@@ -53,6 +53,8 @@ def _link_again(draft: Draft, edge: Edge, wanted: NewEdge, now: datetime) -> Non
         after |= {"strength": wanted.strength, "last_reinforced_at": now.isoformat()}
     if wanted.explanation is not None:
         after["explanation"] = wanted.explanation
+    if wanted.created_by == "user":
+        after["created_by"] = "user"
     change = draft.patch("edges", edge.id, stored, after)
     if change is not None:
         draft.decide("link", edge.id, "linked again", [change])
