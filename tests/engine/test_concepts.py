@@ -443,6 +443,26 @@ async def test_P04_a_merge_goes_stale_when_the_world_has_moved(there: Engine) ->
     assert "changed since" in (await there.plans.apply(edited.id)).stale[0]
 
 
+async def test_P04_C03_a_keeper_that_changed_since_takes_nothing_in(there: Engine) -> None:
+    one, other = await twins(there, metadata={"area": "mind"})
+    await there.edit(other, metadata={"area": "mind"})
+    plan = await proposed(there)
+    assert [decision.subject for decision in plan.decisions] == [other]
+    await there.edit(one, metadata={"area": "software"})
+    assert "changed since" in (await there.plans.apply(plan.id)).stale[0]
+    assert (await there.concepts.get(other)).id == other
+
+
+async def test_P04_what_a_group_adds_to_its_keeper_is_no_change(there: Engine) -> None:
+    one, _ = await twins(there)
+    await make(there, "consciousness substrate", metadata={"area": "mind"})
+    await make(there, "consciousness_Substrate", metadata={"by": "Ada"})
+    plan = await there.plans.propose("duplicates", {"ask_about": [], "threshold": 0.85})
+    outcome = await there.plans.apply(plan.id)
+    assert (outcome.applied, outcome.stale) == (3, ())
+    assert {"area": "mind", "by": "Ada"}.items() <= (await there.concepts.get(one)).metadata.items()
+
+
 async def test_C29_chains_go_to_review_and_the_literal_reading_can_be_chosen(there: Engine) -> None:
     names = ["one beta gamma delta epsilon six", "one beta gamma delta epsilon two", "ten beta gamma delta epsilon two"]
     for name in names:

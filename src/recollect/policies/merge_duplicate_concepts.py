@@ -260,7 +260,7 @@ def absorb(
         factors=_told(keeper, absorbed, factors),
         group=group,
         premises=[
-            _unchanged(keeper),
+            _unchanged(keeper, version=_version_by_then(draft, keeper)),
             _unchanged(absorbed, version=absorbed.version, living_edges=living),
         ],
     )
@@ -285,6 +285,12 @@ def _enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change
     if metadata != seen["metadata"]:
         after |= {"metadata": metadata, "version": seen["version"] + 1, "updated_at": now.isoformat()}
     return draft.patch("nodes", keeper.id, stored, after)
+
+
+def _version_by_then(draft: Draft, one: One) -> int:
+    """The score speaks of both as they were seen; what the plan itself has added by then is no change."""
+    seen = draft.row("nodes", one.id, one.row()) or one.row()
+    return int(seen["version"])
 
 
 def _unchanged(one: One, **more: Any) -> Premise:
