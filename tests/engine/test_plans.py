@@ -459,6 +459,24 @@ async def parallel(graph: Engine) -> tuple[UUID, UUID]:
     return first, second
 
 
+@pytest.mark.parametrize("absorbed_is", ["walked", "linked by hand", "surer"])
+async def test_P04_A16_what_an_absorbed_edge_gained_since_is_not_lost(graph: Engine, absorbed_is: str) -> None:
+    _, second = await parallel(graph)
+    plan = await graph.plans.propose("merge-edges")
+    edge = await graph.graph.edge(second)
+    if absorbed_is == "walked":
+        await graph.graph.reinforce(second, "traversal")
+    elif absorbed_is == "linked by hand":
+        await graph.graph.link(edge.source, edge.target, "extends")
+    else:
+        await link(graph, (edge.source, edge.target), relation="extends", confidence=0.9, strength=None)
+    before = await rows(graph, "edges")
+    assert len((await graph.plans.apply(plan.id)).stale) == 1
+    assert await rows(graph, "edges") == before
+    again = await graph.plans.propose("merge-edges")
+    assert (await graph.plans.apply(again.id)).applied == 1
+
+
 async def test_P11_a_declined_merge_is_not_offered_again_until_its_time_or_a_change(graph: Engine) -> None:
     await parallel(graph)
     plan = await graph.plans.propose("merge_parallel_edges")

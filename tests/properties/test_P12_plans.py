@@ -82,8 +82,12 @@ class P:
     applied: set[int] = field(default_factory=set)
     status: str = "proposed"
     undoes: "P | None" = None
-    # The edges that were protected when it was proposed: a merge rests on that too.
-    protected: frozenset[UUID] = frozenset()
+    # The edges as they were when it was proposed: a merge rests on their protection and their use too.
+    seen: Mapping[UUID, E] = field(default_factory=dict)
+
+
+def rests_on(edge: E) -> tuple[Any, ...]:
+    return edge.protected, edge.activation_count, edge.reinforce_count, edge.last_reinforced_at
 
 
 class Model:
@@ -273,8 +277,7 @@ class Plans(RuleBasedStateMachine):
         groups = {group[0].id: group for group in self.model.mergeable()}
         assert {one.subject for one in plan.decisions} == set(groups)
         decided = {one.number: self.model.merged(groups[one.subject]) for one in plan.decisions}
-        protected = frozenset(edge.id for edge in self.model.edges.values() if edge.protected)
-        self.plans.append(P(plan.id, decided, protected=protected))
+        self.plans.append(P(plan.id, decided, seen=dict(self.model.edges)))
         if at_once:
             self.carry_out(self.plans[-1], declined=[])
 
@@ -321,7 +324,7 @@ class Plans(RuleBasedStateMachine):
 
     def as_proposed(self, plan: P, patches: Mapping[UUID, tuple[Patch, Patch]]) -> bool:
         there = [self.model.edges[edge] for edge in patches]
-        return all(edge.status == "active" and edge.protected == (edge.id in plan.protected) for edge in there)
+        return all(edge.status == "active" and rests_on(edge) == rests_on(plan.seen[edge.id]) for edge in there)
 
     def prunable_of(self, plan: P) -> list[UUID]:
         """Of the plan's own edges, those that may go now; what is not in the plan stays."""

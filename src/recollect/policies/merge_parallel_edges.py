@@ -116,8 +116,18 @@ def _absorbed(edge: Edge, winner: UUID) -> Change:
 
 
 def _unchanged(edge: Edge) -> Premise:
-    """Still in the graph, and not protected since: the winner must be protected with it."""
-    return Premise(table="edges", id=edge.id, must={"status": "active", "protected": edge.protected})
+    """Still in the graph, and as it was in all that goes into the winner: what it gained since would be lost."""
+    set_at = edge.last_reinforced_at
+    must = {
+        "status": "active",
+        "protected": edge.protected,
+        "created_by": edge.created_by,
+        "confidence": edge.confidence,
+        "activation_count": edge.activation_count,
+        "reinforce_count": edge.reinforce_count,
+        "last_reinforced_at": None if set_at is None else set_at.isoformat(),
+    }
+    return Premise(table="edges", id=edge.id, must=must)
 
 
 def _reason(merge: EdgeMerge) -> str:

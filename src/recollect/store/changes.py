@@ -106,6 +106,9 @@ FAILS = {
     "status": "it is no longer active",
     "merged_into": "it was merged into another since",
     "version": "it was changed since",
+    "activation_count": "it was used since",
+    "reinforce_count": "it was used since",
+    "last_reinforced_at": "it was used since",
 }
 
 

@@ -36,7 +36,9 @@ async def test_A13_A14_both_directions_are_one_pair_and_the_strongest_stays() ->
         {"status": "active", "merged_into": None},
         {"status": "merged", "merged_into": str(edge_id(2))},
     )
-    assert [premise.must for premise in decision.premises] == [{"status": "active", "protected": False}] * 2
+    as_seen = {"status": "active", "protected": False, "activation_count": 0}
+    assert all(as_seen.items() <= premise.must.items() for premise in decision.premises)
+    assert len(decision.premises) == 2
 
 
 async def test_A13_a_contradiction_goes_to_review_unless_switched_off() -> None:
