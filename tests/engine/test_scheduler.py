@@ -433,6 +433,16 @@ async def test_a_time_set_during_a_run_is_kept(memory: Engine) -> None:
     assert after.last_outcome == "done"
 
 
+async def test_other_options_do_not_put_a_run_off(memory: Engine) -> None:
+    before = (await times(memory))[PRUNE]
+    at(memory, START + A_DAY / 2)
+    for wanted in ({"options": {"threshold": 0.03}}, {"every_minutes": before.every_minutes}, {}):
+        changed = await memory.schedules.set("prune", **wanted)
+        assert changed.next_run_at == before.next_run_at
+    assert changed.options == {"threshold": 0.03}
+    assert (await memory.schedules.set("prune", every_minutes=60)).next_run_at < before.next_run_at
+
+
 async def test_E29_by_cron_in_a_zone(memory: Engine) -> None:
     wanted = await memory.schedules.set("merge-edges", cron="0 2 * * sun", time_zone="Europe/Berlin", jitter_seconds=0)
     assert wanted.every_minutes is None

@@ -69,8 +69,10 @@ class Schedules(Face):
             options=before.options if options is None else options,
         )
         _check_options(after)
-        timing = checked(after.timing)
-        return await self._save(replace(after, next_run_at=next_for(self.core, self.space_id, after.name, timing)))
+        if checked(after.timing) != before.timing:  # else it comes when it was to come
+            following = next_for(self.core, self.space_id, after.name, after.timing)
+            after = replace(after, next_run_at=following)
+        return await self._save(after)
 
     async def run(self, name: str) -> Ran:
         """Do it now, whatever its time is and also while it is paused. The gate is passed, with a warning (A27)."""
