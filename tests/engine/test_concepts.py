@@ -511,6 +511,12 @@ async def test_C18_a_second_pass_compares_only_what_changed(there: Engine) -> No
     assert other_options.summary["compared"] == 3
 
 
+@pytest.mark.parametrize(("since", "found"), [("0001-01-01", 1), ("9999-12-31T23:59:59-12:00", 0)])
+async def test_C18_any_time_of_the_calendar_can_be_given(there: Engine, since: str, found: int) -> None:
+    await twins(there)
+    assert len((await proposed(there, only_newer_than=since)).decisions) == found
+
+
 async def test_C18_what_was_postponed_is_compared_again(there: Engine) -> None:
     there.core.now = lambda: NOW - timedelta(days=1)
     for name in ("tea house", "rice bowl", "green field"):

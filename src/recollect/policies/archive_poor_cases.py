@@ -27,7 +27,7 @@ class Options(Protection):
     def __post_init__(self) -> None:
         Protection.__post_init__(self)
         require(0 <= self.success_rate_below <= 100, "success_rate_below", "percent, from 0 to 100")
-        require(self.min_usage_count >= 0, "min_usage_count", "0 or more")
+        case_bank.require_uses(self.min_usage_count, "min_usage_count")
 
 
 async def propose(reader: Reader, options: Options, now: datetime) -> Plan:

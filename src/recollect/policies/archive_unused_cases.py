@@ -24,7 +24,7 @@ class Options(Protection):
     def __post_init__(self) -> None:
         Protection.__post_init__(self)
         require(0 <= self.inactive_days < inf, "inactive_days", "a number of days, 0 or more")
-        require(self.keep_usage_count >= 0, "keep_usage_count", "0 or more")
+        case_bank.require_uses(self.keep_usage_count, "keep_usage_count")
 
 
 async def propose(reader: Reader, options: Options, now: datetime) -> Plan:

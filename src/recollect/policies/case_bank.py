@@ -15,7 +15,7 @@ import numpy as np
 from recollect.model import Edge
 from recollect.plan import Change, Decision, Draft, Premise, Row
 from recollect.policies.policy import require
-from recollect.rules.cases import CaseColumns
+from recollect.rules.cases import MOST_USES, CaseColumns
 from recollect.rules.graph import Flags
 
 LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
@@ -37,7 +37,7 @@ class Protection:
 
     def __post_init__(self) -> None:
         require(0 <= self.recent_days < math.inf, "recent_days", "a number of days, 0 or more")
-        require(self.protected_usage_count >= 0, "protected_usage_count", "0 or more")
+        require_uses(self.protected_usage_count, "protected_usage_count")
         require(1 <= self.batch <= 100, "batch", "from 1 to 100")
 
     @property
@@ -49,6 +49,11 @@ class Protection:
             "case_idle_days_over": self.recent_days,
             "case_uses_at_most": self.protected_usage_count,
         }
+
+
+def require_uses(number: int, field: str) -> None:
+    """Refuse what is no number of uses."""
+    require(0 <= number <= MOST_USES, field, f"from 0 to {MOST_USES:,}")
 
 
 def part_of(options: Any, kind: type[T]) -> T:

@@ -37,6 +37,8 @@ MOST_FINDINGS = 1000
 MOST_LEFT_OVER = 5000
 # Who wrote when is said by several clocks, and a transaction is seen when it ends: look a little further back.
 OVERLAP = timedelta(minutes=10)
+# Nothing was written before or will be after; beyond, a calendar ends and cannot be reckoned with.
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
 Distinct = Mapping[tuple[str, str], str | None]
 
@@ -145,7 +147,7 @@ def _moment(time: str | None) -> datetime | None:
         raise InvalidInput(
             f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
         ) from None
-    return said if said.tzinfo else said.replace(tzinfo=UTC)
+    return min(max(said if said.tzinfo else said.replace(tzinfo=UTC), EARLIEST), LATEST)
 
 
 def apart_of(known: Known, distinct: Distinct) -> Apart:
