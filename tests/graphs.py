@@ -142,7 +142,7 @@ class Known:
     async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
         return self._tags
 
-    async def last_applied(self, policy: str) -> datetime | None:
+    async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
         return self._last_applied
 
     async def count_nodes(self) -> int:

@@ -116,3 +116,15 @@ async def test_A01_linking_where_nothing_or_little_is_embedded(memory: Engine, o
     await memory.add_many([NewMemory(text=f"green tea {n}") for n in range(2)])
     (one,) = (await memory.plans.propose("link", {**options, "min_similarity": 0.1})).decisions
     assert one.verb == "link"
+
+
+async def test_a_plan_with_other_options_does_not_hide_what_it_did_not_look_at(memory: Engine) -> None:
+    texts = ("Linh drinks green tea at seven", "Linh drinks green tea at seven.", "Linh drinks black tea at noon")
+    await memory.add_many([NewMemory(text=text) for text in texts])
+    strict = await memory.plans.propose("link", {"min_similarity": 0.95})
+    assert len(strict.decisions) == 1
+    await memory.plans.apply(strict.id)
+    wide = await memory.plans.propose("link", {"min_similarity": 0.1})
+    assert len(wide.decisions) == 2
+    await memory.plans.apply(wide.id)
+    assert (await memory.plans.propose("link", {"min_similarity": 0.1})).summary["nodes"] == 0

@@ -63,9 +63,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     ids, vectors, created_at = await reader.vectors(kinds=options.kinds)
     order = np.argsort(as_text(ids))
     nodes = Nodes(ids=ids[order], vectors=vectors[order], created_at=created_at[order])
-    since = _seconds(options.only_newer_than)
-    if options.only_newer_than is None and (last := await reader.last_applied(POLICY.name)) is not None:
-        since = last.timestamp()
+    since = await _since(reader, options)
     tags = await reader.first_tags(kinds=options.kinds)
     ever = await reader.edges(retired=True)
     return await anyio.to_thread.run_sync(_plan, nodes, ever, tags, since, options, now)
@@ -94,6 +92,18 @@ def _plan(
             "touched": {},
         },
     )
+
+
+async def _since(reader: Reader, options: Options) -> float:
+    """What came before was linked by the last plan, if that looked at as much: as far, at as many, at all of it."""
+    if options.only_newer_than is None:
+        last = await reader.last_applied(POLICY.name, _what_is_looked_at(options))
+        return -np.inf if last is None else last.timestamp()
+    return _seconds(options.only_newer_than)
+
+
+def _what_is_looked_at(options: Options) -> Row:
+    return {name: value for name, value in asdict(options).items() if name != "batch"}
 
 
 def _seconds(time: str | None) -> float:

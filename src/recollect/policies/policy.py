@@ -44,8 +44,8 @@ class Reader(Protocol):
     async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
         """The first tag of each node of some kinds that has one."""
 
-    async def last_applied(self, policy: str) -> datetime | None:
-        """When a plan of a policy was last applied; None if never."""
+    async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
+        """When the last plan was made that a policy proposed with these options and that was applied; None if never."""
 
     async def count_nodes(self) -> int:
         """How many living nodes there are."""

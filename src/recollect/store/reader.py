@@ -1,5 +1,6 @@
 """What a policy reads: one consistent look at a space, in columns where there is much of it."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
@@ -158,12 +159,14 @@ class StoreReader:
         )
         return {row["id"]: row["tag"] for row in found}
 
-    async def last_applied(self, policy: str) -> datetime | None:
+    async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
         raw = await driver(self.connection)
         last: datetime | None = await raw.fetchval(
-            "SELECT max(created_at) FROM plans WHERE space_id = $1 AND policy = $2 AND applied_at IS NOT NULL",
+            """SELECT max(created_at) FROM plans
+                WHERE space_id = $1 AND policy = $2 AND applied_at IS NOT NULL AND options @> $3::jsonb""",
             self.space_id,
             policy,
+            json.dumps(options),
         )
         return last
 
