@@ -423,6 +423,33 @@ async def test_P08_an_edge_that_a_plan_made_is_gone_after_its_undo(graph: Engine
     assert await world(graph) == before
 
 
+@pytest.mark.parametrize("touch", ["protect", "unlink", "important", "explain"])
+async def test_P07_an_edge_that_a_person_touched_since_is_not_taken_away(graph: Engine, touch: str) -> None:
+    a, b = await some_nodes_named(graph, "green tea at seven", "green tea at seven o'clock")
+    made = uuid4()
+    row = {"id": made, "source": a, "target": b, "relation": "similar", "strength": 0.9, "created_by": "auto"}
+    whole = {**{name: str(value) for name, value in row.items()}, "strength": 0.9, "created_at": NOW.isoformat()}
+    draft = Draft()
+    draft.decide("link", made, "near", [Change(table="edges", id=made, before=None, after=whole)])
+    plan = await save(graph, draft)
+    await graph.plans.apply(plan.id)
+    await graph.graph.reinforce(made)  # use never stands in the way
+    if touch == "explain":
+        await link(graph, (a, b), strength=None, explanation="the same cup")
+    elif touch == "important":
+        await graph.graph.reinforce(made, "important")
+    else:
+        await getattr(graph.graph, touch)(made)
+    before = await rows(graph, "edges")
+    with pytest.raises(Conflict, match="was changed since by the plan") as refused:
+        await graph.plans.undo(plan.id)
+    assert await rows(graph, "edges") == before
+    later = str(refused.value).partition("by the plan ")[2][:36]
+    await graph.plans.undo(UUID(later))
+    assert (await graph.plans.undo(plan.id)).applied == 1
+    assert not await rows(graph, "edges")
+
+
 async def test_P09_the_journal_tells_what_happened_to_an_edge(graph: Engine) -> None:
     await weak_triangles(graph, 1)
     plan = await graph.plans.propose("prune")

@@ -88,6 +88,8 @@ TESTS = {
         "it was used since",
     ),
 }
+# What is true of an edge that a plan made unless it said otherwise: an undo takes it away only while that holds.
+UNTOUCHED = {"status": "'active'", "protected": "false", "confidence": "NULL", "explanation": "NULL"}
 # What a change does to its row, in the order of writing: what retires makes room for what comes back or is made.
 TURNS = {
     "removed": "c.after IS NULL",
@@ -311,11 +313,18 @@ class _Work:
             f" THEN '{column}'"
             for column in compared
         ]
+        if self.undoing and table == "edges":
+            cases += [
+                f"WHEN c.removes AND NOT c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {made}"
+                f" THEN '{column}'"
+                for column, made in UNTOUCHED.items()
+            ]
         seen = f"CASE {' '.join(cases)} END" if cases else "NULL"
         rows = await self.raw.fetch(
             f"""WITH mine AS MATERIALIZED (
-                    SELECT decision, row_id, before FROM changes WHERE space_id = $1 AND plan_id = $2
-                       AND decision = {AMONG} AND table_name = '{table}' AND before IS NOT NULL),
+                    SELECT decision, row_id, before, after IS NULL AS removes FROM changes
+                     WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} AND table_name = '{table}'
+                       AND before IS NOT NULL),
                  locked AS MATERIALIZED (
                     SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
