@@ -33,7 +33,9 @@ async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> li
         for place, key in zip(there, keys, strict=True):
             _link_again(draft, known[key], wanted[place], now)
         if draft.decisions:
-            plan = draft.plan(policy="hand", title=f"link again {len(draft.decisions)} edges", now=now)
+            number = len(draft.decisions)
+            title = "linked again" if number == 1 else f"{number:,} edges linked again"
+            plan = draft.plan(policy="hand", title=title, now=now)
             await changes.apply(connection, space_id, plan, now)
     return [made[place] if place in made else known[_key(one)].id for place, one in enumerate(wanted)]
 
