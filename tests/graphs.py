@@ -160,6 +160,9 @@ class Known:
     async def case_vectors(self) -> Sequence[CaseVectors]:
         return self._case_vectors
 
+    async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
+        return {}
+
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return [one for one in self._edges if one.status == "active" and not {one.source, one.target}.isdisjoint(ids)]
 

@@ -1,5 +1,6 @@
 """The case bank in the store: adding, updating, searching, outcomes, consolidating, archiving, restoring."""
 
+import math
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,19 @@ async def test_E05_an_unknown_rate_never_counts_as_zero(
     await cases.plans.run("duplicate-cases")
     kept = [case for case in (await cases.cases.list()).items if case.status == "active"]
     assert [(case.usage_count, case.success_rate) for case in kept] == [(16, combined)]
+
+
+async def test_E07_C29_the_ends_of_a_chain_are_not_joined_by_the_next_run_either(cases: Engine) -> None:
+    """Both ends are like the middle one, which has taken one of them in; the other still does not fit that one."""
+    angle = math.radians(15)
+    for number, at in enumerate((0, -1, 1)):
+        case = await a_case(cases, f"case {number}", uses=90 - number)
+        await with_vector(cases, case, direction(math.cos(at * angle), math.sin(at * angle)))
+    assert (await cases.cases.consolidate()).merged_cases == 1
+    again = await cases.cases.consolidate()
+    assert again.merged_cases == 0
+    (finding,) = (await cases.plans.get(again.plan_id)).findings
+    assert finding.rule == "chain"
 
 
 async def test_E06_E24_E25_what_goes_is_archived_with_its_data(cases: Engine) -> None:

@@ -19,7 +19,7 @@ from recollect.policies import case_bank
 from recollect.policies.case_bank import LISTED, Bank, Protection, Relinking
 from recollect.policies.gently import gently
 from recollect.policies.policy import Policy, Reader, require
-from recollect.rules.case_duplicates import Group, Grouping, duplicates
+from recollect.rules.case_duplicates import Group, Grouping, duplicates, fitting
 from recollect.rules.cases import CaseVectors
 from recollect.rules.graph import Ints, places_in
 
@@ -57,14 +57,20 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 async def decide(reader: Reader, bank: Bank, options: Options) -> None:
     apart = await reader.distinct_pairs(bank.now)
     for some in await reader.case_vectors():  # of one length each: others are never compared (E32)
-        order, found = await gently(partial(_grouped, bank, some, apart, options))
-        involved = order[[place for one in found.groups for place in (one.keeper, *one.members)]]
-        links = await reader.edges_of([bank.cases.id_of(place) for place in involved.tolist()])
+        rows, order, found = await gently(partial(_grouped, bank, some, apart, options))
+        involved = {
+            bank.cases.id_of(int(order[place])): place for one in found.groups for place in (one.keeper, *one.members)
+        }
+        within = await reader.case_vectors_within(list(involved), some.vectors.shape[1])
+        before = {involved[id]: vectors for id, vectors in within.items()}
+        if before:
+            found = fitting(found, some.vectors[rows], before, above=options.similarity_threshold)
+        links = await reader.edges_of(list(involved))
         await anyio.to_thread.run_sync(_merge_all, bank, order, found, options, Relinking(bank.draft, links))
 
 
-def _grouped(bank: Bank, some: CaseVectors, apart: Distinct, options: Options) -> tuple[Ints, Grouping]:
-    """The places of cases in the order of preference, and the groups among them."""
+def _grouped(bank: Bank, some: CaseVectors, apart: Distinct, options: Options) -> tuple[Ints, Ints, Grouping]:
+    """The rows of vectors and the places of cases in the order of preference, and the groups among them."""
     places = places_in(bank.cases.ids, some.ids)
     there = np.flatnonzero(places >= 0)
     there = there[~bank.gone[places[there]]]
@@ -72,7 +78,7 @@ def _grouped(bank: Bank, some: CaseVectors, apart: Distinct, options: Options) -
     order = places[rows]
     may_go, kept_apart = bank.may_go(options)[order], _kept_apart(bank, order, apart)
     found = duplicates(some.vectors[rows], may_go, above=options.similarity_threshold, apart=kept_apart)
-    return order, found
+    return rows, order, found
 
 
 def preferred(bank: Bank, places: Ints) -> NDArray[np.intp]:

@@ -59,6 +59,9 @@ class Reader(Protocol):
     async def case_vectors(self) -> Sequence[CaseVectors]:
         """The vectors of the active cases, each length for itself; not those whose text is waiting to be embedded."""
 
+    async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
+        """The vectors, of one length, of all that was merged into some cases before; nothing for most."""
+
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         """The living edges that begin or end at any of some nodes, in full."""
 

@@ -8,7 +8,7 @@ Exact: a block of at most 100 rows against all others as one float32 product, wh
 again from the stored numbers in float64. Only the half of the products behind the diagonal is computed.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,46 @@ def duplicates(
     `apart` are pairs (the lower place first) that are not joined, however similar. Zero vectors are like nothing.
     """
     return _Search(vectors, may_go, above, frozenset(apart), rows).run()
+
+
+def fitting(
+    found: Grouping, vectors: NDArray[np.floating], before: Mapping[int, NDArray[np.floating]], *, above: float
+) -> Grouping:
+    """The groups without what does not fit all that its keeper, or it itself, took in before (the rows of `before`):
+    else the ends of a chain, kept apart by one run, would be joined by the next."""
+    groups, chains = [], list(found.chains)
+    for group in found.groups:
+        whole, kept = _Whole(vectors[group.keeper], before.get(group.keeper)), dict[int, float]()
+        for member, similarity in zip(group.members, group.similarities, strict=True):
+            if whole.takes_in(_Whole(vectors[member], before.get(member)), above):
+                kept[member] = similarity
+            else:
+                chains.append((group.keeper, member))
+        if kept:
+            groups.append(Group(keeper=group.keeper, members=tuple(kept), similarities=tuple(kept.values())))
+    return Grouping(groups=groups, chains=chains)
+
+
+class _Whole:
+    """A case with all it has taken in: what it is now, and what came to it before."""
+
+    def __init__(self, now: NDArray[np.floating], before: NDArray[np.floating] | None) -> None:
+        self.now = now[None].astype(np.float64)
+        self.before = self.now[:0] if before is None else before.astype(np.float64)
+
+    def takes_in(self, other: "_Whole", above: float) -> bool:
+        """Those that are here now were compared already."""
+        all_of_other = np.vstack((other.now, other.before))
+        if not (_all_above(self.before, all_of_other, above) and _all_above(self.now, other.before, above)):
+            return False
+        self.now, self.before = np.vstack((self.now, other.now)), np.vstack((self.before, other.before))
+        return True
+
+
+def _all_above(some: Numbers, others: Numbers, above: float) -> bool:
+    lengths = np.sqrt(np.outer(np.einsum("ij,ij->i", some, some), np.einsum("ij,ij->i", others, others)))
+    cosines = np.divide(some @ others.T, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return bool((cosines > above).all())
 
 
 class _Search:

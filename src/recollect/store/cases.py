@@ -5,6 +5,7 @@ was merged into it; nothing here adds it up a second time.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -349,6 +350,19 @@ ACTIVE_VECTORS = """
    AND NOT EXISTS (SELECT FROM embedding_jobs j WHERE j.space_id = $1 AND j.node_id = e.node_id AND j.model = e.model
                       AND j.status <> 'completed')
 """
+# LATERAL with OFFSET 0: each row is looked up by its key, however small the space is believed to be.
+WITHIN = """
+WITH RECURSIVE part AS (
+    SELECT g.id AS keeper, g.id FROM unnest($2::uuid[]) AS g(id)
+     UNION
+    SELECT part.keeper, n.id FROM part,
+           LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
+)
+SELECT part.keeper, e.vector FROM part,
+       LATERAL (SELECT vector FROM embeddings WHERE space_id = $1 AND node_id = part.id AND dim = $3
+                   AND model = (SELECT embedding_model FROM spaces WHERE id = $1) OFFSET 0) e
+ WHERE part.id <> part.keeper
+"""
 
 
 async def columns(connection: AsyncConnection, space_id: UUID) -> CaseColumns:
@@ -373,6 +387,18 @@ async def vectors(connection: AsyncConnection, space_id: UUID) -> list[CaseVecto
     raw = await driver(connection)
     lengths = await raw.fetch(f"SELECT DISTINCT e.dim {ACTIVE_VECTORS} ORDER BY 1", space_id)
     return [await _vectors(connection, space_id, row["dim"]) for row in lengths]
+
+
+async def vectors_within(
+    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], dim: int
+) -> dict[UUID, NDArray[np.float16]]:
+    """The vectors, of one length, of what was merged into some cases, over however many steps."""
+    raw = await driver(connection)
+    found = await raw.fetch(WITHIN, space_id, ids, dim)
+    rows: dict[UUID, list[NDArray[np.float16]]] = defaultdict(list)
+    for row in found:
+        rows[row["keeper"]].append(row["vector"].to_numpy().astype(np.float16))
+    return {keeper: np.vstack(some) for keeper, some in rows.items()}
 
 
 async def _vectors(connection: AsyncConnection, space_id: UUID, dim: int) -> CaseVectors:

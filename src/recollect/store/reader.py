@@ -184,6 +184,9 @@ class StoreReader:
     async def case_vectors(self) -> Sequence[CaseVectors]:
         return await case_store.vectors(self.connection, self.space_id)
 
+    async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
+        return await case_store.vectors_within(self.connection, self.space_id, ids, dim)
+
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return await kept.of_nodes(self.connection, self.space_id, ids)
 
