@@ -310,7 +310,7 @@ class _Writing:
         if result is None or result in self.written:
             return result is not None
         stored = self.stored.get(result)
-        return stored is not None and stored.came_from.get(_sum(node)) != node.page_id
+        return stored is not None and stored.known_as.get(_sum(node)) != node.page_id
 
     def _edges(self) -> dict[str, list[Change]]:
         """The changes of edges, each with the later of the two pages it joins: by then both are there."""
