@@ -602,9 +602,7 @@ async def test_B30_untouched_pages_are_exported_byte_by_byte_and_come_back_as_no
     assert await edges(memory) == {("notes/A", "links_to", "notes/B"), ("notes/B", "links_to", "notes/A")}
     for format in ("wiki", "markdown"):
         assert await memory.pages.export(tmp_path / format, format=format) == 3
-        again = await memory.pages.import_folder(tmp_path / format, judge="thresholds")
-        await memory.pages.apply(again.plan.id)
-    assert len(await texts(memory)) == 3
+        assert (await memory.pages.import_folder(tmp_path / format, judge="thresholds")).plan.decisions == []
     with pytest.raises(InvalidInput, match="no format 'html'"):
         await memory.pages.export(target, format="html")  # type: ignore[arg-type]
 
