@@ -244,6 +244,53 @@ def test_B17_a_wiki_is_brought_in_applied_read_and_undone(house: House, tmp_path
     assert "Cost" not in house.said("GET", "/pages/Implementation:Loader")["node"]["text"]
 
 
+LAID_OUT = """# Steps to take
+
+{| class="wikitable"
+|-
+! Knowledge Sources
+|
+* [[source::Paper|One|https://one.example/]]
+|}
+
+1. Read the header
+2. Map the weights
+
+| Part | Size |
+|------|-----:|
+| header | 8 kB |
+| a \\| b | 2 GB |
+Then go on.
+"""
+
+
+def test_B30_numbers_and_tables_of_a_page_are_shown_as_such(house: House) -> None:
+    path = f"notes/{'A_name_without_a_break' * 4}.md"
+    plan = house.said("POST", "/pages/import", {"pages": [{"path": path, "text": LAID_OUT}]})["plan"]["id"]
+    house.said("POST", f"/pages/plans/{plan}/apply")
+    node = house.said("GET", "/pages")["items"][0]["id"]
+    page = house.window(f"#/pages/{node}", viewport=NARROW)
+    text = page.locator(".wiki")
+    text.wait_for()
+    assert text.locator("li").evaluate_all("some => some.map((one) => getComputedStyle(one).listStyleType)") == [
+        '"1. "',
+        '"2. "',
+    ]
+    assert text.locator("td").all_inner_texts() == ["• One", "header", "8 kB", "a | b", "2 GB"]
+    assert text.locator("th").all_inner_texts() == ["Knowledge Sources", "Part", "Size"]
+    assert text.get_by_text("Then go on.", exact=True).is_visible()
+    shown = page.get_by_text(path, exact=True).bounding_box()
+    assert shown is not None
+    assert shown["x"] + shown["width"] <= NARROW["width"] - shown["x"]
+
+
+def test_the_titles_of_plans_can_be_read_on_a_screen_of_middle_size(house: House) -> None:
+    wiki(house)
+    page = house.window("#/plans", viewport={"width": 800, "height": 700})
+    title = page.locator("main li [data-row]").first
+    assert title.evaluate("it => it.scrollWidth <= it.clientWidth"), title.inner_text()
+
+
 def test_B16_a_page_links_on_and_knows_what_links_here(house: House) -> None:
     page = house.window(f"#/pages/{wiki(house)}")
     text = page.get_by_role("region", name="Text")
