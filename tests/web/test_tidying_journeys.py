@@ -284,6 +284,22 @@ def test_B30_numbers_and_tables_of_a_page_are_shown_as_such(house: House) -> Non
     assert shown["x"] + shown["width"] <= NARROW["width"] - shown["x"]
 
 
+def test_a_page_is_found_by_its_name_among_more_than_are_shown(house: House) -> None:
+    names = ["The_very_first", *(f"Page_{number}" for number in range(250))]
+    for some in (names[:1], names[1:]):
+        pages = [{"path": f"a/folder/that/is/deep/{name}.md", "text": f"# {name}\n\nOf {name}."} for name in some]
+        plan = house.said("POST", "/pages/import", {"pages": pages, "judge": "thresholds"})["plan"]["id"]
+        house.said("POST", f"/pages/plans/{plan}/apply", {})
+    page = house.window("#/pages")
+    page.get_by_text("200 pages, and more").wait_for()
+    page.get_by_role("button", name="More").evaluate("it => { it.click(); it.click(); }")
+    (there,) = (one["number"] for one in house.said("GET", "/overview")["held"])
+    page.get_by_text(f"{there} pages", exact=True).wait_for()
+    page.reload()
+    page.get_by_label("Only pages named like").fill("the_very_first")
+    page.get_by_role("link", name="The_very_first").wait_for()
+
+
 def test_the_titles_of_plans_can_be_read_on_a_screen_of_middle_size(house: House) -> None:
     wiki(house)
     page = house.window("#/plans", viewport={"width": 800, "height": 700})
