@@ -1,5 +1,6 @@
 """One real PostgreSQL a test session, one fresh space a test: nothing crosses a space, so tests do not meet."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -8,12 +9,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import asyncpg
 import pytest
+import structlog
 
-from recollect import Recollect
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
+
+MADE = "made"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,6 +27,12 @@ def clean_environment() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("RECOLLECT_") or name == "DATABASE_URL"]:
             patch.delenv(name)
         yield
+
+
+@pytest.fixture(autouse=True)
+def every_line_is_logged() -> None:
+    """A command of an earlier test may have set up logs that leave lines out."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -47,12 +57,20 @@ def empty_home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def made_home() -> Iterator[Path]:
-    """A home whose database is made and at rest, to copy: making one takes seconds."""
+    """A home whose database is made and at rest, to copy, as is the database `made` in it: making one takes seconds."""
     directory = open_directory()
-    with Recollect(settings=Settings.load(home=directory / "home", embedder="hashing:32"), worker=False):
-        pass
+    with EmbeddedServer(directory / "home") as server:
+        asyncio.run(_make_databases(server.url))
     yield directory / "home"
     shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _make_databases(url: str) -> None:
+    async with Engine(Settings.load(database_url=url, embedder="hashing:32")):
+        pass
+    connection = await asyncpg.connect(url.replace("/recollect?", "/postgres?"))
+    await connection.execute(f"CREATE DATABASE {MADE} TEMPLATE recollect")
+    await connection.close()
 
 
 @pytest.fixture
@@ -63,8 +81,9 @@ def new_home(made_home: Path, empty_home: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedServer]:
+def server(made_home: Path) -> Iterator[EmbeddedServer]:
     directory = open_directory()
+    subprocess.run(["cp", "-a", made_home, directory / "home"], check=True)
     with EmbeddedServer(directory / "home") as server:
         yield server
     shutil.rmtree(directory, ignore_errors=True)

@@ -24,7 +24,7 @@ from tests.doors import test_api_support as support
 
 anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
 
-SECONDS = 20.0
+SECONDS = 10.0
 FEWEST = 6
 CHECKS = [
     checks.not_a_server_error,

@@ -230,14 +230,14 @@ def test_D10_the_whole_server_works_and_SIGTERM_ends_it_in_good_order(new_home: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_D10_a_signal_while_it_starts_is_obeyed(new_home: Path, number: signal.Signals) -> None:
-    with child(new_home) as process:
-        until(lambda: new_home.exists())
+def test_D10_a_signal_while_it_starts_is_obeyed(empty_home: Path, number: signal.Signals) -> None:
+    with child(empty_home) as process:
+        until(lambda: empty_home.exists())
         process.send_signal(number)
         _, log = process.communicate(timeout=60)
         assert process.returncode == 0, log
         assert "Traceback" not in log
-        assert not is_running(new_home)
+        assert not is_running(empty_home)
 
 
 @pytest.mark.anyio

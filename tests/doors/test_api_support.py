@@ -21,6 +21,7 @@ from recollect.doors.api.server import Listening, bind
 from recollect.engine.engine import Engine
 from recollect.model import Scope
 from recollect.settings import Settings
+from tests.conftest import MADE
 
 HERE = "http://localhost:7700"
 
@@ -39,7 +40,7 @@ async def sql(url: str, *statements: str) -> Any:
 def api_database(database_url: str) -> str:
     """The address of a database beside the one that the other tests use."""
     name = f"recollect_api_{uuid4().hex[:8]}"
-    anyio.run(sql, database_url, f"CREATE DATABASE {name}")
+    anyio.run(sql, database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
     return database_url.replace("/recollect?", f"/{name}?")
 
 

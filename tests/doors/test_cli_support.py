@@ -20,6 +20,7 @@ import asyncpg
 import pytest
 
 from recollect.doors.cli.app import run
+from tests.conftest import MADE
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ async def in_server(url: str, statement: str) -> None:
 @contextmanager
 def a_database(url: str) -> Iterator[str]:
     name = f"cli_{uuid4().hex[:12]}"
-    anyio.run(in_server, url, f"CREATE DATABASE {name}")
+    anyio.run(in_server, url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
     yield urlsplit(url)._replace(path=f"/{name}").geturl()
     anyio.run(in_server, url, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -29,7 +29,8 @@ from recollect.settings import Settings
 from recollect.store import plans
 from recollect.store.database import driver
 from recollect.store.schedules import Schedule
-from tests.doors.test_cli_support import a_database, in_server
+from tests.conftest import MADE
+from tests.doors.test_cli_support import in_server
 from tests.local_server import LocalServer, Received, Reply, json_reply
 
 pytestmark = pytest.mark.anyio
@@ -44,24 +45,11 @@ DUPLICATES = "merge_duplicate_concepts"
 CASES = "consolidate_cases"  # on Sundays, by the clock
 
 
-@pytest.fixture(scope="module")
-def prepared(database_url: str) -> Iterator[str]:
-    """The name of a database that is ready for use, to be copied."""
-
-    async def prepare(url: str) -> None:
-        async with Engine(Settings.load(database_url=url, embedder="hashing:32")):
-            pass
-
-    with a_database(database_url) as url:
-        anyio.run(prepare, url)
-        yield urlsplit(url).path.removeprefix("/")
-
-
 @pytest.fixture
-def alone(database_url: str, prepared: str, tmp_path: Path) -> Iterator[Settings]:
+def alone(database_url: str, tmp_path: Path) -> Iterator[Settings]:
     """A database of the test's own: the scheduler looks at all spaces. Its gate is open unless a test closes it."""
     name = f"scheduler_{uuid4().hex[:12]}"
-    anyio.run(in_server, database_url, f"CREATE DATABASE {name} TEMPLATE {prepared}")
+    anyio.run(in_server, database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
     yield Settings.load(
         database_url=urlsplit(database_url)._replace(path=f"/{name}").geturl(),
         home=tmp_path,

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from recollect.settings import Settings
+from tests.conftest import MADE
 from tests.doors.test_api_support import listening, sql
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def run_apart(function: Callable[..., Awaitable[T]], *given: Any) -> T:
 def new_database(database_url: str) -> str:
     """A database of a server's own, since whether a key was ever made concerns all of it."""
     name = f"recollect_web_{uuid4().hex[:8]}"
-    run_apart(sql, database_url, f"CREATE DATABASE {name}")
+    run_apart(sql, database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
     return database_url.replace("/recollect?", f"/{name}?")
 
 
