@@ -300,6 +300,18 @@ def test_a_page_is_found_by_its_name_among_more_than_are_shown(house: House) -> 
     page.get_by_role("link", name="The_very_first").wait_for()
 
 
+def test_what_changed_comes_into_view_on_a_phone(house: House) -> None:
+    wiki(house)
+    node = house.said("GET", "/pages/Implementation:Loader")["node"]["id"]
+    page = house.window(f"#/pages/{node}", viewport=NARROW)
+    page.get_by_role("button", name="What changed with version 2").click()
+    heading = page.get_by_role("heading", name="From version 1 to 2")
+    heading.wait_for()
+    page.wait_for_timeout(300)
+    top = heading.evaluate("it => it.getBoundingClientRect().top")
+    assert 0 <= top < NARROW["height"]
+
+
 def test_the_titles_of_plans_can_be_read_on_a_screen_of_middle_size(house: House) -> None:
     wiki(house)
     page = house.window("#/plans", viewport={"width": 800, "height": 700})
