@@ -602,11 +602,24 @@ async def test_B30_untouched_pages_are_exported_byte_by_byte_and_come_back_as_no
     assert await edges(memory) == {("notes/A", "links_to", "notes/B"), ("notes/B", "links_to", "notes/A")}
     for format in ("wiki", "markdown"):
         assert await memory.pages.export(tmp_path / format, format=format) == 3
-        again = await memory.pages.import_folder(tmp_path / format, judge="thresholds")
-        await memory.pages.apply(again.plan.id)
-    assert len(await texts(memory)) == 3
+        assert (await memory.pages.import_folder(tmp_path / format, judge="thresholds")).plan.decisions == []
     with pytest.raises(InvalidInput, match="no format 'html'"):
         await memory.pages.export(target, format="html")  # type: ignore[arg-type]
+
+
+async def test_B30_pages_that_were_touched_come_back_as_nothing_new_too(memory: Engine, tmp_path: Path) -> None:
+    """A leaf that was given its back-link, and a page that took in another, are exported as no file that ever came."""
+    used = "\n\n== Related Pages ==\n* [[used_by::Principle:Caching]]\n"
+    leaf = ("heuristics/Warm.md", "# Heuristic: Warm\n\n== Overview ==\nLoad once, keep it." + used)
+    uses = "\n\n== Related Pages ==\n* [[uses_heuristic::Heuristic:Warm]]\n"
+    for says in ("How a model is loaded.", "How a model is loaded. In four bits, where it can be."):
+        page = ("principles/Loading.md", "# Principle: Loading\n\n== Overview ==\n" + says + uses)
+        found = await memory.pages.import_texts([leaf, page])
+        await memory.pages.apply(found.plan.id)
+    await memory.pages.export(tmp_path)
+    assert (tmp_path / leaf[0]).read_text() != leaf[1]
+    again = await memory.pages.import_folder(tmp_path)
+    assert (again.pages, again.plan.decisions) == (2, [])
 
 
 async def test_bad_files_are_each_a_line_and_the_rest_goes_on(memory: Engine, tmp_path: Path) -> None:

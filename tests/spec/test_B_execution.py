@@ -471,6 +471,13 @@ def test_B27_a_broken_file_is_refused_with_the_place(old: str, new: str, message
         edited(old, new)
 
 
+def test_B27_the_file_of_another_plan_is_refused_in_one_line() -> None:
+    many = render_plan(planned([page(f"P{number}") for number in range(10, 40)], OLD, {}))
+    with pytest.raises(InvalidInput, match="and 28 more") as refused:
+        edits_in(many, plan())
+    assert len(str(refused.value)) < 250
+
+
 def changed(*edits: Edit) -> dict[str, tuple[Verdict, str | None]]:
     wiki = wiki_of([*OLD, page("P2"), page("I2")])
     after = with_edits(plan(), edits, wiki.pages, wiki.children)

@@ -323,6 +323,12 @@ def test_axe_finds_nothing_serious(house: House, scheme: str) -> None:
     assert serious(page) == []
 
 
+def test_a_long_text_scrolls_by_keyboard(house: House) -> None:
+    page = house.window(f"#/node/{house.add('one line and another. ' * 3000)}")
+    page.get_by_role("button", name="Show all").wait_for()
+    assert serious(page) == []
+
+
 @pytest.mark.parametrize("viewport", [NARROW, WIDE], ids=["360", "1900"])
 def test_it_fits_every_screen(house: House, viewport: dict[str, int]) -> None:
     node = furnish(house)

@@ -244,6 +244,81 @@ def test_B17_a_wiki_is_brought_in_applied_read_and_undone(house: House, tmp_path
     assert "Cost" not in house.said("GET", "/pages/Implementation:Loader")["node"]["text"]
 
 
+LAID_OUT = """# Steps to take
+
+{| class="wikitable"
+|-
+! Knowledge Sources
+|
+* [[source::Paper|One|https://one.example/]]
+|}
+
+1. Read the header
+2. Map the weights
+
+| Part | Size |
+|------|-----:|
+| header | 8 kB |
+| a \\| b | 2 GB |
+Then go on.
+"""
+
+
+def test_B30_numbers_and_tables_of_a_page_are_shown_as_such(house: House) -> None:
+    path = f"notes/{'A_name_without_a_break' * 4}.md"
+    plan = house.said("POST", "/pages/import", {"pages": [{"path": path, "text": LAID_OUT}]})["plan"]["id"]
+    house.said("POST", f"/pages/plans/{plan}/apply")
+    node = house.said("GET", "/pages")["items"][0]["id"]
+    page = house.window(f"#/pages/{node}", viewport=NARROW)
+    text = page.locator(".wiki")
+    text.wait_for()
+    assert text.locator("li").evaluate_all("some => some.map((one) => getComputedStyle(one).listStyleType)") == [
+        '"1. "',
+        '"2. "',
+    ]
+    assert text.locator("td").all_inner_texts() == ["• One", "header", "8 kB", "a | b", "2 GB"]
+    assert text.locator("th").all_inner_texts() == ["Knowledge Sources", "Part", "Size"]
+    assert text.get_by_text("Then go on.", exact=True).is_visible()
+    shown = page.get_by_text(path, exact=True).bounding_box()
+    assert shown is not None
+    assert shown["x"] + shown["width"] <= NARROW["width"] - shown["x"]
+
+
+def test_a_page_is_found_by_its_name_among_more_than_are_shown(house: House) -> None:
+    names = ["The_very_first", *(f"Page_{number}" for number in range(250))]
+    for some in (names[:1], names[1:]):
+        pages = [{"path": f"a/folder/that/is/deep/{name}.md", "text": f"# {name}\n\nOf {name}."} for name in some]
+        plan = house.said("POST", "/pages/import", {"pages": pages, "judge": "thresholds"})["plan"]["id"]
+        house.said("POST", f"/pages/plans/{plan}/apply", {})
+    page = house.window("#/pages")
+    page.get_by_text("200 pages, and more").wait_for()
+    page.get_by_role("button", name="More").evaluate("it => { it.click(); it.click(); }")
+    (there,) = (one["number"] for one in house.said("GET", "/overview")["held"])
+    page.get_by_text(f"{there} pages", exact=True).wait_for()
+    page.reload()
+    page.get_by_label("Only pages named like").fill("the_very_first")
+    page.get_by_role("link", name="The_very_first").wait_for()
+
+
+def test_what_changed_comes_into_view_on_a_phone(house: House) -> None:
+    wiki(house)
+    node = house.said("GET", "/pages/Implementation:Loader")["node"]["id"]
+    page = house.window(f"#/pages/{node}", viewport=NARROW)
+    page.get_by_role("button", name="What changed with version 2").click()
+    heading = page.get_by_role("heading", name="From version 1 to 2")
+    heading.wait_for()
+    page.wait_for_timeout(300)
+    top = heading.evaluate("it => it.getBoundingClientRect().top")
+    assert 0 <= top < NARROW["height"]
+
+
+def test_the_titles_of_plans_can_be_read_on_a_screen_of_middle_size(house: House) -> None:
+    wiki(house)
+    page = house.window("#/plans", viewport={"width": 800, "height": 700})
+    title = page.locator("main li [data-row]").first
+    assert title.evaluate("it => it.scrollWidth <= it.clientWidth"), title.inner_text()
+
+
 def test_B16_a_page_links_on_and_knows_what_links_here(house: House) -> None:
     page = house.window(f"#/pages/{wiki(house)}")
     text = page.get_by_role("region", name="Text")

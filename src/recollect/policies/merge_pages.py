@@ -305,12 +305,12 @@ class _Writing:
                     yield group, subgraph.nodes[id]
 
     def _is_due(self, node: NodePlan) -> bool:
-        """Whether a page changes something; be it only that it is known when it comes again."""
+        """Whether a page changes something; be it only that under its other name it is known when it comes again."""
         result = self.results.get(node.page_id)
         if result is None or result in self.written:
             return result is not None
         stored = self.stored.get(result)
-        return stored is not None and stored.came_from.get(_sum(node)) != node.page_id
+        return stored is not None and node.page_id not in (result, stored.known_as.get(_sum(node)))
 
     def _edges(self) -> dict[str, list[Change]]:
         """The changes of edges, each with the later of the two pages it joins: by then both are there."""

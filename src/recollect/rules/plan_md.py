@@ -312,7 +312,7 @@ def edits_in(text: str, plan: MergePlan) -> list[Edit]:
     edited, elsewhere = _read(text)
     rows, nodes = edited.nodes, plan.nodes
     if unknown := rows.keys() ^ nodes.keys():
-        raise InvalidInput(f"The plan has other pages than its file: {', '.join(sorted(unknown))}.")
+        raise InvalidInput(_of_another(sorted(unknown)))
     found: list[Edit] = []
     for id, node in nodes.items():
         was = (node.decision, node.merge_target_id)
@@ -322,6 +322,11 @@ def edits_in(text: str, plan: MergePlan) -> list[Edit]:
             raise InvalidInput(f"{id} was changed in two ways: make its row, its step and its root say the same.")
         found += (Edit(page_id=id, decision=decision, target=_target(decision, target)) for decision, target in says)
     return found
+
+
+def _of_another(pages: Sequence[str]) -> str:
+    more = f" and {len(pages) - 5:,} more" if len(pages) > 5 else ""
+    return f"The plan has other pages than its file: {', '.join(pages[:5])}{more}. Is it the plan.md of another plan?"
 
 
 def _target(decision: Verdict, target: str | None) -> str | None:

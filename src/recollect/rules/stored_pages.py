@@ -3,7 +3,7 @@
 The node of a page holds the file as it is (`text`), so that an untouched page is exported byte by byte; its type
 (`subtype`), its name, its id (`source_id`), and in the metadata what lists and filters ask for. `came_from` there says
 which files came to this page, by checksum and id: a file that came before and has not changed is known again, whatever
-it became.
+it became. So is the file that a page is exported as.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -43,6 +43,11 @@ class StoredPage:
     def came_from(self) -> Mapping[str, str]:
         found: Mapping[str, str] = self.row["metadata"].get(CAME_FROM, {})
         return found
+
+    @property
+    def known_as(self) -> Mapping[str, str]:
+        """Every file that adds nothing to this page: those that came to it, and the one it is exported as."""
+        return {self.row["checksum"]: self.page.id, **self.came_from}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +144,7 @@ def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: Link, no
 
 def known_results(new: Iterable[Page], stored: Iterable[StoredPage]) -> dict[str, str]:
     """For each new page that came before, word for word, the page it became."""
-    became = {(id, sum): one.page.id for one in stored if one.is_living for sum, id in one.came_from.items()}
+    became = {(id, sum): one.page.id for one in stored if one.is_living for sum, id in one.known_as.items()}
     known = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
     return {id: result for id, result in known.items() if result is not None}
 

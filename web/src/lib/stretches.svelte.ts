@@ -19,6 +19,8 @@ export function stretches<T>(load: (cursor: string | undefined, signal?: AbortSi
   const first = resource((signal) => load(undefined, signal));
   let following = $state.raw<{ after: Stretch<T>; stretch: Stretch<T> }[]>([]);
 
+  let underWay: string | undefined; // asked for twice, a stretch would be there twice
+
   // What followed an older first stretch follows no more.
   const whole = $derived(first.data ? [first.data, ...following.filter((one) => one.after === first.data).map((one) => one.stretch)] : []);
   const items = $derived(first.data && whole.flatMap((one) => one.items));
@@ -36,8 +38,11 @@ export function stretches<T>(load: (cursor: string | undefined, signal?: AbortSi
     },
     async more() {
       const after = first.data;
-      const stretch = after && cursor ? await act(() => load(cursor)) : undefined;
-      if (after && stretch) following = [...following, { after, stretch }];
+      if (!after || !cursor || underWay === cursor) return;
+      const asked = (underWay = cursor);
+      const stretch = await act(() => load(asked));
+      underWay = undefined;
+      if (stretch) following = [...following, { after, stretch }];
     },
     reload: first.reload,
   };

@@ -5,18 +5,24 @@ export type Piece =
   | { kind: "link"; target: string; text: string; relation: string | null }
   | { kind: "address"; href: string; text: string };
 
+/** `mark` is the number of an item that has one. */
+type Item = { depth: number; mark: string | null; pieces: Piece[] };
+type Cell = { heading: boolean; pieces: Piece[] };
+
 export type Block =
   | { kind: "heading"; level: number; pieces: Piece[] }
-  | { kind: "list"; items: { depth: number; pieces: Piece[] }[] }
+  | { kind: "list"; items: Item[] }
   | { kind: "lines"; pieces: Piece[] }
   | { kind: "verbatim"; text: string }
-  | { kind: "table"; rows: { heading: boolean; pieces: Piece[] }[][] };
+  | { kind: "table"; rows: Cell[][] };
 
 // Relations that say something of the page itself: they name no other page (rules/pages).
 const PROPERTIES = new Set(["source", "domain", "last_updated", "github_url"]);
 const HEADING = /^(#{1,6})\s+(.+?)\s*#*$|^(={1,6})\s*(.+?)\s*\3$/;
 const ITEM = /^(\s*)([-*+•]+|\d+[.)])\s+(.*)$/;
 const FENCE = /^\s*(```|~~~)/;
+/** The line below the headings of a Markdown table. */
+const RULE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 const TAG = /^\s*<(syntaxhighlight|source|pre|math|nowiki)\b[^>]*>/i;
 const PIECE = /`([^`\n]+)`|\[\[([^\[\]\n]+)\]\]|\*\*([^*\n]+)\*\*|'''([^'\n]+)'''|\[([^\[\]\n]*)\]\(([^\s()]+)\)|(https?:\/\/[^\s<>()\]|]+[^\s<>()\]|.,;:!?])/g;
 
@@ -42,15 +48,16 @@ function next(lines: string[], at: number, found: Block[]): number {
   const tag = TAG.exec(line);
   if (tag) return verbatim(lines, at, (other) => other.includes(`</${tag[1]}>`), found, line);
   if (line.startsWith("{|")) return table(lines, at, found);
+  if (isRuled(lines, at)) return ruled(lines, at, found);
   const heading = HEADING.exec(line);
   if (heading) found.push({ kind: "heading", level: (heading[1] ?? heading[3])!.length, pieces: pieces((heading[2] ?? heading[4])!) });
   const item = heading ? null : ITEM.exec(line);
-  if (item) listIn(found, at > 0 && ITEM.test(lines[at - 1]!)).push({ depth: depthOf(item), pieces: pieces(item[3]!) });
+  if (item) listIn(found, at > 0 && ITEM.test(lines[at - 1]!)).push({ depth: depthOf(item), mark: /\d/.test(item[2]!) ? item[2]! : null, pieces: pieces(item[3]!) });
   return heading || item ? at + 1 : paragraph(lines, at, found);
 }
 
 /** The items of the list that goes on, or of a new one. */
-function listIn(found: Block[], goesOn: boolean): { depth: number; pieces: Piece[] }[] {
+function listIn(found: Block[], goesOn: boolean): Item[] {
   const last = found.at(-1);
   if (goesOn && last?.kind === "list") return last.items;
   const list = { kind: "list" as const, items: [] };
@@ -77,14 +84,35 @@ function table(lines: string[], at: number, found: Block[]): number {
     else if (/^[!|]/.test(line)) row.push(...line.slice(1).split(/!!|\|\|/).map((text) => ({ heading: line[0] === "!", text: text.trim() })));
     else if (row.length) row[row.length - 1]!.text += `\n${line}`;
   }
-  const cells = rows.filter((row) => row.length).map((row) => row.map((cell) => ({ heading: cell.heading, pieces: pieces(cell.text.trim()) })));
+  const cells = rows.filter((row) => row.length).map((row) => row.map((cell) => cellOf(cell.text, cell.heading)));
   if (cells.length) found.push({ kind: "table", rows: cells });
   return end < 0 ? lines.length : end + 1;
 }
 
+/** A cell; the items of a list in it are lines with a dot. */
+function cellOf(text: string, heading: boolean): Cell {
+  return { heading, pieces: pieces(text.trim().replace(/^[*-]\s+/gm, "• ")) };
+}
+
+/** Whether a Markdown table begins here: a line with bars, and a rule below it. */
+function isRuled(lines: string[], at: number): boolean {
+  const below = lines[at + 1] ?? "";
+  return lines[at]!.includes("|") && below.includes("|") && RULE.test(below);
+}
+
+function ruled(lines: string[], at: number, found: Block[]): number {
+  let end = at + 2;
+  while (end < lines.length && lines[end]!.includes("|")) end += 1;
+  const cells = (line: string, heading: boolean) =>
+    line.trim().replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/).map((text) => cellOf(text.replaceAll("\\|", "|"), heading));
+  const body = lines.slice(at + 2, end).map((line) => cells(line, false));
+  found.push({ kind: "table", rows: [cells(lines[at]!, true), ...body] });
+  return end;
+}
+
 function paragraph(lines: string[], at: number, found: Block[]): number {
   let end = at + 1;
-  while (end < lines.length && lines[end]!.trim() && !begins(lines[end]!)) end += 1;
+  while (end < lines.length && lines[end]!.trim() && !begins(lines[end]!) && !isRuled(lines, end)) end += 1;
   found.push({ kind: "lines", pieces: pieces(lines.slice(at, end).join("\n")) });
   return end;
 }
