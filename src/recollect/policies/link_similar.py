@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recollect.errors import InvalidInput
 from recollect.model import Kind
 from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
-from recollect.policies.policy import Policy, Reader, require
+from recollect.policies.policy import OVERLAP, Policy, Reader, require
 from recollect.rules.graph import EdgeColumns, Flags, Ints, Numbers, as_text, places_in
 from recollect.rules.neighbours import Pairs, near_pairs
 from recollect.rules.strength import DECAY_A_DAY
@@ -98,7 +98,7 @@ async def _since(reader: Reader, options: Options) -> float:
     """What came before was linked by the last plan, if that looked at as much: as far, at as many, at all of it."""
     if options.only_newer_than is None:
         last = await reader.last_applied(POLICY.name, _what_is_looked_at(options))
-        return -np.inf if last is None else last.timestamp()
+        return -np.inf if last is None else (last - OVERLAP).timestamp()
     return _seconds(options.only_newer_than)
 
 

@@ -8,7 +8,7 @@ by themselves when a merge is undone. After the first pass only what changed sin
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ import numpy as np
 from recollect.errors import InvalidInput
 from recollect.model import Metadata
 from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, Waiting
-from recollect.policies.policy import Policy, Reader, require
+from recollect.policies.policy import OVERLAP, Policy, Reader, require
 from recollect.rules import clusters
 from recollect.rules.apart import Apart
 from recollect.rules.clusters import ASK_FROM_DEGREE, ASK_FROM_ENERGY, MOST_MERGES, REVIEW, Decided, Group, Linkage
@@ -35,8 +35,6 @@ THREADS = 2
 MOST_FINDINGS = 1000
 # With more left over than this, the next pass compares everything again.
 MOST_LEFT_OVER = 5000
-# Who wrote when is said by several clocks, and a transaction is seen when it ends: look a little further back.
-OVERLAP = timedelta(minutes=10)
 # Nothing was written before or will be after; beyond, a calendar ends and cannot be reckoned with.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 

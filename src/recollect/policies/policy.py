@@ -6,7 +6,7 @@ A policy's file has four parts in this order: `Options`, `propose`, its predicat
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -20,6 +20,10 @@ from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
 from recollect.rules.stored_pages import Batch, StoredPage
+
+# For who looks only at what is new since the last time. Who wrote when is said by several clocks, and a transaction is
+# seen when it ends: look a little further back.
+OVERLAP = timedelta(minutes=10)
 
 
 class Reader(Protocol):

@@ -67,6 +67,14 @@ async def test_only_what_came_after_some_time_asks_for_neighbours() -> None:
     assert (linked(plan), plan.summary["nodes"]) == ([(3, 2)], 1)
 
 
+async def test_what_was_seen_late_since_the_last_plan_asks_too() -> None:
+    """A vector is written at its time and seen when its transaction ends: ten minutes are looked at twice."""
+    ids, vectors = as_ids([node(0), node(1), node(2)]), at(0, 1, 2)
+    last = NOW.timestamp()
+    known = Known(vectors=(ids, vectors, np.array([last - 3600, last - 599, last + 1])), last_applied=NOW)
+    assert (await propose(known, Options(), NOW)).summary["nodes"] == 2
+
+
 async def test_nothing_known_is_nothing_linked() -> None:
     plan = await propose(Known(), Options(), NOW)
     assert (plan.decisions, plan.summary["touched"]) == ([], {})
