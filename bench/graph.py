@@ -324,7 +324,7 @@ async def changing(space: Engine, changes: int) -> list[Figure]:
     started = time.perf_counter()
     await space.plans.undo(plan)
     undoing = outcome.applied / (time.perf_counter() - started)
-    how = f"a saved plan of {outcome.applied:,} changes of edges, groups of 500"
+    how = f"a saved plan of {outcome.applied:,} changes of edges, groups of 2,000"
     figures = [
         Figure(name="apply, changes a second", value=applying, bar=10_000, how=how),
         Figure(name="undo, changes a second", value=undoing, bar=10_000, how="the same plan, in one transaction"),
