@@ -1,8 +1,8 @@
 """Duplicates: how often a merge is right (--data), and how fast exact detection is beside approximate neighbours.
 
 ./run bench dedupe --data DIR [--out run.jsonl] [--clusters-out clusters.jsonl]     evaluation data
-./run bench dedupe [--size 100000] [--names FILE] [--million]                       speed
-./run bench dedupe --store [--size 100000]                                          speed, only in the database
+./run bench dedupe [--size 100000] [--names FILE] [--million]                       speed, in process
+./run bench dedupe --store [--size 100000]                                          speed, in the database
 
 With --data the set is decided as the engine decides by default, and the table shows what other thresholds would give.
 In the run file a pair's score is its certainty (the score less doubts and rivals): that is what questions are ordered
@@ -64,7 +64,7 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser.add_argument("--names", type=Path, help="a graph whose nodes' names are used")
     parser.add_argument("--cache", type=Path, help="keep the vectors of names here between runs")
     parser.add_argument("--million", action="store_true", help="the run with a million too (minutes, 3 GB)")
-    parser.add_argument("--store", action="store_true", help="only what is done in the database (bench/dedupe_store)")
+    parser.add_argument("--store", action="store_true", help="what is done in the database (bench/dedupe_store)")
     given = parser.parse_args(rest)
     if given.store:
         return asyncio.run(dedupe_store.figures(made_names(size or SIZE)))
@@ -202,7 +202,6 @@ def speed(count: int, names_file: Path | None, cache: Path | None, million: bool
         names = real_names(names_file, count) if names_file else made_names(count)
         concepts = Concepts.of(names=names, vectors=embedded(names, cache))
         found = [*beside_annoy(concepts, python, Path(directory), ROUNDS), *formation(concepts)]
-        found += asyncio.run(dedupe_store.figures(names))
         if million:
             found += of_a_million(concepts, python, Path(directory), found)
         return found
