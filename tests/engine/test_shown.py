@@ -127,4 +127,4 @@ async def test_a_plan_with_other_options_does_not_hide_what_it_did_not_look_at(m
     wide = await memory.plans.propose("link", {"min_similarity": 0.1})
     assert len(wide.decisions) == 2
     await memory.plans.apply(wide.id)
-    assert (await memory.plans.propose("link", {"min_similarity": 0.1})).summary["nodes"] == 0
+    assert not (await memory.plans.propose("link", {"min_similarity": 0.1})).decisions
