@@ -23,7 +23,7 @@ from recollect.rules.cases import CaseColumns, CaseVectors
 from recollect.rules.text import checksum
 from recollect.store.cursors import after
 from recollect.store.database import driver
-from recollect.store.nodes import of_category
+from recollect.store.nodes import PARTS, of_category
 from recollect.store.tables import nodes
 
 # What another bank knew of a case (uses, last access) is where it is counted on from.
@@ -350,15 +350,7 @@ ACTIVE_VECTORS = """
    AND NOT EXISTS (SELECT FROM embedding_jobs j WHERE j.space_id = $1 AND j.node_id = e.node_id AND j.model = e.model
                       AND j.status <> 'completed')
 """
-# LATERAL with OFFSET 0: each row is looked up by its key, however small the space is believed to be.
-WITHIN = """
-WITH RECURSIVE part AS (
-    SELECT g.id AS keeper, g.id FROM unnest($2::uuid[]) AS g(id)
-     UNION
-    SELECT part.keeper, n.id FROM part,
-           LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
-)
-SELECT part.keeper, e.vector FROM part,
+WITHIN = f"""{PARTS}SELECT part.keeper, e.vector FROM part,
        LATERAL (SELECT vector FROM embeddings WHERE space_id = $1 AND node_id = part.id AND dim = $3
                    AND model = (SELECT embedding_model FROM spaces WHERE id = $1) OFFSET 0) e
  WHERE part.id <> part.keeper

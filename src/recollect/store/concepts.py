@@ -77,15 +77,7 @@ NEAR = f"""
 SELECT near.d, near.vector, n.id, n.subtype, n.name, n.text, n.metadata, n.created_at
   FROM near, {NODE_OF.format(id="near.node_id")} WHERE near.d <= $6
 """
-# From a keeper down to all that it is made of.
-DOWN = """
-WITH RECURSIVE part AS (
-    SELECT g.id AS keeper, g.id FROM unnest($2::uuid[]) AS g(id)
-     UNION
-    SELECT part.keeper, n.id FROM part,
-           LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
-)
-SELECT part.keeper, part.id, n.name, a.energy, a.base_weight,
+DOWN = f"""{nodes.PARTS}SELECT part.keeper, part.id, n.name, a.energy, a.base_weight,
        ARRAY(SELECT alias FROM aliases WHERE space_id = $1 AND node_id = part.id) AS names
   FROM part, LATERAL (SELECT name FROM nodes WHERE space_id = $1 AND id = part.id OFFSET 0) n
   LEFT JOIN LATERAL (SELECT energy, base_weight FROM activity WHERE space_id = $1 AND node_id = part.id OFFSET 0) a

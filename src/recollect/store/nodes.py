@@ -21,6 +21,16 @@ from recollect.store.cursors import after, cursor_of
 from recollect.store.database import driver
 from recollect.store.tables import cases, nodes
 
+# From some nodes down to all that each is made of by merges. LATERAL with OFFSET 0: each row is looked up by its key,
+# however small the space is believed to be.
+PARTS = """
+WITH RECURSIVE part AS (
+    SELECT g.id AS keeper, g.id FROM unnest($2::uuid[]) AS g(id)
+     UNION
+    SELECT part.keeper, n.id FROM part,
+           LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
+)
+"""
 SHORTEST_PREFIX = 4
 
 # The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
