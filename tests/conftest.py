@@ -100,14 +100,17 @@ def settings(database_url: str) -> Settings:
 
 
 async def fresh_space(settings: Settings) -> Settings:
-    slug = f"t-{uuid4().hex[:12]}"
     async with Engine(settings) as engine:
-        await engine.add_space(slug)
+        slug = await _new_space(engine)
     return settings.model_copy(update={"space": slug})
+
+
+async def _new_space(engine: Engine) -> str:
+    return (await engine.add_space(f"t-{uuid4().hex[:12]}")).slug
 
 
 @pytest.fixture
 async def memory(settings: Settings, anyio_backend: str) -> AsyncIterator[Engine]:
     """An engine in a space of its own, with the hashing embedder and no worker beside it."""
-    async with Engine(await fresh_space(settings)) as engine:
-        yield engine
+    async with Engine(settings) as engine:
+        yield await engine.in_space(await _new_space(engine))

@@ -67,7 +67,6 @@ async def engine(house: Engine) -> AsyncIterator[Engine]:
     """The engine in a space of the test's own, in a database where no key was ever made."""
     space = await house.add_space(f"t-{uuid4().hex[:12]}")
     engine = await house.in_space(space.slug)
-    engine.settings = engine.settings.model_copy(update={"space": space.slug})
     yield engine
     if await house.needs_key():
         await sql(house.core.database.dsn, "DELETE FROM recollect.api_keys")

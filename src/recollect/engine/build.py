@@ -9,21 +9,21 @@ from recollect.engine import backup
 from recollect.engine.core import Core, log
 from recollect.errors import RecollectError
 from recollect.settings import Settings
-from recollect.store.database import open_database, revision_of
+from recollect.store.database import open_database
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.migrations import HEAD
 
 
 async def build(settings: Settings) -> Core:
     """A ready Core; whatever was started is stopped again if a later step fails."""
     async with AsyncExitStack() as undo:
         server, dsn = await _reach(settings, undo)
-        revision = await revision_of(dsn)
-        if revision not in (None, HEAD):
+
+        async def keep_a_copy(revision: str) -> None:
             file = backup_directory(settings, server) / f"before-upgrade-from-{revision}.dump"
             log.info("backing up before the upgrade", file=str(file))
             await backup.dump(dsn, file, overwrite=True, make_directory=True)
-        database = await open_database(dsn, pool_size=settings.pool_size)
+
+        database = await open_database(dsn, pool_size=settings.pool_size, before_upgrade=keep_a_copy)
         undo.push_async_callback(database.close)
         for note in database.notes:
             log.warning(note)

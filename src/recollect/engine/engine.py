@@ -110,7 +110,7 @@ class Engine:
         """The same engine in another space; it shares everything with this one and needs no closing."""
         async with self.core.database.owner() as connection:
             space = await spaces.get(connection, slug)
-        other = Engine(self.settings)
+        other = Engine(self.settings.model_copy(update={"space": slug}))
         other._core, other._space = self.core, space
         return other
 

@@ -5,7 +5,7 @@ behind every WHERE: a query that forgets its space sees nothing (DESIGN 5a). The
 only: migrations, indexes, and the tables that are read before a space is chosen.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -41,6 +41,9 @@ GRANTS = (
 SEARCHING = """
     SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL plan_cache_mode = force_custom_plan;
     SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"""
+
+
+BeforeUpgrade = Callable[[str], Awaitable[None]]
 
 
 class Database:
@@ -197,23 +200,28 @@ async def driver(connection: AsyncConnection) -> asyncpg.Connection:
     return sync.connection.driver_connection
 
 
-async def open_database(dsn: str, *, pool_size: int) -> Database:
-    """Check the server, prepare what is missing (extension, schema, role, migrations), and open the pool."""
+async def open_database(dsn: str, *, pool_size: int, before_upgrade: BeforeUpgrade | None = None) -> Database:
+    """Check the server, prepare what is missing (extension, schema, role, migrations), and open the pool.
+
+    Before a database that holds something is upgraded, `before_upgrade` is called with the migration it stands at.
+    """
     connection = await _connect(dsn)
     try:
         await _check_version(connection)
+        revision = await _current_revision(connection)
+        if before_upgrade is not None and revision not in (None, HEAD):
+            await before_upgrade(revision)
         vector_schema, role, notes = await _prepare(connection)
-        newer = await current_revision(connection)
     finally:
         await connection.close()
     engine = _make_engine(dsn, pool_size, vector_schema)
     database = Database(engine=engine, dsn=dsn, role=role, notes=notes)
-    if newer != HEAD:
+    if revision != HEAD:
         await upgrade(database)
     return database
 
 
-async def current_revision(connection: asyncpg.Connection) -> str | None:
+async def _current_revision(connection: asyncpg.Connection) -> str | None:
     """Which migration the database stands at; None for an empty one."""
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.alembic_version") is None:
         return None
@@ -224,15 +232,6 @@ async def current_revision(connection: asyncpg.Connection) -> str | None:
             f"upgrade with `pip install -U recollect`."
         )
     return revision
-
-
-async def revision_of(dsn: str) -> str | None:
-    """Which migration a database stands at, before anything is prepared."""
-    connection = await _connect(dsn)
-    try:
-        return await current_revision(connection)
-    finally:
-        await connection.close()
 
 
 async def upgrade(database: Database, revision: str = "head") -> None:
