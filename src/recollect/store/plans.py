@@ -2,14 +2,14 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import asyncpg
+from pydantic_core import to_json
 from sqlalchemy import insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,7 +23,6 @@ from recollect.plan import (
     PlanStatus,
     Premise,
     Risk,
-    Row,
     Run,
     Waiting,
     falling_with,
@@ -34,23 +33,25 @@ from recollect.store.database import driver
 from recollect.store.nodes import meant_by
 from recollect.store.tables import changes, decisions, plans, runs
 
-BATCH = 5_000
+BATCH = 1_000
 NO_PLAN = "There is no plan {}: `recollect plan list` shows them."
 
-DECISIONS = """
-INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
-                       premises, status)
-SELECT $1, $2, d.number, d.group_number, d.stage, string_to_array(d.needs, ',')::int[], d.verb, d.subject, d.reason,
-       d.score, d.factors::jsonb, d.premises::jsonb, 'proposed'
-  FROM unnest($3::int[], $4::int[], $5::int[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::float8[],
-              $11::text[], $12::text[])
-    AS d(number, group_number, stage, needs, verb, subject, reason, score, factors, premises)
-"""
-CHANGES = """
+# Decisions come as one document, just as they are, and are taken apart inside the database: a driver that looks at
+# every value of every row takes longer than all the rest.
+SAVE = """
+WITH given AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset($3::text::jsonb) AS d(
+        number int, "group" int, stage int, needs int[], verb text, subject uuid, reason text, score float8,
+        factors jsonb, premises jsonb, changes jsonb)),
+ saved AS (
+    INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
+                           premises, status)
+    SELECT $1, $2, number, "group", stage, needs, verb, subject, reason, score, factors, premises, 'proposed'
+      FROM given)
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
-SELECT $1, $2, c.decision, c.number, c.table_name, c.row_id, c.before::jsonb, c.after::jsonb
-  FROM unnest($3::int[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::text[])
-    AS c(decision, number, table_name, row_id, before, after)
+SELECT $1, $2, d.number, c.place, c.change->>'table', (c.change->>'id')::uuid,
+       nullif(c.change->'before', 'null'), nullif(c.change->'after', 'null')
+  FROM given d, jsonb_array_elements(d.changes) WITH ORDINALITY AS c(change, place)
 """
 COUNT = text("""
 UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
@@ -69,8 +70,6 @@ SELECT one.id FROM batches one, batches asked
    AND one.counts->>'applied' IS NOT NULL
  ORDER BY one.created_at DESC
 """
-
-T = TypeVar("T")
 
 
 async def save(
@@ -95,59 +94,9 @@ async def save(
         )
     )
     raw = await driver(connection)
-    write = _Writing()
-    for some in _batches(plan.decisions):
-        await raw.execute(DECISIONS, space_id, plan.id, *_columns(map(write.decision, some), 10))
-        for rows in _batches(write.changes(some)):
-            await raw.execute(CHANGES, space_id, plan.id, *_columns(rows, 6))
-
-
-def _batches(values: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(values)
-    while batch := list(islice(remaining, BATCH)):
-        yield batch
-
-
-def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> list[tuple[Any, ...]]:
-    return list(zip(*rows, strict=True)) or [()] * width
-
-
-class _Writing:
-    """Decisions as rows. Many of them share what they say (`before`, `after`, `must`): it is written as JSON once."""
-
-    def __init__(self) -> None:
-        self.written: dict[int, tuple[Row | None, str | None]] = {}
-
-    def decision(self, one: Decision) -> tuple[Any, ...]:
-        return (
-            one.number,
-            one.group,
-            one.stage,
-            ",".join(map(str, one.needs)),
-            one.verb,
-            one.subject,
-            one.reason,
-            one.score,
-            json.dumps(one.factors),
-            f"[{','.join(map(self.premise, one.premises))}]",
-        )
-
-    def premise(self, one: Premise) -> str:
-        return f'{{"table": "{one.table}", "id": "{one.id}", "must": {self.row(one.must)}}}'
-
-    def changes(self, some: Sequence[Decision]) -> Iterator[tuple[Any, ...]]:
-        for one in some:
-            for place, change in enumerate(one.changes, start=1):
-                yield one.number, place, change.table, change.id, self.row(change.before), self.row(change.after)
-
-    def row(self, row: Row | None) -> str | None:
-        known = self.written.get(id(row))
-        if known is None or known[0] is not row:
-            if len(self.written) >= BATCH:
-                self.written.clear()
-            # Kept with its row, so that no other can come to bear its number.
-            known = self.written[id(row)] = row, None if row is None else json.dumps(row)
-        return known[1]
+    for first in range(0, len(plan.decisions), BATCH):
+        some = plan.decisions[first : first + BATCH]
+        await raw.execute(SAVE, space_id, plan.id, to_json(some).decode())
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
