@@ -227,9 +227,10 @@ async def be_the_child(url: str, slug: str, task: str) -> None:
 
 
 async def searching(count: int) -> list[Figure]:
-    """Searches one after the other, quiet and during runs, in turn in this process and in one of its own."""
+    """Searches one after the other, quiet and during runs, in turn of this server and of a process of its own."""
     quiet, busy = [], dict[str, list[float]](own=[], same=[])
     async with temporary_engine(embedder=f"hashing:{DIM}", pool_size=8) as engine:
+        engine.core.serves = True  # as `recollect serve` does
         vectors, chance = vectors_of(count, DIM), np.random.default_rng(5)
         asked = [sentence(chance) for _ in range(SEARCHES)]
         for _ in range(RUNS):
@@ -245,12 +246,12 @@ async def searching(count: int) -> list[Figure]:
     how = f"{count:,} cases x {DIM}; {len(quiet)} searches quiet, {{}} during {RUNS} runs in {{}}"
     apart, beside = (
         how.format(len(busy["own"]), "a process of its own"),
-        how.format(len(busy["same"]), "the same process"),
+        how.format(len(busy["same"]), "the server that searches"),
     )
     return [
         Figure(name="search p95 during a run / quiet", value=own / calm, bar=1.5, better="lower", how=apart),
         Figure(
-            name="the same, run in the process that searches", value=same / calm, bar=1.5, better="lower", how=beside
+            name="the same, run by the server that searches", value=same / calm, bar=1.5, better="lower", how=beside
         ),
         Figure(
             name="search p95 during a run, ms", value=1000 * max(own, same), bar=200, better="lower", how="E18, E33"

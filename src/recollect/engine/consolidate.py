@@ -18,7 +18,7 @@ from uuid import UUID
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from recollect.engine import notices
+from recollect.engine import beside, notices
 from recollect.engine.core import Core
 from recollect.engine.remember import models_of
 from recollect.errors import Busy, Conflict, InvalidInput, RecollectError
@@ -37,6 +37,8 @@ Started = Callable[[UUID], None]
 TRIES = 3
 # So many decisions share a transaction at most, where a policy lets its groups share one.
 MOST_TOGETHER = 500
+# A space of more nodes than this takes long enough to look through for others to notice.
+LARGE = 2_000
 HAND = "hand"
 NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
 NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
@@ -65,8 +67,7 @@ async def propose(
     """Let a policy propose a plan, and keep it. The plan returned is the very one that can be shown and applied."""
     policy = policy_named(name)
     chosen = options_of(policy, options or {})
-    async with core.database.snapshot(space_id) as connection:
-        proposed = await policy.propose(StoreReader(connection, space_id), chosen, core.now())
+    proposed = await _proposed(core, space_id, policy, chosen)
     # A plan without decisions has nothing to wait for.
     status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
     plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
@@ -74,6 +75,17 @@ async def propose(
     async with core.transaction(space_id) as connection:
         await plans.save(connection, space_id, plan, status=plan.status)
     return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
+
+
+async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
+    """What a policy says; a server has a large space looked through by a process of its own."""
+    now = core.now()
+    async with core.database.snapshot(space_id) as connection:
+        reader = StoreReader(connection, space_id)
+        if not (core.serves and await reader.count_nodes() > LARGE):
+            return await policy.propose(reader, chosen, now)
+    asked = beside.Asked(dsn=core.database.dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
+    return await beside.proposed(asked)
 
 
 def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:

@@ -43,6 +43,8 @@ class Core:
     seen: dict[UUID, Space] = field(default_factory=dict)
     # One plan is applied at a time in a process: a turn holds a connection beside those that the work needs.
     applying: anyio.Lock = field(default_factory=anyio.Lock)
+    # Whether others ask this process meanwhile, so that long work is better done by another one.
+    serves: bool = False
     # How many vectors a kind of search looks at, and when they were counted.
     counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
 

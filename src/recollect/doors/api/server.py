@@ -52,6 +52,7 @@ async def _serve(settings: Settings, ready: Ready | None) -> None:
         server = Listening(engine, listener, ready)
         with _obeying_signals(server):
             async with engine:
+                engine.core.serves = True
                 scheduled.check_settings(engine.core)
                 await _refuse_open_house(engine, listener)
                 _keep_what_stays_out_of_the_way()

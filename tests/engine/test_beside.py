@@ -1,0 +1,119 @@
+"""A server has a large space looked through by a process of its own: the same plan, refusals and ends told here."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from recollect.engine import beside, consolidate
+from recollect.engine.beside import Asked
+from recollect.engine.engine import Engine
+from recollect.errors import DatabaseProblem, RecollectError
+from recollect.plan import Plan
+from recollect.policies import policy_named
+from tests.case_support import NOW, a_case, direction, stopped, with_vector
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def served(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """A bank in which two cases are the same and one fails, as a server has it, however small it is."""
+    stopped(memory)
+    same = [await a_case(memory, f"how do I reset it, {number}", uses=5 + number) for number in range(2)]
+    for case in same:
+        await with_vector(memory, case, direction(1.0))
+    await with_vector(memory, await a_case(memory, "why is it slow", uses=50, rate=5.0), direction(0.0, 1.0))
+    monkeypatch.setattr(memory.core, "serves", True)
+    monkeypatch.setattr(consolidate, "LARGE", 0)
+    return memory
+
+
+class Started:
+    """The processes that were started, while a test looks on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.children: list[asyncio.subprocess.Process] = []
+        self.there_is_one = asyncio.Event()
+        start = asyncio.create_subprocess_exec
+
+        async def noted(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
+            self.children.append(await start(*arguments, **options))
+            self.there_is_one.set()
+            return self.children[-1]
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+
+
+def said(plan: Plan) -> list[tuple[str, UUID, str, tuple[int, ...]]]:
+    return [(one.verb, one.subject, one.reason, one.needs) for one in plan.decisions]
+
+
+def asked(memory: Engine) -> Asked:
+    options = policy_named("cases").options()
+    dsn = memory.core.database.dsn
+    return Asked(dsn=dsn, space_id=memory.space.id, policy="consolidate_cases", options=options, now=NOW)
+
+
+async def test_E18_what_another_process_proposes_is_what_this_one_would(
+    served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = Started(monkeypatch)
+    elsewhere = await served.plans.propose("cases")
+    assert len(started.children) == 1
+    served.core.serves = False
+    here = await served.plans.propose("cases")
+    assert len(started.children) == 1
+    assert said(elsewhere) == said(here)
+    assert {one.verb for one in here.decisions} == {"archive", "merge"}
+    shown = await served.plans.get(elsewhere.id)
+    assert said(shown) == said(elsewhere)
+    assert (await served.plans.apply(elsewhere.id)).applied == len(here.decisions)
+
+
+async def test_a_small_space_is_looked_through_here(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidate, "LARGE", 3)
+    started = Started(monkeypatch)
+    assert (await served.plans.propose("cases")).decisions
+    assert not started.children
+
+
+async def test_a_long_plan_comes_whole_and_in_order(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = await served.plans.propose("cases")
+    long = [replace(plan.decisions[0], number=number) for number in range(1, 2 * beside.PIECE + 8)]
+    pieces = list(beside._in_pieces(replace(plan, decisions=long)))
+    assert [len(piece) for piece in pieces[1:]] == [beside.PIECE, beside.PIECE, 7]
+    assert [one for piece in pieces[1:] for one in piece] == long
+
+
+async def test_what_the_other_process_refuses_is_said_here(served: Engine) -> None:
+    nowhere = served.core.database.dsn.replace("/recollect?", f"/nowhere_{uuid4().hex[:8]}?")
+    with pytest.raises(DatabaseProblem, match="createdb"):
+        await beside.proposed(replace(asked(served), dsn=nowhere))
+
+
+async def test_a_process_that_is_killed_is_told_of_and_nothing_changed(
+    served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = Started(monkeypatch)
+    proposing = asyncio.create_task(served.plans.propose("cases"))
+    await started.there_is_one.wait()
+    os.kill(started.children[0].pid, signal.SIGKILL)
+    with pytest.raises(RecollectError, match=r"broke off .*Try again"):
+        await proposing
+    found, _ = await served.plans.list()
+    assert not found
+
+
+async def test_whoever_gives_up_leaves_no_process_behind(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started(monkeypatch)
+    proposing = asyncio.create_task(served.plans.propose("cases"))
+    await started.there_is_one.wait()
+    proposing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await proposing
+    assert started.children[0].returncode == -signal.SIGKILL
