@@ -119,7 +119,8 @@ class Finding:
 class Plan:
     """Decisions made together by one policy (or by hand) at one time.
 
-    `summary` holds the policy's own report (counts, metrics), `touched` and `scope` what the brake is computed from.
+    `summary` holds the policy's own report (counts, metrics), `touched` and `scope` what the brake is computed from;
+    `seen` is the version of the space that the policy looked at.
     """
 
     policy: str
@@ -135,6 +136,7 @@ class Plan:
     summary: Row = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    seen: int | None = None
 
     @property
     def changes(self) -> Iterator[Change]:

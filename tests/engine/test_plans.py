@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 
 from recollect.engine import consolidate
@@ -174,6 +175,37 @@ async def test_P04_an_edge_that_became_a_bridge_since_is_kept(graph: Engine) -> 
     await graph.graph.unlink(other)
     outcome = await graph.plans.apply(plan.id)
     assert (outcome.status, outcome.applied) == (PlanStatus.STALE, 0)
+
+
+@pytest.mark.parametrize("touched", [False, True])
+async def test_P04_the_graph_is_looked_at_again_only_when_it_is_not_as_the_plan_saw_it(
+    graph: Engine, monkeypatch: pytest.MonkeyPatch, touched: bool
+) -> None:
+    await weak_triangles(graph, 1)
+    plan = await graph.plans.propose("prune")
+    one, other = await some_nodes_named(graph, "x", "y")
+    await link(graph, (one, other))
+    plan = plan if touched else await graph.plans.propose("prune")
+    looked: list[UUID] = []
+    waiting = kept.waiting
+
+    async def noted(connection: Any, space_id: UUID, plan_id: UUID) -> Any:
+        looked.append(plan_id)
+        return await waiting(connection, space_id, plan_id)
+
+    monkeypatch.setattr(kept, "waiting", noted)
+    assert (await graph.plans.apply(plan.id)).applied == 1
+    assert looked == [plan.id] * touched
+
+
+async def test_P04_a_journal_is_never_deleted(graph: Engine) -> None:
+    await weak_triangles(graph, 1)
+    plan = await graph.plans.propose("prune")
+    for table, key in (("plans", "id"), ("decisions", "plan_id"), ("changes", "plan_id")):
+        async with graph.core.database.owner() as connection:
+            raw = await driver(connection)
+            with pytest.raises(asyncpg.IntegrityConstraintViolationError, match="the journal is never deleted"):
+                await raw.execute(f"DELETE FROM {table} WHERE {key} = $1", plan.id)
 
 
 async def test_P04_stale_drops_out_with_what_needs_it_and_the_rest_of_the_group_stands(graph: Engine) -> None:

@@ -361,8 +361,15 @@ class Plans(RuleBasedStateMachine):
         plan.status = "undone"
         assert self.there.plans.undo(plan.id).repeated
         self.plans.append(P(outcome.plan_id, {1: turned}, {1}, "applied", plan))
-        if plan.undoes is not None:
-            plan.undoes.status = "applied"
+        self.pass_on(plan)
+
+    def pass_on(self, undone: P) -> None:
+        """Taking back an undo makes what it had undone stand again, and what that one had undone fall once more."""
+        stands = True
+        while undone.undoes is not None:
+            undone = undone.undoes
+            undone.status = "applied" if stands else "undone"
+            stands = not stands
 
     def place_is_taken(self, patches: list[tuple[UUID, Patch, Patch]]) -> bool:
         """An edge cannot come back where another with its ends and relation lives now."""

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -476,7 +477,8 @@ def test_home_deleted_under_a_server_does_not_hinder_release(place: Path) -> Non
     shutil.rmtree(home)
     server.release()
     for pid in family:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have found out, and gone, by itself
+            os.kill(pid, signal.SIGKILL)
     assert sockets
     shutil.rmtree(sockets)
 

@@ -19,6 +19,7 @@ from uuid import UUID
 from recollect.errors import RecollectError
 from recollect.plan import Decision, Plan
 from recollect.policies import policy_named
+from recollect.policies.policy import Policy
 from recollect.store.database import open_database
 from recollect.store.reader import StoreReader
 
@@ -39,6 +40,11 @@ class Asked:
     policy: str
     options: Any
     now: datetime
+
+
+async def looked_through(reader: StoreReader, policy: Policy, options: Any, now: datetime) -> Plan:
+    """What a policy proposes, and which state of the space it saw."""
+    return replace(await policy.propose(reader, options, now), seen=await reader.version())
 
 
 async def proposed(asked: Asked) -> Plan:
@@ -97,17 +103,17 @@ def answer() -> None:
 
 async def _answered(asked: Asked) -> Iterator[Any]:
     try:
-        return _in_pieces(await _looked_through(asked))
+        return _in_pieces(await _proposed(asked))
     except RecollectError as problem:
         return iter([problem])
 
 
-async def _looked_through(asked: Asked) -> Plan:
+async def _proposed(asked: Asked) -> Plan:
     database = await open_database(asked.dsn, pool_size=1)
     try:
         async with database.snapshot(asked.space_id) as connection:
             reader = StoreReader(connection, asked.space_id)
-            return await policy_named(asked.policy).propose(reader, asked.options, asked.now)
+            return await looked_through(reader, policy_named(asked.policy), asked.options, asked.now)
     finally:
         await database.close()
 

@@ -83,7 +83,7 @@ async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> 
     async with core.database.snapshot(space_id) as connection:
         reader = StoreReader(connection, space_id)
         if not (core.serves and await reader.count_nodes() > LARGE):
-            return await policy.propose(reader, chosen, now)
+            return await beside.looked_through(reader, policy, chosen, now)
     asked = beside.Asked(dsn=core.database.dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
     return await beside.proposed(asked)
 
@@ -413,6 +413,8 @@ class _Applying:
     async def _recheck(self, connection: Connection) -> bool:
         """Decisions that rest on more than their own rows (a bridge, say) are looked at once more: has any moved?"""
         if self.policy is None or self.policy.recheck is None:
+            return False
+        if self.policy.rechecks_the_graph_alone and self.plan.seen == await spaces.version(connection, self.space_id):
             return False
         mine = (connection, self.space_id, self.plan.id)
         waiting = await plans.waiting(*mine)

@@ -138,6 +138,8 @@ class Policy:
     # Whether its plans make nodes, which must be embedded.
     makes_nodes: bool = False
     recheck: Recheck | None = None
+    # Whether that asks about nothing but nodes and edges: while they are as the plan saw them, it need not be asked.
+    rechecks_the_graph_alone: bool = False
     audit: Audit | None = None
     # Whether the audit looks at the changes of the decisions, or only at the decisions.
     audits_changes: bool = True

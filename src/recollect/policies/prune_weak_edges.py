@@ -240,5 +240,6 @@ POLICY = Policy(
     every_minutes=1440,
     gated=True,
     recheck=recheck,
+    rechecks_the_graph_alone=True,
     metrics=metrics,
 )

@@ -98,6 +98,7 @@ TURNS = {
     "revived": "c.before IS NOT NULL AND c.after->>'status' = 'active'",
     "made": "c.before IS NULL",
 }
+UPDATES = ("retired", "altered", "revived")
 # The decisions that a statement is about.
 AMONG = "ANY($3::text::int[])"
 # The columns that a change names, always in the same order.
@@ -127,12 +128,14 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """Changes that are alike: what they do (see TURNS), to which columns of which table; or premises that are."""
+    """Changes that are alike: what they do (see TURNS), to which columns of which table, and how many there are; or
+    premises that are."""
 
     table: str
     turn: str
     before: Sequence[str]
     after: Sequence[str]
+    size: int
 
 
 async def apply(connection: AsyncConnection, space_id: UUID, plan: Plan, now: datetime) -> Outcome:
@@ -213,9 +216,10 @@ class _Work:
             stale = _with_fallen(stale, needs)
             standing = [number for number in needs if stages[number] == stage and number not in stale]
             shapes = await self.shapes(standing)
-            moved = await self.moved(standing, shapes)
-            stale = _with_fallen({**stale, **moved}, needs)
-            await self.write([number for number in standing if number not in stale], shapes)
+            if not await self.write_as_seen(standing, shapes):
+                moved = await self.moved(standing, shapes)
+                stale = _with_fallen({**stale, **moved}, needs)
+                await self.write([number for number in standing if number not in stale], shapes)
             tables |= {shape.table for shape in shapes}
         applied = [number for number in needs if number not in stale]
         return Done(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
@@ -255,32 +259,63 @@ class _Work:
         """What some decisions change and rest on: so that each kind of it is one statement, however many there are."""
         if not numbers:
             return []
+        # Most say the very same as others do: their columns are looked at once.
         rows = await self.raw.fetch(
-            f"""SELECT DISTINCT p->>'table' AS "table", 'asked' AS turn,
-                       ARRAY(SELECT jsonb_object_keys(p->'must')) AS before, '{{}}'::text[] AS after
-                  FROM decisions d, jsonb_array_elements(d.premises) p
-                 WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG}
+            f"""SELECT DISTINCT "table", 'asked' AS turn, ARRAY(SELECT jsonb_object_keys(must)) AS before,
+                       '{{}}'::text[] AS after, 0 AS size
+                  FROM (SELECT DISTINCT p->>'table' AS "table", p->'must' AS must
+                          FROM decisions d, jsonb_array_elements(d.premises) p
+                         WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG} AND d.premises <> '[]') p
                  UNION ALL
-                SELECT DISTINCT c.table_name, CASE {TURN} END, {KEYS_OF.format("before")}, {KEYS_OF.format("after")}
-                  FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}""",
+                SELECT c.table_name, CASE {TURN} END, {KEYS_OF.format("before")}, {KEYS_OF.format("after")}, sum(size)
+                  FROM (SELECT table_name, before, after, count(*) AS size FROM changes
+                         WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} GROUP BY 1, 2, 3) c
+                 GROUP BY 1, 2, 3, 4""",
             *self.mine,
             kept.listed(numbers),
         )
         return [Shape(**row) for row in rows]
 
+    async def write_as_seen(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> bool:
+        """The quick way, for what only changes rows: each is compared as it is written. Has any of them moved, nothing
+        is written, and each must be looked at."""
+        if not numbers or any(shape.turn in ("removed", "made") for shape in shapes):
+            return False
+        await self.raw.execute("SAVEPOINT as_seen")
+        fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
+        await self.raw.execute("RELEASE as_seen" if fits else "ROLLBACK TO as_seen")
+        return fits
+
+    async def _rows_as_seen(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> bool:
+        freed = 0
+        for turn in UPDATES:
+            for table, columns in _columns(shapes, "after", {turn}).items():
+                seen = _columns(shapes, "before", {turn})[table]
+                written, size = await self._update(table, columns, numbers, turn, seen)
+                if written != sum(shape.size for shape in shapes if (shape.table, shape.turn) == (table, turn)):
+                    return False
+                freed += size
+        self.freed_bytes += freed
+        return True
+
     async def moved(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
         """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
-        moved: dict[int, str] = {}
-        for table, tests in _columns(shapes, "before", {"asked"}).items():
-            moved |= await self._failing(table, tests, numbers)
+        moved = await self._premises(numbers, shapes)
         for table, columns in _columns(shapes, "before", TURNS.keys() - {"made"}).items():
             moved |= await self._different(table, columns, numbers)
         for table in _columns(shapes, "after", {"made"}):
             moved |= await self._taken(table, numbers)
         return moved
 
+    async def _premises(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+        """Decisions with a premise that does not hold any more; the rows of all premises are locked from here on."""
+        failing: dict[int, str] = {}
+        for table, tests in _columns(shapes, "before", {"asked"}).items():
+            failing |= await self._failing(table, tests, numbers)
+        return failing
+
     async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
-        """Decisions with a premise that does not hold any more."""
+        """Those of them that are about one table."""
         key = KEYS[table]
         holds = [
             f"WHEN p.must ? '{name}' AND NOT coalesce({_test(table, name)}, false) THEN '{name}'"
@@ -290,7 +325,8 @@ class _Work:
             f"""WITH asked AS MATERIALIZED (
                     SELECT d.number, (p->>'id')::uuid AS id, p->'must' AS must FROM decisions d,
                            jsonb_array_elements(d.premises) p
-                     WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG} AND p->>'table' = '{table}'),
+                     WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG} AND p->>'table' = '{table}'
+                     ORDER BY id),
                  locked AS MATERIALIZED (
                     SELECT p.number, p.id, CASE {" ".join(holds)} END AS failed FROM asked p
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = p.id
@@ -307,12 +343,7 @@ class _Work:
     async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
         """Decisions that saw a row otherwise than it is, or that is not there."""
         key = KEYS[table]
-        compared = [column for column in columns if not (self.undoing and column in USAGE)]
-        cases = [
-            f"WHEN c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {_said(table, column, 'c.before')}"
-            f" THEN '{column}'"
-            for column in compared
-        ]
+        cases = [f"WHEN {differs} THEN '{column}'" for column, differs in self._differing(table, columns).items()]
         if self.undoing and table == "edges":
             cases += [
                 f"WHEN c.removes AND NOT c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {made}"
@@ -324,7 +355,7 @@ class _Work:
             f"""WITH mine AS MATERIALIZED (
                     SELECT decision, row_id, before, after IS NULL AS removes FROM changes
                      WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} AND table_name = '{table}'
-                       AND before IS NOT NULL),
+                       AND before IS NOT NULL ORDER BY row_id),
                  locked AS MATERIALIZED (
                     SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
@@ -336,6 +367,14 @@ class _Work:
             kept.listed(numbers),
         )
         return {row["decision"]: _why(table, row["differs"]) for row in rows}
+
+    def _differing(self, table: str, columns: Sequence[str]) -> dict[str, str]:
+        """When a column of a row is not what a change saw; what use moves by itself does not hinder an undo."""
+        return {
+            column: f"c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {_said(table, column, 'c.before')}"
+            for column in columns
+            if not (self.undoing and column in USAGE)
+        }
 
     async def _taken(self, table: str, numbers: Sequence[int]) -> dict[int, str]:
         """Decisions that make a row whose place is taken."""
@@ -361,11 +400,10 @@ class _Work:
             return
         for table in _columns(shapes, "before", {"removed"}):
             await self._remove(table, numbers)
-        for turn in ("retired", "altered", "revived"):
+        for turn in UPDATES:
             for table, columns in _columns(shapes, "after", {turn}).items():
-                size = await self._update(table, columns, numbers, TURNS[turn])
-                if (table, turn) == ("edges", "retired"):
-                    self.freed_bytes += size
+                _, freed = await self._update(table, columns, numbers, turn)
+                self.freed_bytes += freed
         made = [shape for shape in shapes if shape.turn == "made"]
         for shape in sorted(made, key=lambda shape: shape.table != "nodes"):  # what hangs on nodes needs them
             await self._insert(shape, numbers)
@@ -379,21 +417,28 @@ class _Work:
             kept.listed(numbers),
         )
 
-    async def _update(self, table: str, columns: Sequence[str], numbers: Sequence[int], some: str) -> int:
-        """Write what some changes say; returns how many bytes the rows have."""
+    async def _update(
+        self, table: str, columns: Sequence[str], numbers: Sequence[int], turn: str, seen: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        """Write what some changes say, of rows in which the columns `seen` are what they saw; returns how many rows
+        that were, and how many bytes of edges leave the living graph."""
         assigned = ", ".join(f'"{column}" = {self._value(table, column)}' for column in columns)
+        as_seen = "".join(f" AND NOT ({differs})" for differs in self._differing(table, seen).values())
         # MATERIALIZED: the planner, which cannot know how many changes a plan has, else joins them the slow way round.
-        size = await self.raw.fetchval(
-            f"""WITH mine AS MATERIALIZED (
+        # In the order of the key: the pages of its index are looked at one after the other.
+        mine = f"""WITH mine AS MATERIALIZED (
                     SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
-                       AND decision = {AMONG} AND table_name = '{table}' AND {some}),
-                 written AS (UPDATE {table} t SET {assigned} FROM mine c
-                     WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id RETURNING pg_column_size(t.*) AS size)
-                SELECT sum(size) FROM written""",
-            *self.mine,
-            kept.listed(numbers),
-        )
-        return int(size or 0)
+                       AND decision = {AMONG} AND table_name = '{table}' AND {TURNS[turn]} ORDER BY row_id)"""
+        update = f"""UPDATE {table} t SET {assigned} FROM mine c
+                      WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id{as_seen}"""
+        given = (*self.mine, kept.listed(numbers))
+        if (table, turn) != ("edges", "retired"):
+            said = await self.raw.execute(f"{mine} {update}", *given)  # "UPDATE 7"
+            return int(said.split()[-1]), 0
+        counted = f"""{mine}, written AS ({update} RETURNING pg_column_size(t.*) AS size)
+                      SELECT count(*), coalesce(sum(size), 0) FROM written"""
+        written, freed = await self.raw.fetchrow(counted, *given)
+        return written, freed
 
     def _value(self, table: str, column: str) -> str:
         """What a column becomes: what the plan says; in an undo, what use added since is kept."""
@@ -549,11 +594,15 @@ WITH merged AS MATERIALIZED (
      GROUP BY decision)
 INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
                        status, applied_at, undoes, premises)
-SELECT d.space_id, $3, $5 - d.number, 0, t.stage, string_to_array(t.needs, ',')::int[], 'undo', d.subject,
-       'takes back: ' || d.reason, d.score, d.factors, 'applied', $8, d.number, coalesce(merged.premises, '[]')
-  FROM unnest($4::text::int[], $6::text::int[], $7::text[]) AS t(number, stage, needs)
-  JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
-  LEFT JOIN merged ON merged.decision = d.number
+SELECT d.space_id, $3, $5 - d.number, 0, 0, '{}', 'undo', d.subject, 'takes back: ' || d.reason, d.score, d.factors,
+       'applied', $6, d.number, coalesce(merged.premises, '[]')
+  FROM decisions d LEFT JOIN merged ON merged.decision = d.number
+ WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($4::text::int[])
+"""
+TURNED_NEEDS = """
+UPDATE decisions d SET stage = t.stage, needs = string_to_array(t.needs, ',')::int[]
+  FROM unnest($3::int[], $4::int[], $5::text[]) AS t(number, stage, needs)
+ WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
 """
 TURNED_CHANGES = """
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
@@ -563,6 +612,7 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
             ELSE before END
   FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4::text::int[])
+ ORDER BY decision DESC, number DESC
 """
 
 
@@ -590,10 +640,12 @@ async def _turned_round(
     beyond = max(wanted) + 1
     numbers = (space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
     needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
-    stages, own = levels(needs), [beyond - number for number in wanted]
-    told = (kept.listed(stages[number] for number in own), [",".join(map(str, needs[number])) for number in own])
-    await raw.execute(TURNED_DECISIONS, *numbers, *told, now)
+    await raw.execute(TURNED_DECISIONS, *numbers, now)
     await raw.execute(TURNED_CHANGES, *numbers)
+    stages, waiting = levels(needs), [number for number, needed in needs.items() if needed]
+    if waiting:
+        told = [stages[number] for number in waiting], [",".join(map(str, needs[number])) for number in waiting]
+        await raw.execute(TURNED_NEEDS, space_id, inverse.id, waiting, *told)
     return inverse.id, needs
 
 

@@ -90,6 +90,7 @@ async def save(
             counts={"proposed": len(plan.decisions)} if plan.decisions else {},
             created_by=plan.created_by,
             undoes=plan.undoes,
+            seen=plan.seen,
             created_at=plan.created_at,
         )
     )
@@ -206,6 +207,7 @@ def _plan(row: Any) -> Plan:
         created_by=row.created_by,
         created_at=row.created_at,
         undoes=row.undoes,
+        seen=row.seen,
         decisions=(),
     )
 

@@ -20,7 +20,7 @@ from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
 from recollect.rules.stored_pages import Batch, StoredPage
 from recollect.store import cases as case_store
-from recollect.store import concept_columns, concepts, nodes, rows
+from recollect.store import concept_columns, concepts, nodes, rows, spaces
 from recollect.store import edges as kept
 from recollect.store import pages as page_store
 from recollect.store.database import driver
@@ -204,6 +204,10 @@ class StoreReader:
 
     async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
         return await concept_columns.last_pass(self.connection, self.space_id, policy, options)
+
+    async def version(self) -> int:
+        """A number that grows with every change of what is remembered or linked."""
+        return await spaces.version(self.connection, self.space_id)
 
     async def count_nodes(self) -> int:
         raw = await driver(self.connection)

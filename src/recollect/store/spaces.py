@@ -64,6 +64,12 @@ async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> 
     await connection.execute(update(spaces).where(spaces.c.id == space_id).values(embedding_model=model))
 
 
+async def version(connection: AsyncConnection, space_id: UUID) -> int:
+    """How often what a recall could find was changed; use that is only counted does not count."""
+    raw = await driver(connection)
+    return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", space_id) or 0)
+
+
 async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Space, int, bool]:
     """A space, its version, and whether some of its texts still wait to be embedded; in one look."""
     raw = await driver(connection)
