@@ -123,7 +123,7 @@ def write_run(out: Path, concepts: Concepts, listed: Found, result: Decided) -> 
     decisions = {
         ends: group.verdict.value for group in result.groups[::-1] for ends in combinations(sorted(group.rows), 2)
     }
-    sure = certainties(listed.pairs, other_numbers(concepts, listed), listed.threshold)
+    sure = certainties(listed.pairs, concepts.names, other_numbers(concepts, listed), listed.threshold)
     scores = {(one, other): value for (one, other, _), value in zip(listed.pairs, sure.tolist(), strict=True)}
     for group in listed.copies:
         scores |= dict.fromkeys(combinations(sorted(group.tolist()), 2), 1.0)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from recollect.rules import similarity
 from recollect.rules.apart import NEVER_MERGE_EXAMPLE, Apart
-from recollect.rules.certainty import certainties, rivals
+from recollect.rules.certainty import certainties, codes_compared, codes_of, rivals
 from recollect.rules.clusters import Decided, Group, Linkage, Options, Verdict, decide
 from recollect.rules.duplicates import Concepts, detect
 from recollect.rules.duplicates.keeper import Keep, keeper_rank
+from recollect.rules.duplicates.pairs import Pairs
 from recollect.rules.similarity import compare
 from tests.concept_sets import random_concepts
 
@@ -261,14 +262,52 @@ def test_C29_every_pair_of_a_merge_is_at_the_threshold(seed: int, count: int, th
 
 
 def test_certainty_falls_with_rivals_and_other_numbers() -> None:
-    pairs = detect(described(["tea", "Tea", "tea", "rice", "Rice"], [0, 10, 20, 120, 130]), 0.7).pairs
-    sure = certainties(pairs, np.zeros(len(pairs), np.bool_), 0.7)
+    names = ["tea", "Tea", "tea", "rice", "Rice"]
+    pairs = detect(described(names, [0, 10, 20, 120, 130]), 0.7).pairs
+    sure = certainties(pairs, names, np.zeros(len(pairs), np.bool_), 0.7)
     by_pair = {(one, other): value for (one, other, _), value in zip(pairs, sure.tolist(), strict=True)}
     scores = {(one, other): score for one, other, score in pairs}
     assert by_pair[3, 4] == scores[3, 4]
     assert by_pair[0, 1] < scores[0, 1]
-    lowered = certainties(pairs, np.ones(len(pairs), np.bool_), 0.7)
+    lowered = certainties(pairs, names, np.ones(len(pairs), np.bool_), 0.7)
     assert (lowered < sure).all()
+
+
+def alike(*ends: tuple[int, int]) -> Pairs:
+    """Pairs that all score the same."""
+    left, right = np.array(ends, np.int64).T
+    same = np.full(len(ends), 0.8)
+    return Pairs(left=left, right=right, score=same, cosine=same, name_plain=same, name_ordered=same, metadata=same)
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("Sony Turntable - PSLX350H", {"pslx350h"}),
+        ("sony ps-lx350h belt drive (33 rpm)", {"pslx350h"}),
+        ("Panasonic 27028, 2-line", {"27028", "2line"}),
+        ("the year 1984", set()),
+        ("mp3", set()),
+        ("", set()),
+        ("модель ТК-1520", {"тк1520"}),
+    ],
+)
+def test_codes_are_words_of_letters_and_digits_and_long_numbers(name: str, codes: set[str]) -> None:
+    assert codes_of(name) == codes
+
+
+def test_certainty_rises_with_a_code_that_is_theirs_alone_and_falls_with_codes_of_their_own() -> None:
+    pairs = alike((0, 1), (0, 2), (1, 2), (3, 4))
+    names = ["Sony PS-LX350H", "PSLX350H turntable", "Sony PS-LX250H", "tea", "Tea"]
+    same, other = codes_compared(pairs, names)
+    assert (same.tolist(), other.tolist()) == ([True, False, False, False], [False, True, True, False])
+    sure = certainties(pairs, names, np.array([True, True, True, False]), 0.7)
+    assert sure[0] > sure[3] > sure[1]
+
+
+def test_a_code_that_a_whole_family_bears_says_nothing() -> None:
+    pairs = alike(*((one, one + 1) for one in range(5)))
+    assert not codes_compared(pairs, [f"core-i7 {word}" for word in "abcdef"])[0].any()
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(7, 12)), unique=True, max_size=20), st.randoms())

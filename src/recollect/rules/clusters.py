@@ -139,7 +139,7 @@ class Known:
             pairs, [doubts(concepts.traits(one), concepts.traits(other)) for one, other, _ in pairs]
         )
         other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
-        self.certainty = certainties(pairs, other_numbers, found.threshold)
+        self.certainty = certainties(pairs, concepts.names, other_numbers, found.threshold)
         self.place = {(one, other): place for place, (one, other, _) in enumerate(pairs) if self._may_meet(place)}
         self.first_of = {copy: first for first, rows in self.copies.items() for copy in rows}
         self.near = neighbours(ends for ends, place in self.place.items() if self._is_clean(place))
