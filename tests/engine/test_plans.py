@@ -223,6 +223,24 @@ async def test_P04_stale_drops_out_with_what_needs_it_and_the_rest_of_the_group_
     assert (await graph.get(two)).importance == 0.9
 
 
+async def test_P04_a_stale_decision_whose_place_is_taken_too_leaves_the_rest_of_the_group_standing(
+    graph: Engine,
+) -> None:
+    a, b, c = await some_nodes(graph, 3)
+    (edge,) = await link(graph, (b, c))
+    moves = Change(table="edges", id=edge, before={"source": str(b)}, after={"source": str(a)})
+    draft = Draft()
+    draft.decide("relink", edge, "its end is another", [moves, importance(c, None, 0.4)])
+    draft.decide("raise", b, "alone", [importance(b, None, 0.9)])
+    plan = await save(graph, draft)
+    await link(graph, (a, c))
+    await graph.edit(c, importance=0.1)
+    outcome = await graph.plans.apply(plan.id)
+    assert (outcome.applied, outcome.failed) == (1, ())
+    assert outcome.stale == ("1: its importance is not what it was",)
+    assert (await graph.get(b)).importance == 0.9
+
+
 async def test_P04_a_decision_that_needs_a_stale_one_of_another_group_is_stale(graph: Engine) -> None:
     (one,) = await some_nodes(graph, 1)
     draft = Draft()

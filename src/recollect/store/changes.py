@@ -282,7 +282,10 @@ class _Work:
         if not numbers or any(shape.turn in ("removed", "made") for shape in shapes):
             return False
         await self.raw.execute("SAVEPOINT as_seen")
-        fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
+        try:
+            fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
+        except asyncpg.IntegrityConstraintViolationError:
+            fits = False  # what is refused may belong to a decision that is stale
         await self.raw.execute("RELEASE as_seen" if fits else "ROLLBACK TO as_seen")
         return fits
 
