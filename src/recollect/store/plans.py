@@ -34,6 +34,8 @@ from recollect.store.nodes import meant_by
 from recollect.store.tables import changes, decisions, plans, runs
 
 BATCH = 1_000
+# The database takes no document of more than 256 MB; one of pages, each with its text before and after, can be longer.
+LONGEST = 16_000_000
 NO_PLAN = "There is no plan {}: `recollect plan list` shows them."
 
 # Decisions come as one document, just as they are, and are taken apart inside the database: a driver that looks at
@@ -96,8 +98,17 @@ async def save(
     )
     raw = await driver(connection)
     for first in range(0, len(plan.decisions), BATCH):
-        some = plan.decisions[first : first + BATCH]
-        await raw.execute(SAVE, space_id, plan.id, to_json(some).decode())
+        await _save_some(raw, space_id, plan.id, plan.decisions[first : first + BATCH])
+
+
+async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, some: Sequence[Decision]) -> None:
+    """Decisions as one document; where they say very much, half of them at a time."""
+    document, half = to_json(some), len(some) // 2
+    if len(document) <= LONGEST or not half:
+        await raw.execute(SAVE, space_id, plan_id, document.decode())
+        return
+    await _save_some(raw, space_id, plan_id, some[:half])
+    await _save_some(raw, space_id, plan_id, some[half:])
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
