@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 
 from recollect.engine import beside, consolidate
@@ -15,6 +17,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Plan
 from recollect.policies import policy_named
+from recollect.store.embedded import EmbeddedServer
 from tests.case_support import NOW, a_case, direction, stopped, with_vector
 
 pytestmark = pytest.mark.anyio
@@ -94,6 +97,18 @@ async def test_what_the_other_process_refuses_is_said_here(served: Engine) -> No
     nowhere = served.core.database.dsn.replace("/recollect?", f"/nowhere_{uuid4().hex[:8]}?")
     with pytest.raises(DatabaseProblem, match="createdb"):
         await beside.proposed(replace(asked(served), dsn=nowhere))
+
+
+async def test_a_recollect_installed_meanwhile_does_not_upgrade_the_database_below_the_server(
+    served: Engine, new_home: Path
+) -> None:
+    with EmbeddedServer(new_home) as server:
+        connection = await asyncpg.connect(server.url)
+        await connection.execute("UPDATE recollect.alembic_version SET version_num = '0009'")
+        with pytest.raises(DatabaseProblem, match="start the server anew"):
+            await beside.proposed(replace(asked(served), dsn=server.url))
+        assert await connection.fetchval("SELECT version_num FROM recollect.alembic_version") == "0009"
+        await connection.close()
 
 
 async def test_a_process_that_is_killed_is_told_of_and_nothing_changed(

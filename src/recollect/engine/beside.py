@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from recollect.errors import RecollectError
+from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Decision, Plan
 from recollect.policies import policy_named
 from recollect.policies.policy import Policy
@@ -109,13 +109,21 @@ async def _answered(asked: Asked) -> Iterator[Any]:
 
 
 async def _proposed(asked: Asked) -> Plan:
-    database = await open_database(asked.dsn, pool_size=1)
+    database = await open_database(asked.dsn, pool_size=1, before_upgrade=_leave_it)
     try:
         async with database.snapshot(asked.space_id) as connection:
             reader = StoreReader(connection, asked.space_id)
             return await looked_through(reader, policy_named(asked.policy), asked.options, asked.now)
     finally:
         await database.close()
+
+
+async def _leave_it(revision: str) -> None:
+    """A Recollect that was installed while the old one serves: it is not for this process to upgrade the database."""
+    raise DatabaseProblem(
+        f"Another Recollect was installed since the server was started (the database stands at {revision}): start the "
+        "server anew. Nothing changed."
+    )
 
 
 def _in_pieces(plan: Plan) -> Iterator[Any]:
