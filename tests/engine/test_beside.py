@@ -41,11 +41,14 @@ class Started:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.children: list[asyncio.subprocess.Process] = []
+        self.most_at_a_time = 0
         self.there_is_one = asyncio.Event()
         start = asyncio.create_subprocess_exec
 
         async def noted(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
             self.children.append(await start(*arguments, **options))
+            living = [child for child in self.children if child.returncode is None]
+            self.most_at_a_time = max(self.most_at_a_time, len(living))
             self.there_is_one.set()
             return self.children[-1]
 
@@ -122,6 +125,16 @@ async def test_a_process_that_is_killed_is_told_of_and_nothing_changed(
         await proposing
     found, _ = await served.plans.list()
     assert not found
+
+
+async def test_many_who_ask_at_once_do_not_start_as_many_processes(
+    served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = Started(monkeypatch)
+    plans = await asyncio.gather(*(served.plans.propose("cases") for _ in range(4)))
+    assert [said(plan) for plan in plans] == [said(plans[0])] * 4
+    assert len(started.children) == 4
+    assert started.most_at_a_time == 2
 
 
 async def test_whoever_gives_up_leaves_no_process_behind(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

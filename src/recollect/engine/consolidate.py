@@ -79,13 +79,14 @@ async def propose(
 
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
     """What a policy says; a server has a large space looked through by a process of its own."""
-    now = core.now()
     async with core.database.snapshot(space_id) as connection:
         reader = StoreReader(connection, space_id)
         if not (core.serves and await reader.count_nodes() > LARGE):
-            return await beside.looked_through(reader, policy, chosen, now)
-    asked = beside.Asked(dsn=core.database.dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
-    return await beside.proposed(asked)
+            return await beside.looked_through(reader, policy, chosen, core.now())
+    async with core.beside:
+        dsn, now = core.database.dsn, core.now()
+        asked = beside.Asked(dsn=dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
+        return await beside.proposed(asked)
 
 
 def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:

@@ -45,6 +45,8 @@ class Core:
     applying: anyio.Lock = field(default_factory=anyio.Lock)
     # Whether others ask this process meanwhile, so that long work is better done by another one.
     serves: bool = False
+    # So many of those work at a time: each takes its own memory and a connection, however many ask.
+    beside: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(2))
     # How many vectors a kind of search looks at, and when they were counted.
     counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
 
