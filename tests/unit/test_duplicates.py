@@ -1,5 +1,9 @@
-"""Exact detection: the pairs of brute force, whatever goes in, and bounded where brute force would not be."""
+"""Exact detection: the pairs of brute force, whatever goes in, and bounded where brute force would not be.
 
+TEST_TIMES=20 in the environment compares twenty times as many sets with brute force: several thousand.
+"""
+
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +18,7 @@ from recollect.rules.duplicates.detection import useful_dimensions
 from recollect.rules.similarity import WEIGHTS, Traits, Weights, compare
 from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
 
+TIMES = int(os.environ.get("TEST_TIMES", "1"))
 THRESHOLDS = st.sampled_from([0.95, 0.9, 0.85, 0.7, 0.5, 0.3, 0.1])
 
 
@@ -24,7 +29,7 @@ def agrees_with_brute_force(concepts: Concepts, threshold: float, **options: obj
     assert not len(found.crowded)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 * TIMES, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 40), st.sampled_from([2, 8, 70]), THRESHOLDS, st.booleans())
 def test_C23_the_same_pairs_as_brute_force_on_random_sets(
     seed: int, count: int, width: int, threshold: float, short: bool
@@ -33,7 +38,7 @@ def test_C23_the_same_pairs_as_brute_force_on_random_sets(
     agrees_with_brute_force(concepts, threshold, blocks=block(concepts, dimensions=3) if short else None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 * TIMES, deadline=None)
 @given(st.lists(st.text(max_size=6), min_size=2, max_size=12), st.integers(0, 2**32), THRESHOLDS)
 def test_C23_the_same_pairs_as_brute_force_with_names_of_any_script(
     names: list[str], seed: int, threshold: float
@@ -42,7 +47,7 @@ def test_C23_the_same_pairs_as_brute_force_with_names_of_any_script(
     agrees_with_brute_force(Concepts.of(names=names, vectors=vectors), threshold)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * TIMES, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([(0.5, 0.3, 0.2), (0.34, 0.33, 0.33), (0.8, 0.1, 0.1)]), THRESHOLDS)
 def test_C23_the_same_pairs_with_other_weights(
     seed: int, given_weights: tuple[float, float, float], threshold: float
@@ -219,7 +224,7 @@ def test_C28_low_thresholds_switch_to_whole_vectors_by_themselves() -> None:
 # -- one new concept
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 * TIMES, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([4, 70]), THRESHOLDS)
 def test_C19_the_best_match_is_that_of_brute_force(seed: int, count: int, width: int, threshold: float) -> None:
     concepts = random_concepts(seed, count + 1, width=width)
