@@ -587,20 +587,22 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
     return sorted(number for number in meant if states[number] == "applied")
 
 
-# What came last goes first, all of it in one group. What was merged comes out of its keeper only while that is no part
-# of anything else itself: the later merge must be undone first.
+# What came last goes first, all of it in one group.
 TURNED_DECISIONS = """
-WITH merged AS MATERIALIZED (
-    SELECT decision, jsonb_agg(jsonb_build_object('table', 'nodes', 'id', after->>'merged_into',
-                                                  'must', jsonb_build_object('merged_into', NULL))) AS premises
-      FROM changes WHERE space_id = $1 AND plan_id = $2 AND table_name = 'nodes' AND after->>'merged_into' IS NOT NULL
-     GROUP BY decision)
-INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
-                       status, applied_at, undoes, premises)
-SELECT d.space_id, $3, $5 - d.number, 0, 0, '{}', 'undo', d.subject, 'takes back: ' || d.reason, d.score, d.factors,
-       'applied', $6, d.number, coalesce(merged.premises, '[]')
-  FROM decisions d LEFT JOIN merged ON merged.decision = d.number
- WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($4::text::int[])
+INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, reason, score, factors, status,
+                       applied_at, undoes)
+SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6, number
+  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[])
+"""
+# What was merged comes out of its keeper only while that is no part of anything else itself: the later merge must be
+# undone first. (Each is looked up by its key; a join would be planned as if a plan had a handful of decisions.)
+MERGES = "space_id = $1 AND plan_id = $2 AND table_name = 'nodes' AND after->>'merged_into' IS NOT NULL"
+TURNED_MERGES = f"""
+UPDATE decisions d SET premises = (
+    SELECT jsonb_agg(jsonb_build_object('table', 'nodes', 'id', after->>'merged_into',
+                                        'must', jsonb_build_object('merged_into', NULL)))
+      FROM changes WHERE {MERGES} AND decision = $4 - d.number)
+ WHERE d.space_id = $1 AND d.plan_id = $3 AND d.number = ANY(ARRAY(SELECT $4 - decision FROM changes WHERE {MERGES}))
 """
 TURNED_NEEDS = """
 UPDATE decisions d SET stage = t.stage, needs = string_to_array(t.needs, ',')::int[]
@@ -644,6 +646,7 @@ async def _turned_round(
     numbers = (space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
     needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
     await raw.execute(TURNED_DECISIONS, *numbers, now)
+    await raw.execute(TURNED_MERGES, space_id, plan.id, inverse.id, beyond)
     await raw.execute(TURNED_CHANGES, *numbers)
     stages, waiting = levels(needs), [number for number, needed in needs.items() if needed]
     if waiting:
