@@ -19,6 +19,7 @@ from uuid import UUID
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Decision, Plan
 from recollect.policies import policy_named
+from recollect.policies.gently import LAST_IN_LINE
 from recollect.policies.policy import Policy
 from recollect.store.database import open_database
 from recollect.store.reader import StoreReader
@@ -28,7 +29,6 @@ PIECE = 250
 LENGTH = 8
 # -P: what lies in the directory one happens to be in is not taken for a module.
 CHILD = (sys.executable, "-P", "-c", f"from {__name__} import answer; answer()")
-LAST_IN_LINE = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,8 +73,7 @@ async def _received(child: asyncio.subprocess.Process) -> Plan:
             decisions += piece
     if await child.wait() or plan is None:
         raise RecollectError(
-            f"The process that looked through the space broke off ({child.returncode}): the log says more, and "
-            "nothing changed. Try again."
+            f"The process that looked through the space broke off (code {child.returncode}): nothing changed. Try again."
         )
     return replace(plan, decisions=decisions)
 
