@@ -73,7 +73,7 @@ async def _received(child: asyncio.subprocess.Process) -> Plan:
             decisions += piece
     if await child.wait() or plan is None:
         raise RecollectError(
-            f"The process that looked through the space broke off (code {child.returncode}): nothing changed. Try again."
+            f"The process that looked through the space broke off ({child.returncode}): nothing changed. Try again."
         )
     return replace(plan, decisions=decisions)
 
