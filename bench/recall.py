@@ -2,6 +2,7 @@
 
 ./run bench recall --data DIR [--out run.jsonl]   evaluation data: a folder a conversation
 ./run bench recall [--size 100000]                   speed
+./run bench recall --texts FILE                      speed on texts of your own, one a line; the last 100 are asked
 """
 
 import argparse
@@ -30,6 +31,7 @@ from recollect.engine.engine import Engine
 from recollect.model import ExportedMemory, NewMemory, NodeFilter
 from recollect.settings import Settings
 from recollect.store import candidates
+from recollect.store.candidates import Asked
 from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
 
@@ -45,9 +47,12 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser = argparse.ArgumentParser(prog="./run bench recall")
     parser.add_argument("--data", type=Path, help="a folder with one folder a conversation")
     parser.add_argument("--out", type=Path, help="write the scorer's run file here")
+    parser.add_argument("--texts", type=Path, help="a file with one text a line")
     given = parser.parse_args(rest)
     if given.data:
         return asyncio.run(quality(given.data, given.out))
+    if given.texts:
+        return asyncio.run(speed_on(given.texts))
     return asyncio.run(speed(size or SIZE))
 
 
@@ -154,9 +159,28 @@ async def speed(count: int) -> list[Figure]:
     async with temporary_engine(hnsw_min_rows=min(10_000, count), cache_size=1000) as engine:
         space = await filled(engine, count)
         asked = [sentence(np.random.default_rng(900_000 + number)) for number in range(QUESTIONS)]
-        for question in asked:
-            await space.recall(question)
-        return [*await beside_bare(space, asked, count), *await under_load(space, asked, count)]
+        return await figures(space, asked, count)
+
+
+async def speed_on(file: Path) -> list[Figure]:
+    """The same on real texts, with the vectors that the model gives them."""
+    lines = file.read_text(encoding="utf8").splitlines()
+    texts = list(dict.fromkeys(line for line in lines if line.strip()))
+    told, asked = texts[:-QUESTIONS], texts[-QUESTIONS:]
+    async with temporary_engine(hnsw_min_rows=10_000, cache_size=1000) as engine:
+        space = await space_for(engine)
+        await space.add_many(
+            (NewMemory(text=text, metadata=in_part(number)) for number, text in enumerate(told)), wait=False
+        )
+        await space.work()
+        await ready(space)
+        return await figures(space, asked, len(told))
+
+
+async def figures(space: Engine, asked: list[str], count: int) -> list[Figure]:
+    for question in asked:
+        await space.recall(question)
+    return [*await beside_bare(space, asked, count), *await under_load(space, asked, count)]
 
 
 async def beside_bare(space: Engine, asked: list[str], count: int) -> list[Figure]:
@@ -286,8 +310,7 @@ def sentence(chance: np.random.Generator) -> str:
 async def filled(engine: Engine, count: int) -> Engine:
     """A space of memories with vectors shaped as the model's are: mixtures of the vectors of real sentences."""
     chance = np.random.default_rng(0)
-    await engine.add_space("speed")
-    space = await engine.in_space("speed")
+    space = await space_for(engine)
     base = await engine.core.embedder().embed([sentence(chance) for _ in range(BASE)])
     for first in range(0, count, 2000):
         size = min(2000, count - first)
@@ -298,7 +321,7 @@ async def filled(engine: Engine, count: int) -> Engine:
             [
                 ExportedMemory(
                     text=f"{first + number} {sentence(chance)}",
-                    metadata={"extra": {"part": (first + number) % 100}},
+                    metadata=in_part(first + number),
                     vectors={engine.core.embedder().model: vector.astype("<f2").tobytes()},
                 )
                 for number, vector in enumerate(mixed)
@@ -306,10 +329,24 @@ async def filled(engine: Engine, count: int) -> Engine:
             wait=False,
         )
     await space.work()
-    await embed.ensure_index(engine.core, engine.core.embedder())
-    async with engine.core.database.alone() as connection:
-        await connection.execute("VACUUM ANALYZE")
+    await ready(space)
     return space
+
+
+def in_part(number: int) -> dict[str, Any]:
+    """What the filter of 1 % asks for."""
+    return {"extra": {"part": number % 100}}
+
+
+async def space_for(engine: Engine) -> Engine:
+    await engine.add_space("speed")
+    return await engine.in_space("speed")
+
+
+async def ready(space: Engine) -> None:
+    await embed.ensure_index(space.core, space.core.embedder())
+    async with space.core.database.alone() as connection:
+        await connection.execute("VACUUM ANALYZE")
 
 
 async def bare_query(space: Engine, vector: np.ndarray[Any, Any], *, ef_search: int) -> list[Any]:
@@ -327,10 +364,11 @@ async def bare_query(space: Engine, vector: np.ndarray[Any, Any], *, ef_search: 
 async def nearest(space: Engine, vector: np.ndarray[Any, Any], *, exactly: bool) -> list[Any]:
     """The vector leg, as a recall asks for it."""
     async with space.core.search(space.space.id) as connection:
-        model = space.core.embedder().model
-        return list(
-            await candidates.nearest(connection, space.space.id, vector, model=model, kinds=["memory"], exactly=exactly)
-        )
+        return list(await candidates.nearest(connection, asked_in(space, vector), kinds=["memory"], exactly=exactly))
+
+
+def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> Asked:
+    return Asked(space_id=space.space.id, model=space.core.embedder().model, vector=vector)
 
 
 def share(ours: list[Any], true: list[Any]) -> float:
@@ -344,11 +382,10 @@ async def filter_is_right(space: Engine, question: str, some: NodeFilter) -> flo
     """
     vector = (await space.core.embedder().embed([question]))[0]
     async with space.core.search(space.space.id) as connection:
-        place, model = (connection, space.space.id), space.core.embedder().model
-        few = await candidates.filtered(*place, some)
-        assert few is not None
-        ours = await candidates.nearest_of(*place, vector, few, model=model)
-        vectors = await candidates.vectors_of(*place, few, model=model)
+        few = candidates.filtered(connection, space.space.id, some)
+        _, ours = await candidates.nearest_of(connection, asked_in(space, vector), few)
+        ids = [record[0] for record in await (await driver(connection)).fetch(few.statement, *few.values)]
+        vectors = await candidates.vectors_of(connection, space.space.id, ids, model=space.core.embedder().model)
     asked = vector.astype(np.float16).astype(np.float64)
     cosines = {id_: float(one @ asked / np.linalg.norm(one) / np.linalg.norm(asked)) for id_, one in vectors.items()}
     last = sorted(cosines.values())[-candidates.POOL]

@@ -33,7 +33,7 @@ class Finder:
     async def __call__(self) -> Recall:
         core, space_id = self.memory.core, self.memory.space.id
         async with core.transaction(space_id) as connection:
-            _, version, _ = await spaces.with_version(connection, space_id)
+            version = await spaces.version(connection, space_id)
         return await repeated(core, space_id, version, self.query, self._find)
 
     async def _find(self) -> Recall:
@@ -147,7 +147,7 @@ async def test_D36_asking_and_judging_change_no_space_nor_does_another_space(fin
 
     async def version() -> int:
         async with memory.core.transaction(memory.space.id) as connection:
-            return (await spaces.with_version(connection, memory.space.id))[1]
+            return await spaces.version(connection, memory.space.id)
 
     node = await memory.add("Linh drinks green tea at home")
     before = await version()

@@ -12,11 +12,12 @@ import pytest
 from recollect.engine.calibrate import measure
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
-from recollect.model import Kind, Mode, NewMemory, NodeFilter, Recall
+from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
 from recollect.rules import lexical
 from recollect.settings import Settings
-from recollect.store import candidates, lexicon, spaces
-from recollect.store.database import driver
+from recollect.store import candidates, lexicon, nodes, spaces
+from recollect.store.candidates import Asked
+from recollect.store.database import Connection, driver
 from tests.conftest import fresh_space
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +37,13 @@ async def teach(memory: Engine, *texts: str, **fields: Any) -> None:
 
 def texts(found: Recall) -> list[str | None]:
     return [hit.node.text for hit in found]
+
+
+async def asked_in(connection: Connection, memory: Engine, question: str) -> Asked:
+    """A question as the legs ask it."""
+    vector = (await memory.core.embedder().embed([question]))[0]
+    seen = await candidates.first_look(connection, memory.space.id, question)
+    return Asked(space_id=memory.space.id, model=memory.core.embedder().model, vector=vector, words=seen.words)
 
 
 async def test_D31a_words_and_vectors_find_together_and_lay_their_parts_open(memory: Engine) -> None:
@@ -58,12 +66,10 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
     counts = {text: lexical.terms(f"{dates} {text}") for text in FACTS}
     async with memory.core.transaction(memory.space.id) as connection:
         await lexicon.reweigh(connection, memory.space.id)
-        asked = await lexicon.question(connection, memory.space.id, "green tea for Mrs Okafor")
-        assert asked
+        asked = await asked_in(connection, memory, "green tea for Mrs Okafor")
         found = await memory.list()
         ids = {node.id: node.text for node in found.items}
-        vector = np.ones(64, dtype=np.float32)
-        rows = await candidates.details(connection, memory.space.id, list(ids), vector, asked, model="hashing:64")
+        rows = await candidates.details(connection, asked, list(ids), cosines={}, words={})
     mean = sum(one.total() for one in counts.values()) / len(counts)
     question = lexical.terms("green tea for Mrs Okafor")
     for row in rows:
@@ -327,12 +333,11 @@ async def test_the_lexical_search_uses_its_index_as_the_working_role(memory: Eng
     async with memory.core.database.alone() as connection:
         await connection.execute("VACUUM ANALYZE lexicon")
     async with memory.core.transaction(memory.space.id) as connection:
-        asked = await lexicon.question(connection, memory.space.id, "thing7")
-        assert asked
+        asked = await asked_in(connection, memory, "thing7")
         raw = await driver(connection)
         await raw.execute("SET LOCAL enable_seqscan = off")
         before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
-        found = await lexicon.candidates(connection, asked, kinds=["memory"], most=10)
+        found = await candidates.matching(connection, asked, kinds=["memory"])
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
     assert len(found) == 1
     assert after > before
@@ -361,31 +366,71 @@ async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engi
         await raw.execute("SET LOCAL enable_seqscan = off")
         before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
         wanted = NodeFilter(metadata={"extra": {"part": 2}})
-        found = await candidates.filtered(connection, memory.space.id, wanted)
+        few = candidates.filtered(connection, memory.space.id, wanted)
+        left, found = await candidates.nearest_of(connection, await asked_in(connection, memory, "one"), few)
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
-    assert found is not None
-    assert (len(found), after > before) == (1, True)
+    assert (left, len(found), after > before) == (1, 1, True)
 
 
 async def test_scores_that_a_leg_found_are_those_that_a_look_would_find(memory: Engine) -> None:
     await teach(memory, *FACTS)
     question = "who keeps the spare key?"
-    vector = (await memory.core.embedder().embed([question]))[0]
     async with memory.core.search(memory.space.id) as connection:
-        place = (connection, memory.space.id)
-        asked = await lexicon.question(*place, question)
-        assert asked
-        near = await candidates.nearest(*place, vector, model="hashing:64", kinds=["memory"], exactly=True)
-        words = await lexicon.candidates(connection, asked, kinds=["memory"], most=10)
-        looked = await candidates.details(*place, list(near), vector, asked, model="hashing:64")
-        told = await candidates.details(
-            *place, list(near), vector, asked, model="hashing:64", cosines=near, words=words
-        )
+        asked = await asked_in(connection, memory, question)
+        near = await candidates.nearest(connection, asked, kinds=["memory"], exactly=True)
+        words = await candidates.matching(connection, asked, kinds=["memory"])
+        looked = await candidates.details(connection, asked, list(near), cosines={}, words={})
+        told = await candidates.details(connection, asked, list(near), cosines=near, words=words)
     assert words
     assert [one.id for one in told] == [one.id for one in looked]
     for one, other in zip(told, looked, strict=True):
         assert one.cosine == pytest.approx(other.cosine, abs=1e-6)
         assert one.words == pytest.approx(other.words, abs=1e-6)
+
+
+async def test_both_legs_of_a_filter_find_what_the_legs_of_the_whole_space_find(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    async with memory.core.search(memory.space.id) as connection:
+        asked = await asked_in(connection, memory, "who keeps the spare key?")
+        near = await candidates.nearest(connection, asked, kinds=["memory"], exactly=True)
+        words = await candidates.matching(connection, asked, kinds=["memory"])
+        for few in (
+            candidates.filtered(connection, memory.space.id, NodeFilter(created_to=datetime.now(UTC))),
+            candidates.these(list(near)),
+        ):
+            left, nearest = await candidates.nearest_of(connection, asked, few)
+            _, matching = await candidates.matching_of(connection, asked, few)
+            assert left == 5
+            assert nearest == pytest.approx(near, abs=1e-6)
+            assert matching == pytest.approx(words, abs=1e-6)
+
+
+@pytest.mark.parametrize("most", [4, 5])
+async def test_a_filter_that_leaves_too_many_is_answered_as_the_whole_space_is(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    await teach(memory, *FACTS, metadata={"extra": {"part": 7}})
+    monkeypatch.setattr(candidates, "EXACT_BELOW", most)
+    some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
+    found = await memory.recall("who keeps the spare key?", wanted=some)
+    assert found[0].node.text == FACTS[4]
+    assert len(found) == 5
+    assert found.ways["search"] == ("exact: the filter leaves 5" if most == 5 else "HNSW: over 4 vectors")
+
+
+async def test_a_recall_is_noted_once_however_it_was_found(memory: Engine) -> None:
+    """Noted on the way, where a connection is free; afterwards, where what was found is repeated."""
+    await teach(memory, *FACTS)
+    first, again = [await memory.recall("who keeps the spare key?") for _ in range(2)]
+    assert again.ways["search"] == "as found a moment ago"
+    logged = (await memory.recalls(limit=10)).items
+    assert [log.id for log in logged] == [again.id, first.id]
+    for found, log in ((again, logged[0]), (first, logged[1])):
+        assert [(hit.id, hit.score, Parts(**hit.parts)) for hit in log.hits] == [
+            (hit.node.id, hit.score, hit.parts) for hit in found
+        ]
+    assert (await memory.recall("who keeps the spare key?", noted=False)).id is None
+    assert len((await memory.recalls(limit=10)).items) == 2
 
 
 @pytest.mark.parametrize("pool_size", [1, 2, 4])
@@ -404,7 +449,11 @@ async def test_when_one_leg_fails_the_other_has_ended_and_the_next_question_is_a
 ) -> None:
     await teach(memory, *FACTS)
     with monkeypatch.context() as broken:
-        broken.setattr(lexicon, "STATISTICS", "SELECT 1 / 0, $1::uuid, $2::int4[]")
+        broken.setattr(candidates, "MATCHING", "SELECT 1 / 0, $1::int4[], $2::sparsevec, $3::text[], $4::int4")
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await memory.recall(FACTS[4])
+    with monkeypatch.context() as broken:
+        broken.setattr(nodes, "GET_MANY", "SELECT 1 / 0, $1::uuid, $2::uuid[]")
         with pytest.raises(asyncpg.DivisionByZeroError):
             await memory.recall(FACTS[4])
     assert memory.core.database.is_at_leisure

@@ -123,7 +123,7 @@ def test_D21_nothing_above_the_floor_is_nothing_at_all() -> None:
 def test_D22_the_gap_to_the_best() -> None:
     chosen = choose(Mode.SYNTHESIZE, [1.0, 1.0 - 0.149 / 0.7, 1.0 - 0.151 / 0.7])
     assert chosen.kept == [0, 1]
-    assert [(drop.index, drop.step) for drop in chosen.dropped] == [(2, "gap")]
+    assert [(drop.place, drop.step) for drop in chosen.dropped] == [(2, "gap")]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_D24_the_steps_come_in_their_order() -> None:
         Mode.RECALL, [0.9, 0.89, 0.88], ids=ids, lately={ids[0]}, cosine=lambda a, b: 0.96 if {a, b} == {0, 1} else 0.0
     )
     assert chosen.kept == [2, 0]
-    assert [(drop.index, drop.step) for drop in chosen.dropped] == [(1, "twin")]
+    assert [(drop.place, drop.step) for drop in chosen.dropped] == [(1, "twin")]
 
 
 @pytest.mark.parametrize(("cosine", "kept"), [(0.95, [0, 1]), (0.951, [0])])
@@ -167,7 +167,7 @@ def test_D29_D31_what_does_not_fit_is_skipped_and_named_and_the_next_is_tried() 
     chosen = selection.Selection(kept=[0, 1, 2, 3])
     selection.within_budget(chosen, tokens.__getitem__, selection.CONTEXT_TOKENS)
     assert chosen.kept == [0, 2]
-    assert [(drop.index, drop.step) for drop in chosen.dropped] == [(1, "budget"), (3, "budget")]
+    assert [(drop.place, drop.step) for drop in chosen.dropped] == [(1, "budget"), (3, "budget")]
     assert "5000 tokens do not fit into the budget of 3000: available on expand" in chosen.dropped[0].why
 
 

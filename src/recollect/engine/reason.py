@@ -16,7 +16,7 @@ from uuid import UUID
 
 from recollect.engine import recall as recalling
 from recollect.engine.core import Core
-from recollect.engine.log import note
+from recollect.engine.log import entry_of, note
 from recollect.errors import InvalidInput, ProviderProblem
 from recollect.model import Answer, Citation, Hit, LeftOut, Mode, Query, Recall, TokenUsage
 from recollect.ports import Completion, LanguageModel
@@ -159,7 +159,7 @@ def _within_budget(found: Recall, query: Query) -> Recall:
     chosen = Selection(kept=list(range(len(found))))
     tokens = [count_tokens(prompts.text_of(hit)) for hit in found]
     within_budget(chosen, tokens.__getitem__, query.budget_tokens or CONTEXT_TOKENS)
-    gone = tuple(part for drop in chosen.dropped for part in _left_out([found[drop.index]], drop.step, drop.why))
+    gone = tuple(part for drop in chosen.dropped for part in _left_out([found[drop.place]], drop.step, drop.why))
     return replace(found, hits=tuple(found[i] for i in chosen.kept), left_out=gone + found.left_out)
 
 
@@ -171,18 +171,16 @@ async def _noted(
     core: Core, space_id: UUID, query: Query, found: Recall, answer: Answer, prompt: Prompt | None
 ) -> Answer:
     """Log the question with all that was said about it (D11, D12); the answer then carries the entry's id."""
-    id_ = await note(
-        core,
-        space_id,
-        found,
-        query=query,
-        given=[hit.node.id for hit in answer.recall],
+    entry = replace(
+        entry_of(core, query, found),
+        memory_ids=tuple(hit.node.id for hit in answer.recall),
         response=answer.text,
         prompt_hash=prompt.hash if prompt else None,
         debug_prompt=prompt.text if prompt and core.settings.debug_prompts else None,
         external_knowledge_used=answer.external_knowledge_used,
-        confidence=answer.confidence,
+        confidence_score=answer.confidence,
         token_usage=answer.token_usage,
         latency_ms=answer.latency_ms,
     )
+    id_ = await note(core, space_id, entry, found.ways)
     return replace(answer, id=id_, recall=replace(answer.recall, id=id_))

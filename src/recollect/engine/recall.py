@@ -9,10 +9,11 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -22,15 +23,15 @@ from recollect.engine import cache, log
 from recollect.engine.adjacency import walk
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
+from recollect.model import Activity, Hit, LeftOut, LoggedHit, Mode, Node, NodeFilter, Parts, Query, Recall, Space
 from recollect.ports import Embedder
 from recollect.rules import ranking, selection
 from recollect.rules.calibration import Calibration, shipped, soft
 from recollect.rules.ranking import Numbers
 from recollect.rules.spread import Reached
 from recollect.rules.text import count_tokens, is_storable
-from recollect.store import activity, candidates, lexicon, nodes, recalls, spaces
-from recollect.store.candidates import Candidate
+from recollect.store import activity, candidates, nodes, recalls, spaces
+from recollect.store.candidates import Asked, Candidate, FirstLook, Found
 from recollect.store.database import Connection
 
 LIMIT = 20
@@ -43,18 +44,22 @@ SEEDS = 5
 WAITING = "Some texts wait to be embedded and cannot be found yet (`recollect work`)."
 COUNT_SECONDS = 30.0
 SECONDS_A_DAY = 86_400
+LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name != "activation")
 
-# What a leg finds, and how good it is there.
-Found = dict[UUID, float]
-Leg = Coroutine[Any, Any, Found]
+A = TypeVar("A")
+B = TypeVar("B")
+Leg = Coroutine[Any, Any, A]
 
 
 async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True) -> Recall:
     """Answer a question, log it, and count the use of what was found; or only look, as while somebody types."""
     _check(query)
-    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
-    notes = (*found.notes, WAITING) if waiting else found.notes
-    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query) if noted else None)
+    search = _by_graph(core, space_id, query) if query.graph else _answered(core, space_id, query, noted=noted)
+    found, waiting = await search
+    id_ = found.id
+    if noted and id_ is None:
+        id_ = await log.note(core, space_id, log.entry_of(core, query, found), found.ways)
+    return replace(found, notes=(*found.notes, WAITING) if waiting else found.notes, id=id_)
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
@@ -65,9 +70,11 @@ async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = Tr
 
 
 async def _answered(
-    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True
+    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True, noted: bool = False
 ) -> tuple[Recall, bool]:
     """What is found, in one look into the database; and whether some texts wait to be embedded.
+
+    What is to be noted is noted on the way if that costs no time: the Recall then has an id.
 
     The question is embedded before, so that no connection waits for an embedder: with that of the space as it was last
     seen. Should search have moved on to another model since, it is asked again.
@@ -76,21 +83,23 @@ async def _answered(
     embedder, notes = _embedder(core, await _last_seen(core, space_id))
     asked = await cache.embedded(core, embedder, query.text)
     async with core.search(space_id) as connection:
-        space, version, waiting = await spaces.with_version(connection, space_id)
-        core.seen[space_id] = space
-        if _embedder(core, space)[0] is embedder:
-            search = _Search(core, connection, space, query, embedder.model, asked)
+        seen = await candidates.first_look(connection, space_id, query.text)
+        core.seen[space_id] = seen.space
+        if _embedder(core, seen.space)[0] is embedder:
+            search = _Search(core, connection, seen, query, embedder.model, asked)
             search.cools_down = cool_down and search.profile.cools_down
-            search.notes, search.started = notes, started
-            found = await cache.repeated(core, space_id, version, query, search.run) if repeat else await search.run()
-            return found, waiting
-    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat)
+            search.notes, search.started, search.noted = notes, started, noted
+            if not repeat:
+                return await search.run(), seen.waiting
+            return await cache.repeated(core, space_id, seen.version, query, search.run), seen.waiting
+    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat, noted=noted)
 
 
 async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
     async with core.transaction(space_id) as connection:
-        _, version, waiting = await spaces.with_version(connection, space_id)
-    return await cache.repeated(core, space_id, version, query, partial(graph_search, core, space_id, query)), waiting
+        seen = await candidates.first_look(connection, space_id, query.text)
+    search = partial(graph_search, core, space_id, query)
+    return await cache.repeated(core, space_id, seen.version, query, search), seen.waiting
 
 
 async def _last_seen(core: Core, space_id: UUID) -> Space:
@@ -135,8 +144,9 @@ async def _beyond(
 ) -> list[Hit]:
     """What only activation reached, of what may be returned at all, and how similar it is to the question."""
     permitted = await candidates.allowed(connection, space_id, list(ids), query.wanted) if ids else set()
-    asked = await cache.embedded(core, core.embedder(model), query.text)
-    cosines = await candidates.nearest_of(connection, space_id, asked, list(permitted), model=model)
+    vector = await cache.embedded(core, core.embedder(model), query.text)
+    asked = Asked(space_id=space_id, model=model, vector=vector)
+    _, cosines = await candidates.nearest_of(connection, asked, candidates.these(list(permitted)))
     similarity = calibration_of(await spaces.by_id(connection, space_id), model).similarity
     read = await nodes.get_many(connection, space_id, list(permitted))
     return [
@@ -217,14 +227,14 @@ def rank(
     uses: Uses | None = None,
 ) -> Ranked:
     """Lay open what each candidate has, and add it up."""
-    cosine = np.array([0.0 if one.cosine is None else one.cosine for one in found], dtype=np.float64)
+    cosine, words, moment = _columns(found, "cosine", "words", "moment")
     similarity = calibration.similarity(cosine)
-    lexical = ranking.lexical_match(np.array([one.words for one in found], dtype=np.float64), most_possible)
+    lexical = ranking.lexical_match(words, most_possible)
     own = ranking.own_relevance(lexical, similarity)
     flow = ranking.flow(own, *_neighbours(found))
     relevance = soft(own + flow)
-    ages = np.array([(now - one.created_at).total_seconds() / SECONDS_A_DAY for one in found], dtype=np.float64)
-    recency, importance = ranking.recency(ages), ranking.importance([one.importance for one in found])
+    recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
+    importance = ranking.importance([one.importance for one in found])
     used = uses or Uses.none(len(found))
     bonus = ranking.bonus(similarity, used.recalled)
     score = ranking.score(
@@ -251,6 +261,10 @@ def rank(
     )
 
 
+def _columns(found: Sequence[Candidate], *names: str) -> list[Numbers]:
+    return [np.fromiter(map(attrgetter(name), found), dtype=np.float64, count=len(found)) for name in names]
+
+
 def _neighbours(found: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each candidate the places of the one before and the one after it in its thread; -1 for none."""
     places = {(one.thread, one.position): place for place, one in enumerate(found) if one.position is not None}
@@ -268,22 +282,24 @@ class _Search:
     """One question on its way through the store; holds what the steps share."""
 
     def __init__(
-        self, core: Core, connection: Connection, space: Space, query: Query, model: str, asked: NDArray[np.float32]
+        self, core: Core, connection: Connection, seen: FirstLook, query: Query, model: str, vector: NDArray[np.float32]
     ) -> None:
-        self.core, self.connection, self.space, self.query = core, connection, space, query
-        self.model, self.asked = model, asked
-        self.place = (connection, space.id)
+        self.core, self.connection, self.space, self.query = core, connection, seen.space, query
+        self.model = model
+        self.place = (connection, seen.space.id)
         self.kinds = [str(kind) for kind in query.wanted.kinds]
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
         self.profile = ranking.PROFILES[query.mode]
         self.cools_down = self.profile.cools_down
-        self.calibration = calibration_of(space, model)
-        self.words: lexicon.Question | None = None
-        self.near: Mapping[UUID, float] = {}
-        self.by_words: Mapping[UUID, float] = {}
+        self.calibration = calibration_of(seen.space, model)
+        self.asked = Asked(
+            space_id=seen.space.id, model=model, vector=vector, words=seen.words, with_summaries=self.with_summaries
+        )
+        self.most_possible = seen.words.most_possible if seen.words else 0.0
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
+        self.noted = False
         self.started = time.perf_counter()
 
     async def run(self) -> Recall:
@@ -297,7 +313,7 @@ class _Search:
         return rank(
             found,
             self.query,
-            most_possible=self.words.most_possible if self.words else 0.0,
+            most_possible=self.most_possible,
             calibration=self.calibration,
             now=self.core.now(),
             uses=uses,
@@ -323,17 +339,10 @@ class _Search:
         return (self.core.now() - used.last_used_at).total_seconds() / SECONDS_A_DAY
 
     async def _candidates(self) -> list[Candidate]:
-        ids = await self._promising()
-        found = await candidates.details(
-            *self.place,
-            ids,
-            self.asked,
-            self.words,
-            model=self.model,
-            cosines=self.near,
-            words=self.by_words,
-            with_summaries=self.with_summaries,
-        )
+        """The most promising by vector and by words, and their neighbours, within what may be returned."""
+        near, matching = await self._found()
+        ids = self._promising(near, matching)
+        found = await candidates.details(self.connection, self.asked, ids, cosines=near, words=matching)
         more = [] if self.query.wanted.is_selective else await self._beside(found)
         self.ways["by_neighbours"] = len(more)
         return found + more
@@ -344,52 +353,46 @@ class _Search:
         if not threaded:
             return []
         relevance = self._rank(threaded).relevance
-        best = np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]
-        return await candidates.neighbours(
-            *self.place,
-            [threaded[i] for i in best],
-            self.asked,
-            self.words,
-            model=self.model,
-            known={one.id for one in found},
-        )
+        best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
+        return await candidates.neighbours(self.connection, self.asked, best, known={one.id for one in found})
 
-    async def _promising(self) -> list[UUID]:
-        """The nearest by vector and the best by words, within what may be returned."""
+    async def _found(self) -> tuple[Found, Found]:
         wanted = self.query.wanted
-        filtering = wanted.is_selective or self.with_summaries
-        few = await candidates.filtered(*self.place, wanted) if filtering else None
-        if few is not None:
-            self.ways["search"] = f"exact: the filter leaves {len(few):,}"
-            near = candidates.nearest_of(*self.place, self.asked, few, model=self.model)
-            return await self._best(near, partial(self._by_words_of, few))
-        best = await self._best(self._nearest(), self._by_words)
-        self.ways |= {"by_vector": len(self.near), "by_words": len(self.by_words)}
+        if wanted.is_selective or self.with_summaries:
+            few = candidates.filtered(*self.place, wanted)
+            of_few = candidates.nearest_of(self.connection, self.asked, few)
+            (left, near), (_, matching) = await self._both(
+                of_few, partial(candidates.matching_of, asked=self.asked, few=few)
+            )
+            if left <= candidates.EXACT_BELOW:
+                self.ways["search"] = f"exact: the filter leaves {left:,}"
+                return near, matching
+        near, matching = await self._both(self._nearest(), self._matching)
+        self.ways |= {"by_vector": len(near), "by_words": len(matching)}
         if self.with_summaries:
-            summaries = await candidates.summaries(*self.place)
-            best += await candidates.nearest_of(*self.place, self.asked, summaries, model=self.model)
-        return list(dict.fromkeys(best))
+            summaries = candidates.these(await candidates.summaries(*self.place))
+            near |= (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
+        return near, matching
 
-    async def _best(self, near: Leg, by_words: Callable[[Connection], Leg]) -> list[UUID]:
+    def _promising(self, near: Found, matching: Found) -> list[UUID]:
         """Those that could come out first. What one leg did not return is at most as good there as its last."""
-        self.near, self.by_words = await self._both(near, by_words)
-        ids = list(dict.fromkeys([*self.near, *self.by_words]))
+        ids = list(dict.fromkeys([*near, *matching]))
         most = max(LOOKED_AT, 2 * (self.query.limit or LIMIT))
         if len(ids) <= most:
             return ids
-        farthest, poorest = min(self.near.values(), default=0.0), min(self.by_words.values(), default=0.0)
-        cosine = np.array([self.near.get(id_, farthest) for id_ in ids])
-        words = np.array([self.by_words.get(id_, poorest) for id_ in ids])
-        lexical = ranking.lexical_match(words, self.words.most_possible if self.words else 0.0)
+        farthest, poorest = min(near.values(), default=0.0), min(matching.values(), default=0.0)
+        cosine = np.array([near.get(id_, farthest) for id_ in ids])
+        words = np.array([matching.get(id_, poorest) for id_ in ids])
+        lexical = ranking.lexical_match(words, self.most_possible)
         at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
         return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
 
-    async def _both(self, near: Leg, by_words: Callable[[Connection], Leg]) -> tuple[Found, Found]:
+    async def _both(self, near: Leg[A], by_words: Callable[[Connection], Leg[A]]) -> tuple[A, A]:
         """The two legs; side by side where a second connection is free, since each is work for one core."""
         if not self.core.database.is_at_leisure:
             return await near, await by_words(self.connection)
 
-        async def beside() -> Found:
+        async def beside() -> A:
             async with self.core.search(self.space.id) as other:
                 return await by_words(other)
 
@@ -401,25 +404,14 @@ class _Search:
         rows = f"{count:,} vectors" if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
         self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
         within = self.query.wanted if self.query.wanted.is_selective else None
-        return await candidates.nearest(
-            *self.place, self.asked, model=self.model, kinds=self.kinds, exactly=exactly, within=within
-        )
+        return await candidates.nearest(self.connection, self.asked, kinds=self.kinds, exactly=exactly, within=within)
 
-    async def _by_words(self, connection: Connection) -> Found:
-        self.words = await lexicon.question(connection, self.space.id, self.query.text)
-        if self.words is None:
-            return {}
-        found = await lexicon.candidates(connection, self.words, kinds=self.kinds, most=candidates.POOL)
+    async def _matching(self, connection: Connection) -> Found:
+        found = await candidates.matching(connection, self.asked, kinds=self.kinds)
         if not self.query.wanted.is_selective:
             return found
         permitted = await candidates.allowed(connection, self.space.id, list(found), self.query.wanted)
         return {id_: score for id_, score in found.items() if id_ in permitted}
-
-    async def _by_words_of(self, few: Sequence[UUID], connection: Connection) -> Found:
-        self.words = await lexicon.question(connection, self.space.id, self.query.text)
-        if self.words is None:
-            return {}
-        return await lexicon.best_of(connection, self.space.id, self.words, few, most=candidates.POOL)
 
     async def _count(self) -> int:
         """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
@@ -432,7 +424,7 @@ class _Search:
 
     async def _arranged(self, ranked: Ranked) -> list[int]:
         """Best first; of two statements of the same thing the newer first, where the question asks how it is now."""
-        order = [int(i) for i in np.argsort(-ranked.score, kind="stable")]
+        order: list[int] = np.argsort(-ranked.score, kind="stable").tolist()
         if not ranking.asks_for_the_present(self.query.text):
             return order
         first = order[: ranking.UPDATE_WINDOW]
@@ -442,7 +434,7 @@ class _Search:
             order,
             question=self.query.text,
             relevance=ranked.relevance,
-            moments=[one.created_at for one in ranked.candidates],
+            moments=[one.moment for one in ranked.candidates],
             texts={i: read[ranked.candidates[i].id].text or "" for i in first},
             cosines=await self._cosines(ids),
         )
@@ -450,7 +442,7 @@ class _Search:
     async def _cosines(self, ids: Sequence[UUID]) -> NDArray[np.float32]:
         """How alike some nodes are; one without a vector is like none."""
         vectors = await candidates.vectors_of(*self.place, ids, model=self.model)
-        none = np.zeros(len(self.asked), dtype=np.float32)
+        none = np.zeros(self.asked.dim, dtype=np.float32)
         rows = np.array([vectors.get(id_, none) for id_ in ids], dtype=np.float32).reshape(len(ids), len(none))
         cosines: NDArray[np.float32] = rows @ rows.T
         return cosines
@@ -486,12 +478,15 @@ class _Search:
         return (stand_in or node).text or ""
 
     async def _stand_in(self, node: Node) -> Node | None:
-        budget = self.query.budget_tokens
-        if not self.with_summaries or budget is None or count_tokens(node.text or "") <= budget:
+        if not self._may_stand_in or count_tokens(node.text or "") <= (self.query.budget_tokens or 0):
             return None
         wanted = NodeFilter(metadata={"parent_id": str(node.id)})
         page = await nodes.list_page(*self.place, wanted, limit=20, cursor=None)
         return next((one for one in page.items if one.is_summary), None)
+
+    @property
+    def _may_stand_in(self) -> bool:
+        return self.with_summaries and self.query.budget_tokens is not None
 
     async def _lately(self) -> frozenset[UUID]:
         """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
@@ -500,29 +495,24 @@ class _Search:
         return await recalls.last_ids(*self.place, self.query.text, self.query.mode)
 
     async def _recall(self, ranked: Ranked, chosen: selection.Selection) -> Recall:
-        read = await nodes.get_many(*self.place, [ranked.candidates[i].id for i in chosen.kept])
-        told = {i: await self._stand_in(read[ranked.candidates[i].id]) for i in chosen.kept}
-        hits = tuple(
-            Hit(
-                node=told[i] or read[ranked.candidates[i].id],
-                score=round(float(ranked.score[i]), 6),
-                parts=_parts(ranked, i),
-                source=_source(ranked, i),
-            )
-            for i in chosen.kept
-        )
+        score = np.round(ranked.score, 6).tolist()
+        parts = _parts(ranked, chosen.kept)
+        ids = [ranked.candidates[i].id for i in chosen.kept]
+        hits = [
+            LoggedHit(id=id_, score=score[i], parts=part) for id_, i, part in zip(ids, chosen.kept, parts, strict=True)
+        ]
+        read, id_ = await self._read_and_noted(ids, hits, chosen.floor)
+        told = {id_: await self._stand_in(node) or node for id_, node in read.items()}
         left_out = tuple(
-            LeftOut(
-                id=ranked.candidates[drop.index].id,
-                score=round(float(ranked.score[drop.index]), 6),
-                step=drop.step,
-                why=drop.why,
-            )
-            for drop in sorted(chosen.dropped, key=lambda drop: -ranked.score[drop.index])[:LEFT_OUT_SHOWN]
+            LeftOut(id=ranked.candidates[drop.place].id, score=score[drop.place], step=drop.step, why=drop.why)
+            for drop in sorted(chosen.dropped, key=lambda drop: -score[drop.place])[:LEFT_OUT_SHOWN]
         )
         return Recall(
             query=self.query.text,
-            hits=hits,
+            hits=tuple(
+                Hit(node=told[hit.id], score=hit.score, parts=Parts(**hit.parts), source=_source(ranked, i))
+                for hit, i in zip(hits, chosen.kept, strict=True)
+            ),
             model=self.model,
             mode=self.query.mode,
             floor=chosen.floor,
@@ -530,11 +520,25 @@ class _Search:
             weights=ranking.laid_open(ranking.weights_of(self.query)),
             ways=self.ways,
             notes=self.notes,
-            latency_ms=round((time.perf_counter() - self.started) * 1000, 2),
+            id=id_,
+            latency_ms=self._spent(),
         )
 
+    async def _read_and_noted(
+        self, ids: Sequence[UUID], hits: Sequence[LoggedHit], floor: float | None
+    ) -> tuple[dict[UUID, Node], UUID | None]:
+        """What is told; and meanwhile, where a second connection is free and no other text stands in, it is noted."""
+        reading = nodes.get_many(*self.place, ids)
+        if not (self.noted and self.core.database.is_at_leisure) or self._may_stand_in:
+            return await reading, None
+        entry = log.entry(self.core, self.query, hits, model=self.model, floor=floor, latency_ms=self._spent())
+        return await side_by_side(reading, log.note(self.core, self.space.id, entry))
 
-async def side_by_side(one: Leg, other: Leg) -> tuple[Found, Found]:
+    def _spent(self) -> float:
+        return round((time.perf_counter() - self.started) * 1000, 2)
+
+
+async def side_by_side(one: Leg[A], other: Leg[B]) -> tuple[A, B]:
     """Both at once. When one fails, the other too has come to its end before anybody hears of it."""
     first, second = await asyncio.gather(one, other, return_exceptions=True)
     if isinstance(first, BaseException):
@@ -550,20 +554,10 @@ def calibration_of(space: Space, model: str) -> Calibration:
     return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
 
 
-def _parts(ranked: Ranked, i: int) -> Parts:
-    return Parts(
-        relevance=round(float(ranked.relevance[i]), 6),
-        similarity=round(float(ranked.similarity[i]), 6),
-        cosine=round(float(ranked.cosine[i]), 6),
-        lexical=round(float(ranked.lexical[i]), 6),
-        flow=round(float(ranked.flow[i]), 6),
-        activation=0.0,
-        recency=round(float(ranked.recency[i]), 6),
-        importance=round(float(ranked.importance[i]), 6),
-        engagement=round(float(ranked.engagement[i]), 6),
-        decay=round(float(ranked.decay[i]), 6),
-        bonus=round(float(ranked.bonus[i]), 6),
-    )
+def _parts(ranked: Ranked, kept: Sequence[int]) -> list[dict[str, float]]:
+    """The scores of what is kept, laid open; activation is the graph's."""
+    columns = [np.round(getattr(ranked, name)[kept], 6).tolist() for name in LAID_OPEN]
+    return [{"activation": 0.0, **dict(zip(LAID_OPEN, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
 def _source(ranked: Ranked, i: int) -> str:

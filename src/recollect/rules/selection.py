@@ -5,6 +5,7 @@ Each step says what it leaves out and why, so that a person can be told why some
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -24,11 +25,10 @@ CONTEXT_TOKENS = 3000
 Numbers = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Drop:
-    """A candidate (by its index) that a step left out."""
+class Drop(NamedTuple):
+    """A candidate (by its place) that a step left out."""
 
-    index: int
+    place: int
     step: str
     why: str
 
@@ -42,7 +42,7 @@ class Selection:
     dropped: list[Drop] = field(default_factory=list)
 
     def leave_out(self, step: str, why: Callable[[int], str], gone: Collection[int]) -> None:
-        self.dropped += [Drop(index=i, step=step, why=why(i)) for i in self.kept if i in gone]
+        self.dropped += [Drop(i, step, why(i)) for i in self.kept if i in gone]
         self.kept = [i for i in self.kept if i not in gone]
 
 

@@ -4,11 +4,11 @@ Few rows are answered exactly, many through HNSW; the choice is made from counts
 back as plain values: ranking works on arrays.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from types import MappingProxyType
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -17,7 +17,8 @@ from pgvector import HalfVector
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from recollect.model import NodeFilter
+from recollect.errors import NotFound
+from recollect.model import NodeFilter, Space
 from recollect.store import lexicon
 from recollect.store.database import driver
 from recollect.store.nodes import conditions, holding
@@ -28,29 +29,115 @@ EXACT_BELOW = 10_000
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
-NOTHING_KNOWN: Mapping[UUID, float] = MappingProxyType({})
 
-# LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
-VECTOR_OF = """LATERAL (
-    SELECT node_id, vector, dim FROM embeddings WHERE space_id = $1 AND node_id = g.id AND model = $2 OFFSET 0) e"""
+FIRST_LOOK = """
+SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
+       EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
+       t.documents, ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
+       ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
+  FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
+ WHERE s.id = $1
+"""
 
 COUNT = """
 SELECT count(*) FROM (
     SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
 """
 
+# LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
+VECTOR_OF = """LATERAL (
+    SELECT node_id, vector, dim FROM embeddings WHERE space_id = $1 AND node_id = g.id AND model = $2 OFFSET 0) e"""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """A node as ranking sees it; the cosine is None while it has no vector of the model."""
+# $1 is the space, $2 the model, $3 the question's vector, $4 its words.
+MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)"
+
+# Some nodes, how many they are, and the best of them; of too many none is looked at.
+BEST_OF = """
+WITH few(id) AS MATERIALIZED ({few}), size AS MATERIALIZED (SELECT count(*) AS total FROM few),
+     scored AS MATERIALIZED (
+         SELECT few.id, one.score FROM few, LATERAL ({score} OFFSET 0) AS one
+          WHERE (SELECT total FROM size) <= {limit} AND one.score IS NOT NULL)
+SELECT size.total, best.id, best.score
+  FROM size LEFT JOIN (SELECT id, score FROM scored ORDER BY score DESC LIMIT {pool}) AS best ON true
+"""
+NEARNESS = """SELECT 1 - (vector::halfvec({dim}) <=> ${2}) AS score FROM embeddings
+               WHERE space_id = ${0} AND node_id = few.id AND model = ${1} AND dim = {dim}"""
+MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
+
+GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
+    SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
+BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
+               FROM unnest($5::text[], $6::int8[]) AS place(thread, position)) AS g, LATERAL (
+    SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
+
+# What a leg finds, and how good it is there.
+Found = dict[UUID, float]
+
+
+class Few(NamedTuple):
+    """Some nodes, as the statement that finds them and its values."""
+
+    statement: str
+    values: tuple[Any, ...]
+
+
+class Candidate(NamedTuple):
+    """A node as ranking sees it: its moment in seconds; 0 where it has no vector of the model, or no word in common."""
 
     id: UUID
     thread: str | None
     position: int | None
-    created_at: datetime
+    moment: float
     importance: float | None
-    cosine: float | None
+    cosine: float
     words: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FirstLook:
+    """What a recall asks before anything else: the space as it is, and what the question's words are worth there."""
+
+    space: Space
+    version: int
+    waiting: bool
+    words: lexicon.Question | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question as the legs ask it: where, by which model's vector, and by which words."""
+
+    space_id: UUID
+    model: str
+    vector: NDArray[np.float32]
+    words: lexicon.Question | None = None
+    with_summaries: bool = False
+
+    @property
+    def dim(self) -> int:
+        return len(self.vector)
+
+    @cached_property
+    def half(self) -> HalfVector:
+        return HalfVector(self.vector)
+
+
+async def first_look(connection: AsyncConnection, space_id: UUID, text: str) -> FirstLook:
+    """A space, its version, whether some of its texts still wait to be embedded, and the words of a question."""
+    terms = lexicon.terms_of(space_id, text)
+    found = await (await driver(connection)).fetchrow(FIRST_LOOK, space_id, terms)
+    if found is None:
+        raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
+    space = Space(
+        id=found["id"],
+        slug=found["slug"],
+        settings=found["settings"],
+        embedding_model=found["embedding_model"],
+        created_at=found["created_at"],
+    )
+    containing = dict(zip(found["terms"], found["containing"], strict=True))
+    words = lexicon.weighed(terms, containing, documents=found["documents"] or 0)
+    return FirstLook(space=space, version=found["version"], waiting=found["waiting"], words=words)
 
 
 async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kinds: Sequence[str]) -> int:
@@ -59,15 +146,22 @@ async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kind
     return int(await raw.fetchval(COUNT, space_id, model, list(kinds), EXACT_BELOW + 1))
 
 
-async def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> list[UUID] | None:
-    """The nodes that a filter leaves, if they are few enough to look at each; else None."""
+def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> Few:
+    """The nodes that a filter leaves, counted no further than needed for the choice."""
     if wanted.metadata:
         where = holding(wanted.metadata).c
         statement = select(where.id).where(*conditions(replace(wanted, metadata={}), where))
     else:
         statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *conditions(wanted))
-    found = list((await connection.execute(statement.limit(EXACT_BELOW + 1))).scalars())
-    return found if len(found) <= EXACT_BELOW else None
+    compiled = statement.limit(EXACT_BELOW + 1).compile(
+        dialect=connection.dialect, compile_kwargs={"render_postcompile": True}
+    )
+    values = (compiled.params[name] for name in getattr(compiled, "positiontup", ()))
+    return Few(str(compiled), tuple(json.dumps(one) if isinstance(one, dict) else one for one in values))
+
+
+def these(ids: Sequence[UUID]) -> Few:
+    return Few("SELECT unnest($1::uuid[])", (ids,))
 
 
 async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
@@ -77,42 +171,24 @@ async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
     return list((await connection.execute(statement)).scalars())
 
 
-async def nearest_of(
-    connection: AsyncConnection, space_id: UUID, query: NDArray[np.float32], ids: Sequence[UUID], *, model: str
-) -> dict[UUID, float]:
-    """The nearest of some nodes and their cosines, exactly."""
-    raw = await driver(connection)
-    dim = len(query)
-    found = await raw.fetch(
-        f"""WITH few AS MATERIALIZED (
-                SELECT e.node_id, e.vector::halfvec({dim}) <=> $5 AS d
-                  FROM unnest($4::uuid[]) AS g(id), {VECTOR_OF} WHERE e.dim = $3)
-            SELECT node_id, d FROM few ORDER BY d LIMIT $6""",
-        *(space_id, model, dim, list(ids), HalfVector(query), POOL),
-    )
-    return {record["node_id"]: 1.0 - record["d"] for record in found}
-
-
 async def nearest(
     connection: AsyncConnection,
-    space_id: UUID,
-    query: NDArray[np.float32],
+    asked: Asked,
     *,
-    model: str,
     kinds: Sequence[str],
     exactly: bool,
     within: NodeFilter | None = None,
-) -> dict[UUID, float]:
+) -> Found:
     """The nearest nodes of these kinds and their cosines: exactly, or through the HNSW index of the model.
 
     A filter that leaves many is applied to ever longer lists, until enough of them pass.
     """
     most = POOL if within is None else 5 * POOL
     while True:
-        found = await _nearest(connection, space_id, query, model=model, kinds=kinds, exactly=exactly, most=most)
+        found = await _nearest(connection, asked, kinds=kinds, exactly=exactly, most=most)
         if within is None:
             return found
-        permitted = await allowed(connection, space_id, list(found), within)
+        permitted = await allowed(connection, asked.space_id, list(found), within)
         passed = {id_: cosine for id_, cosine in found.items() if id_ in permitted}
         if len(passed) >= POOL or len(found) < most or most >= MOST_LOOKED_AT:
             return dict(list(passed.items())[:POOL])
@@ -120,26 +196,44 @@ async def nearest(
 
 
 async def _nearest(
-    connection: AsyncConnection,
-    space_id: UUID,
-    query: NDArray[np.float32],
-    *,
-    model: str,
-    kinds: Sequence[str],
-    exactly: bool,
-    most: int,
-) -> dict[UUID, float]:
-    raw = await driver(connection)
-    dim = len(query)
-    rows = """FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = ANY($4) AND recallable"""
-    distance = f"vector::halfvec({dim}) <=> $5"
-    given = (space_id, model, dim, list(kinds), HalfVector(query), most)
+    connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str], exactly: bool, most: int
+) -> Found:
+    raw, dim = await driver(connection), asked.dim
+    rows = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
+    distance = f"vector::halfvec({dim}) <=> $3"
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
-        few = f"WITH few AS MATERIALIZED (SELECT node_id, vector {rows})"
-        found = await raw.fetch(f"{few} SELECT node_id, {distance} AS d FROM few ORDER BY d LIMIT $6", *given)
+        few = f"WITH few AS MATERIALIZED (SELECT node_id, {distance} AS d {rows})"
+        statement = f"{few} SELECT node_id, 1 - d FROM few ORDER BY d LIMIT $5"
     else:  # search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed
-        found = await raw.fetch(f"SELECT node_id, {distance} AS d {rows} ORDER BY {distance} LIMIT $6", *given)
-    return {record["node_id"]: 1.0 - record["d"] for record in found}
+        statement = f"SELECT node_id, 1 - ({distance}) {rows} ORDER BY {distance} LIMIT $5"
+    return dict(await raw.fetch(statement, asked.space_id, asked.model, asked.half, list(kinds), most))
+
+
+async def nearest_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
+    """How many some nodes are; if no more than can be looked at, the nearest of them and their cosines, exactly."""
+    return await _best_of(connection, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
+
+
+async def matching(connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str]) -> Found:
+    """The nodes of these kinds that match best, and their BM25 scores."""
+    if asked.words is None:
+        return {}
+    raw = await driver(connection)
+    return dict(await raw.fetch(MATCHING, asked.words.match, asked.words.weights, list(kinds), POOL))
+
+
+async def matching_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
+    """The same by words: those of some nodes that match best, and their BM25 scores."""
+    if asked.words is None:
+        return 0, {}
+    return await _best_of(connection, few, MATCH, asked.space_id, asked.words.weights)
+
+
+async def _best_of(connection: AsyncConnection, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:
+    numbers = range(len(few.values) + 1, len(few.values) + len(given) + 1)
+    statement = BEST_OF.format(few=few.statement, score=score.format(*numbers, **named), limit=EXACT_BELOW, pool=POOL)
+    found = await (await driver(connection)).fetch(statement, *few.values, *given)
+    return found[0]["total"], {one["id"]: one["score"] for one in found if one["id"] is not None}
 
 
 async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
@@ -148,72 +242,43 @@ async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUI
     return set((await connection.execute(statement)).scalars())
 
 
-def _details(dim: int, source: str) -> str:
+def _details(asked: Asked, source: str) -> str:
     """Both legs' scores, each looked up only where it is not known yet: `coalesce` asks no further than it must."""
+    may_be_told = "n.status = 'active' AND NOT n.exclude" if asked.with_summaries else "n.recallable"
     return f"""
-        SELECT n.id, n.thread, n.position, n.created_at, n.importance,
-               coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({dim}) <=> $3) FROM embeddings e
-                                    WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2)) AS cosine,
+        SELECT n.id, n.thread, n.position, date_part('epoch', n.created_at), n.importance,
+               coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({asked.dim}) <=> $3) FROM embeddings e
+                                    WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2), 0),
                coalesce(g.words, (SELECT -(l.bm25 <#> $4) FROM lexicon l
-                                   WHERE l.space_id = $1 AND l.node_id = n.id)) AS words
+                                   WHERE l.space_id = $1 AND l.node_id = n.id), 0)
           FROM {source}
-         WHERE n.space_id = $1 AND n.recallable"""
-
-
-GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
-    SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
-BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
-               FROM unnest($5::text[], $6::int8[]) AS place(thread, position)) AS g, LATERAL (
-    SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
+         WHERE n.space_id = $1 AND {may_be_told}"""
 
 
 async def details(
-    connection: AsyncConnection,
-    space_id: UUID,
-    ids: Sequence[UUID],
-    query: NDArray[np.float32],
-    asked: lexicon.Question | None,
-    *,
-    model: str,
-    cosines: Mapping[UUID, float] = NOTHING_KNOWN,
-    words: Mapping[UUID, float] = NOTHING_KNOWN,
-    with_summaries: bool = False,
+    connection: AsyncConnection, asked: Asked, ids: Sequence[UUID], *, cosines: Found, words: Found
 ) -> list[Candidate]:
     """What ranking needs to know of some nodes: both legs' scores for each of them, whichever leg found it."""
-    raw = await driver(connection)
-    statement = _details(len(query), GIVEN)
-    if with_summaries:
-        statement = statement.replace("n.recallable", "n.status = 'active' AND NOT n.exclude")
-    found = await raw.fetch(
-        statement,
-        *(space_id, model, HalfVector(query), _weights(asked)),
-        *(list(ids), [cosines.get(id_) for id_ in ids], [words.get(id_) for id_ in ids]),
-    )
-    return [_candidate(record) for record in found]
+    given = (ids, [*map(cosines.get, ids)], [*map(words.get, ids)])
+    return await _looked_up(connection, asked, GIVEN, *given)
 
 
 async def neighbours(
-    connection: AsyncConnection,
-    space_id: UUID,
-    near: Sequence[Candidate],
-    query: NDArray[np.float32],
-    asked: lexicon.Question | None,
-    *,
-    model: str,
-    known: set[UUID],
+    connection: AsyncConnection, asked: Asked, near: Sequence[Candidate], *, known: Collection[UUID]
 ) -> list[Candidate]:
     """The nodes before and after some candidates in their threads, those that are not candidates yet."""
     places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
     if not places:
         return []
+    found = await _looked_up(connection, asked, BESIDE, *zip(*places, strict=True))
+    return list({one.id: one for one in found if one.id not in known}.values())
+
+
+async def _looked_up(connection: AsyncConnection, asked: Asked, source: str, *given: Sequence[Any]) -> list[Candidate]:
     raw = await driver(connection)
-    found = await raw.fetch(
-        _details(len(query), BESIDE),
-        *(space_id, model, HalfVector(query), _weights(asked)),
-        [thread for thread, _ in places],
-        [position for _, position in places],
-    )
-    return list({record["id"]: _candidate(record) for record in found if record["id"] not in known}.values())
+    weights = asked.words.weights if asked.words else lexicon.NO_WORDS
+    found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, *given)
+    return [*map(Candidate._make, found)]
 
 
 async def vectors_of(
@@ -227,19 +292,3 @@ async def vectors_of(
         *(space_id, model, list(ids)),
     )
     return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in found}
-
-
-def _weights(asked: lexicon.Question | None) -> Any:
-    return asked.weights if asked else lexicon.NO_WORDS
-
-
-def _candidate(record: Any) -> Candidate:
-    return Candidate(
-        id=record["id"],
-        thread=record["thread"],
-        position=record["position"],
-        created_at=record["created_at"],
-        importance=record["importance"],
-        cosine=record["cosine"],
-        words=record["words"] or 0.0,
-    )

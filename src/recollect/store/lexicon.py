@@ -47,19 +47,6 @@ ON CONFLICT (space_id) DO UPDATE SET documents = lexicon_totals.documents + excl
     total_length = lexicon_totals.total_length + excluded.total_length
 """
 
-STATISTICS = """
-SELECT t.documents, t.total_length, t.weighted_mean, s.term, s.documents AS containing
-  FROM lexicon_totals t LEFT JOIN term_stats s ON s.space_id = $1 AND s.term = ANY($2)
- WHERE t.space_id = $1
-"""
-
-BEST_OF = """
-WITH few AS MATERIALIZED (
-    SELECT l.node_id, l.bm25 <#> $3 AS score FROM unnest($2::uuid[]) AS g(id),
-           LATERAL (SELECT * FROM lexicon WHERE space_id = $1 AND node_id = g.id OFFSET 0) l)
-SELECT node_id, -score AS score FROM few WHERE score < 0 ORDER BY few.score LIMIT $4
-"""
-
 REWEIGH_SOME = """
 SELECT n.id, n.name, n.text, n.created_at FROM lexicon l JOIN nodes n ON n.space_id = $1 AND n.id = l.node_id
  WHERE l.space_id = $1 AND l.node_id > $2 ORDER BY l.node_id LIMIT $3
@@ -124,42 +111,20 @@ async def _count(raw: Any, space_id: UUID, added: Sequence[Counter[int]], mean: 
     await raw.execute(COUNT_TEXTS, space_id, len(added), length, mean)
 
 
-async def question(connection: AsyncConnection, space_id: UUID, asked: str) -> Question | None:
-    """The question's words weighed by their rarity in this space; None when no word of it could find anything."""
-    terms = sorted(lexical.terms(asked, _salt(space_id)))
-    raw = await driver(connection)
-    rows = await raw.fetch(STATISTICS, space_id, terms)
-    if not rows or not terms:
-        return None
-    total = rows[0]["documents"]
-    containing = {row["term"]: row["containing"] for row in rows if row["term"] is not None}
-    rarity = {term: lexical.rarity(total, containing.get(term, 0)) for term in terms}
+def terms_of(space_id: UUID, asked: str) -> list[int]:
+    """The words of a question, as they are numbered in a space."""
+    return sorted(lexical.terms(asked, _salt(space_id)))
+
+
+def weighed(terms: Sequence[int], containing: Mapping[int, int], *, documents: int) -> Question | None:
+    """A question's words weighed by their rarity among so many texts; None when no word of it could find anything."""
     if not containing:
         return None
+    rarity = {term: lexical.rarity(documents, containing.get(term, 0)) for term in terms}
     known = {term: rarity[term] for term in containing}
     return Question(
         match=_rarer(containing), weights=_sparse(known), most_possible=lexical.most_possible(rarity.values())
     )
-
-
-async def candidates(
-    connection: AsyncConnection, asked: Question, *, kinds: Sequence[str], most: int
-) -> dict[UUID, float]:
-    """The nodes of these kinds that match best, and their BM25 scores."""
-    raw = await driver(connection)
-    found = await raw.fetch(
-        "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)", asked.match, asked.weights, list(kinds), most
-    )
-    return {record["node_id"]: record["score"] for record in found}
-
-
-async def best_of(
-    connection: AsyncConnection, space_id: UUID, asked: Question, ids: Sequence[UUID], *, most: int
-) -> dict[UUID, float]:
-    """Those of some nodes that match best, and their BM25 scores."""
-    raw = await driver(connection)
-    found = await raw.fetch(BEST_OF, space_id, list(ids), asked.weights, most)
-    return {record["node_id"]: record["score"] for record in found}
 
 
 async def drifted(connection: AsyncConnection, space_id: UUID) -> bool:

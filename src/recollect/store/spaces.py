@@ -15,13 +15,6 @@ from recollect.store import rows
 from recollect.store.database import driver
 from recollect.store.tables import spaces
 
-# Every recall begins with this, so it is asked the short way.
-WITH_VERSION = """
-SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
-       EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting
-  FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id WHERE s.id = $1
-"""
-
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -68,19 +61,3 @@ async def version(connection: AsyncConnection, space_id: UUID) -> int:
     """How often what a recall could find was changed; use that is only counted does not count."""
     raw = await driver(connection)
     return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", space_id) or 0)
-
-
-async def with_version(connection: AsyncConnection, space_id: UUID) -> tuple[Space, int, bool]:
-    """A space, its version, and whether some of its texts still wait to be embedded; in one look."""
-    raw = await driver(connection)
-    found = await raw.fetchrow(WITH_VERSION, space_id)
-    if found is None:
-        raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
-    space = Space(
-        id=found["id"],
-        slug=found["slug"],
-        settings=found["settings"],
-        embedding_model=found["embedding_model"],
-        created_at=found["created_at"],
-    )
-    return space, found["version"], found["waiting"]
