@@ -30,6 +30,12 @@ class RecollectError(Exception):
     def message(self) -> str:
         return str(self.args[0]) if self.args else self.code
 
+    @property
+    def more(self) -> dict[str, str]:
+        """What a program may want to know besides: which field was wrong, or what is there already."""
+        known = {name: getattr(self, name, None) for name in ("field", "existing_id")}
+        return {name: str(value) for name, value in known.items() if value is not None}
+
 
 class InvalidInput(RecollectError):
     code = "invalid_input"

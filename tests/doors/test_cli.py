@@ -512,6 +512,24 @@ def test_a_bad_setting_is_one_sentence(in_default: Cli, name: str, value: str, c
     in_default.refused("list", code=code)
 
 
+def test_for_a_program_a_refusal_is_one_document_and_the_same_exit_code(cli: Cli) -> None:
+    assert cli("add", "the kettle is red").code == 0
+    again = cli("add", "the kettle is red", "--json")
+    assert (again.code, again.out) == (4, "")
+    told = json.loads(again.err)
+    assert told == {
+        "code": "duplicate",
+        "message": f"This text is remembered already, as {told['existing_id']}.",
+        "field": "text",
+        "existing_id": told["existing_id"],
+    }
+    for arguments, code in ((("recall", "x", "--limit", "0"), 2), (("no-such-command",), 2), (("show", "ffff"), 3)):
+        refused = cli("--json", *arguments)
+        assert (refused.code, refused.out) == (code, "")
+        assert json.loads(refused.err)["message"] in cli(*arguments).err
+    assert cli("recall", "--limit", "0", "--", "--json").err.startswith("The limit is")
+
+
 def test_exit_codes_follow_the_nearest_class() -> None:
     assert exit_code(DuplicateText(uuid4())) == 4
     assert exit_code(ServerDidNotStart("x")) == 6

@@ -61,7 +61,8 @@ class Cli:
         answer = self(*arguments, stdin=stdin)
         assert (answer.code, answer.out) == (code, ""), answer
         assert answer.err.count("\n") == 1, answer.err
-        assert answer.err.endswith((".\n", "?\n")), answer.err
+        said = str(json.loads(answer.err)["message"]) if "--json" in arguments else answer.err.rstrip("\n")
+        assert said.endswith((".", "?")), answer.err
         assert "Traceback" not in answer.err
         return answer.err
 

@@ -418,8 +418,34 @@ async def test_a_filter_that_leaves_too_many_is_answered_as_the_whole_space_is(
     assert found.ways["search"] == ("exact: the filter leaves 5" if most == 5 else "HNSW: over 4 vectors")
 
 
+async def test_D39_a_summary_that_matches_by_words_alone_is_found_where_no_leg_looks_at_summaries(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await teach(memory, *(f"the garden and the habitat {n}" for n in range(300)))
+    summary = await memory.add("marsupial protection act passed lately")
+    await memory.work()
+    connection = await asyncpg.connect(memory.core.database.dsn, server_settings={"search_path": "recollect,public"})
+    await connection.execute("UPDATE nodes SET is_summary = true WHERE id = $1", summary.id)
+    await connection.close()
+    monkeypatch.setattr(candidates, "EXACT_BELOW", 50)
+    found = await memory.recall("the garden and the marsupial habitat", include_summaries=True)
+    assert found.ways["search"] == "HNSW: over 50 vectors"
+    assert summary.id in {hit.node.id for hit in found}
+
+
+async def test_given_nodes_are_looked_at_however_many(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await teach(memory, *FACTS)
+    monkeypatch.setattr(candidates, "EXACT_BELOW", 2)
+    ids = [node.id for node in (await memory.list()).items]
+    async with memory.core.search(memory.space.id) as connection:
+        asked = await asked_in(connection, memory, "who keeps the spare key?")
+        left, found = await candidates.nearest_of(connection, asked, candidates.these(ids))
+        few = candidates.filtered(connection, memory.space.id, NodeFilter(created_to=datetime.now(UTC)))
+        assert await candidates.nearest_of(connection, asked, few) == (3, {})
+    assert (left, set(found)) == (5, {*ids})
+
+
 async def test_a_recall_is_noted_once_however_it_was_found(memory: Engine) -> None:
-    """Noted on the way, where a connection is free; afterwards, where what was found is repeated."""
     await teach(memory, *FACTS)
     first, again = [await memory.recall("who keeps the spare key?") for _ in range(2)]
     assert again.ways["search"] == "as found a moment ago"
@@ -456,6 +482,7 @@ async def test_when_one_leg_fails_the_other_has_ended_and_the_next_question_is_a
         broken.setattr(nodes, "GET_MANY", "SELECT 1 / 0, $1::uuid, $2::uuid[]")
         with pytest.raises(asyncpg.DivisionByZeroError):
             await memory.recall(FACTS[4])
+    assert not (await memory.recalls(limit=10)).items
     assert memory.core.database.is_at_leisure
     assert texts(await memory.recall(FACTS[4]))[0] == FACTS[4]
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from recollect.engine.engine import Engine
-from recollect.engine.log import entry_of, note
+from recollect.engine.log import note
 from recollect.engine.recall import find
 from recollect.engine.recalls import moves
 from recollect.errors import InvalidInput, NotFound
@@ -23,7 +23,7 @@ TEA, CAKE = "Linh prefers green tea at home", "Linh bakes a carrot cake on Sunda
 async def noted(memory: Engine, text: str, *, mode: Mode = Mode.NEUTRAL, limit: int | None = None) -> UUID:
     query = Query(text=text, mode=mode, limit=limit)
     found = await find(memory.core, memory.space.id, query)
-    return await note(memory.core, memory.space.id, entry_of(memory.core, query, found))
+    return await note(memory.core, memory.space.id, found, query=query)
 
 
 async def last_ids(memory: Engine, text: str, mode: Mode) -> frozenset[UUID]:
@@ -162,7 +162,7 @@ async def test_D11_a_replay_asks_what_was_asked_then(memory: Engine) -> None:
     wanted = NodeFilter(subtypes=("idea",), excluded=False)
     query = Query(text="Linh", wanted=wanted, limit=3)
     found = await find(memory.core, memory.space.id, query)
-    id_ = await note(memory.core, memory.space.id, entry_of(memory.core, query, found))
+    id_ = await note(memory.core, memory.space.id, found, query=query)
     replay = await memory.replay(id_)
     assert [hit.node.subtype for hit in replay.recall] == ["idea"]
 

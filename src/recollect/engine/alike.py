@@ -20,7 +20,7 @@ from recollect.rules.duplicates import Found
 from recollect.rules.merging import Links
 from recollect.rules.similarity import Factors, Traits, compare
 from recollect.rules.why import Explanation, why
-from recollect.store import candidates, changes, concepts, edges, nodes, plans, spaces
+from recollect.store import candidates, concepts, edges, journal, nodes, plans, spaces
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
 
@@ -193,7 +193,7 @@ async def _are_apart(
 
 
 async def _history(connection: Connection, space_id: UUID, found: Sequence[Node]) -> tuple[HistoryEntry, ...]:
-    entries = [entry for node in found for entry in await changes.history(connection, space_id, node.id)]
+    entries = [entry for node in found for entry in await journal.history(connection, space_id, node.id)]
     return tuple(sorted(entries, key=lambda entry: entry.at))
 
 

@@ -91,7 +91,7 @@ async def search(
         read = await cases.get_many(connection, space_id, [hit.node.id for hit in found])
     active = {case.case_id: case for case in read if case.status is CaseStatus.ACTIVE}
     found = replace(found, hits=tuple(hit for hit in found if hit.node.id in active)[:limit])
-    logged = await noting.note(core, space_id, noting.entry_of(core, query, found))
+    logged = await noting.note(core, space_id, found, query=query)
     return CaseHits(
         query=question,
         hits=tuple(_hit(active[hit.node.id], hit, core.now()) for hit in found),

@@ -27,6 +27,7 @@ from recollect.policies import policy_named
 from recollect.policies.policy import Policy
 from recollect.ports import Notice
 from recollect.store import changes, edges, jobs, plans, spaces
+from recollect.store import undo as undoing
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
 
@@ -552,7 +553,7 @@ async def _undo(
 ) -> Outcome:
     now = core.now()
     started = time.perf_counter()
-    outcome = await changes.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
+    outcome = await undoing.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
     if outcome.repeated:
         return outcome
     run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)

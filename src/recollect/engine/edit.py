@@ -13,7 +13,7 @@ from recollect.policies.case_bank import BY_HAND, copied
 from recollect.rules.concepts import checked_open_metadata
 from recollect.rules.contract import checked_importance, checked_metadata
 from recollect.rules.text import is_storable
-from recollect.store import changes, edges, nodes, spaces
+from recollect.store import changes, edges, journal, nodes, spaces
 from recollect.store.database import Connection
 
 
@@ -83,7 +83,7 @@ async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[His
     """What happened to a node, or to an edge."""
     async with core.transaction(space_id) as connection:
         id_ = await _node_or_edge(connection, space_id, str(reference))
-        return await changes.history(connection, space_id, id_)
+        return await journal.history(connection, space_id, id_)
 
 
 async def _node_or_edge(connection: Connection, space_id: UUID, reference: str) -> UUID:

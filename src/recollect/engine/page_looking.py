@@ -19,7 +19,7 @@ from recollect.rules.page_formats import export_page, free_id
 from recollect.rules.page_links import resolve
 from recollect.rules.pages import Format, Page
 from recollect.rules.stored_pages import StoredPage
-from recollect.store import changes, edges, nodes
+from recollect.store import edges, journal, nodes
 from recollect.store import pages as kept
 from recollect.store.database import Connection
 
@@ -91,7 +91,7 @@ async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
         touching = await edges.of_node(connection, space_id, id_, limit=MOST_EDGES)
         ends = {end for edge in touching for end in (edge.source, edge.target)}
         others = await nodes.get_many(connection, space_id, [*ends])
-        history = await changes.history(connection, space_id, id_)
+        history = await journal.history(connection, space_id, id_)
     page = stored.page
     known = [_named(others[end]) for end in ends if others[end].source_id]
     nowhere = [one.link.target for one in resolve([page], known).links if one.target is None]
@@ -142,7 +142,7 @@ async def versions(core: Core, space_id: UUID, reference: UUID | str) -> list[Ve
     id_ = await resolved(core, space_id, reference)
     async with core.transaction(space_id) as connection:
         await _stored(connection, space_id, id_)
-        return _versions(await changes.history(connection, space_id, id_))
+        return _versions(await journal.history(connection, space_id, id_))
 
 
 def _versions(history: Sequence[HistoryEntry]) -> list[Version]:

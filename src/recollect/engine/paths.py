@@ -1,19 +1,17 @@
 """Walked edges grow stronger: those that led a recall to its hits, and again those of a hit that helped (A00b)."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from recollect.model import RecallLog
+from recollect.model import Recall, RecallLog
 from recollect.rules.strength import REINFORCEMENTS
 from recollect.store import edges, recalls
 from recollect.store.database import Connection
 
 
-async def note(connection: Connection, space_id: UUID, entry: RecallLog, ways: Mapping[str, Any]) -> None:
+async def note(connection: Connection, space_id: UUID, entry: RecallLog, recall: Recall) -> None:
     """Note in the log by which edges its hits were reached, and count one traversal of each of those edges."""
-    paths = {id_: path["edges"] for id_, path in ways.get("paths", {}).items()}
+    paths = {id_: path["edges"] for id_, path in recall.ways.get("paths", {}).items()}
     if not paths:
         return
     await recalls.add_paths(connection, space_id, entry.id, paths)

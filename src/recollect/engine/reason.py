@@ -16,7 +16,7 @@ from uuid import UUID
 
 from recollect.engine import recall as recalling
 from recollect.engine.core import Core
-from recollect.engine.log import entry_of, note
+from recollect.engine.log import note
 from recollect.errors import InvalidInput, ProviderProblem
 from recollect.model import Answer, Citation, Hit, LeftOut, Mode, Query, Recall, TokenUsage
 from recollect.ports import Completion, LanguageModel
@@ -171,16 +171,18 @@ async def _noted(
     core: Core, space_id: UUID, query: Query, found: Recall, answer: Answer, prompt: Prompt | None
 ) -> Answer:
     """Log the question with all that was said about it (D11, D12); the answer then carries the entry's id."""
-    entry = replace(
-        entry_of(core, query, found),
-        memory_ids=tuple(hit.node.id for hit in answer.recall),
+    id_ = await note(
+        core,
+        space_id,
+        found,
+        query=query,
+        given=[hit.node.id for hit in answer.recall],
         response=answer.text,
         prompt_hash=prompt.hash if prompt else None,
         debug_prompt=prompt.text if prompt and core.settings.debug_prompts else None,
         external_knowledge_used=answer.external_knowledge_used,
-        confidence_score=answer.confidence,
+        confidence=answer.confidence,
         token_usage=answer.token_usage,
         latency_ms=answer.latency_ms,
     )
-    id_ = await note(core, space_id, entry, found.ways)
     return replace(answer, id=id_, recall=replace(answer.recall, id=id_))

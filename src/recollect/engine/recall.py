@@ -23,7 +23,7 @@ from recollect.engine import cache, log
 from recollect.engine.adjacency import walk
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model import Activity, Hit, LeftOut, LoggedHit, Mode, Node, NodeFilter, Parts, Query, Recall, Space
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
 from recollect.ports import Embedder
 from recollect.rules import ranking, selection
 from recollect.rules.calibration import Calibration, shipped, soft
@@ -47,19 +47,15 @@ SECONDS_A_DAY = 86_400
 LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name != "activation")
 
 A = TypeVar("A")
-B = TypeVar("B")
 Leg = Coroutine[Any, Any, A]
 
 
 async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True) -> Recall:
     """Answer a question, log it, and count the use of what was found; or only look, as while somebody types."""
     _check(query)
-    search = _by_graph(core, space_id, query) if query.graph else _answered(core, space_id, query, noted=noted)
-    found, waiting = await search
-    id_ = found.id
-    if noted and id_ is None:
-        id_ = await log.note(core, space_id, log.entry_of(core, query, found), found.ways)
-    return replace(found, notes=(*found.notes, WAITING) if waiting else found.notes, id=id_)
+    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
+    notes = (*found.notes, WAITING) if waiting else found.notes
+    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query) if noted else None)
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
@@ -70,11 +66,9 @@ async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = Tr
 
 
 async def _answered(
-    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True, noted: bool = False
+    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True
 ) -> tuple[Recall, bool]:
     """What is found, in one look into the database; and whether some texts wait to be embedded.
-
-    What is to be noted is noted on the way if that costs no time: the Recall then has an id.
 
     The question is embedded before, so that no connection waits for an embedder: with that of the space as it was last
     seen. Should search have moved on to another model since, it is asked again.
@@ -88,11 +82,11 @@ async def _answered(
         if _embedder(core, seen.space)[0] is embedder:
             search = _Search(core, connection, seen, query, embedder.model, asked)
             search.cools_down = cool_down and search.profile.cools_down
-            search.notes, search.started, search.noted = notes, started, noted
+            search.notes, search.started = notes, started
             if not repeat:
                 return await search.run(), seen.waiting
             return await cache.repeated(core, space_id, seen.version, query, search.run), seen.waiting
-    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat, noted=noted)
+    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat)
 
 
 async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
@@ -299,7 +293,6 @@ class _Search:
         self.most_possible = seen.words.most_possible if seen.words else 0.0
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
-        self.noted = False
         self.started = time.perf_counter()
 
     async def run(self) -> Recall:
@@ -340,9 +333,9 @@ class _Search:
 
     async def _candidates(self) -> list[Candidate]:
         """The most promising by vector and by words, and their neighbours, within what may be returned."""
-        near, matching = await self._found()
-        ids = self._promising(near, matching)
-        found = await candidates.details(self.connection, self.asked, ids, cosines=near, words=matching)
+        near, matching, summaries = await self._found()
+        ids = list(dict.fromkeys([*self._promising(near, matching), *summaries]))
+        found = await candidates.details(self.connection, self.asked, ids, cosines=near | summaries, words=matching)
         more = [] if self.query.wanted.is_selective else await self._beside(found)
         self.ways["by_neighbours"] = len(more)
         return found + more
@@ -356,23 +349,24 @@ class _Search:
         best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
         return await candidates.neighbours(self.connection, self.asked, best, known={one.id for one in found})
 
-    async def _found(self) -> tuple[Found, Found]:
+    async def _found(self) -> tuple[Found, Found, Found]:
+        """What is near, what matches, and the summaries that are near where no leg looks at them."""
         wanted = self.query.wanted
         if wanted.is_selective or self.with_summaries:
             few = candidates.filtered(*self.place, wanted)
             of_few = candidates.nearest_of(self.connection, self.asked, few)
-            (left, near), (_, matching) = await self._both(
+            (left, near), (also, matching) = await self._both(
                 of_few, partial(candidates.matching_of, asked=self.asked, few=few)
             )
-            if left <= candidates.EXACT_BELOW:
+            if max(left, also) <= candidates.EXACT_BELOW:
                 self.ways["search"] = f"exact: the filter leaves {left:,}"
-                return near, matching
+                return near, matching, {}
         near, matching = await self._both(self._nearest(), self._matching)
         self.ways |= {"by_vector": len(near), "by_words": len(matching)}
-        if self.with_summaries:
-            summaries = candidates.these(await candidates.summaries(*self.place))
-            near |= (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
-        return near, matching
+        if not self.with_summaries:
+            return near, matching, {}
+        summaries = candidates.these(await candidates.summaries(*self.place))
+        return near, matching, (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
 
     def _promising(self, near: Found, matching: Found) -> list[UUID]:
         """Those that could come out first. What one leg did not return is at most as good there as its last."""
@@ -478,15 +472,12 @@ class _Search:
         return (stand_in or node).text or ""
 
     async def _stand_in(self, node: Node) -> Node | None:
-        if not self._may_stand_in or count_tokens(node.text or "") <= (self.query.budget_tokens or 0):
+        budget = self.query.budget_tokens
+        if not self.with_summaries or budget is None or count_tokens(node.text or "") <= budget:
             return None
         wanted = NodeFilter(metadata={"parent_id": str(node.id)})
         page = await nodes.list_page(*self.place, wanted, limit=20, cursor=None)
         return next((one for one in page.items if one.is_summary), None)
-
-    @property
-    def _may_stand_in(self) -> bool:
-        return self.with_summaries and self.query.budget_tokens is not None
 
     async def _lately(self) -> frozenset[UUID]:
         """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
@@ -498,10 +489,7 @@ class _Search:
         score = np.round(ranked.score, 6).tolist()
         parts = _parts(ranked, chosen.kept)
         ids = [ranked.candidates[i].id for i in chosen.kept]
-        hits = [
-            LoggedHit(id=id_, score=score[i], parts=part) for id_, i, part in zip(ids, chosen.kept, parts, strict=True)
-        ]
-        read, id_ = await self._read_and_noted(ids, hits, chosen.floor)
+        read = await nodes.get_many(*self.place, ids)
         told = {id_: await self._stand_in(node) or node for id_, node in read.items()}
         left_out = tuple(
             LeftOut(id=ranked.candidates[drop.place].id, score=score[drop.place], step=drop.step, why=drop.why)
@@ -510,8 +498,8 @@ class _Search:
         return Recall(
             query=self.query.text,
             hits=tuple(
-                Hit(node=told[hit.id], score=hit.score, parts=Parts(**hit.parts), source=_source(ranked, i))
-                for hit, i in zip(hits, chosen.kept, strict=True)
+                Hit(node=told[id_], score=score[i], parts=Parts(**part), source=_source(ranked, i))
+                for id_, i, part in zip(ids, chosen.kept, parts, strict=True)
             ),
             model=self.model,
             mode=self.query.mode,
@@ -520,25 +508,11 @@ class _Search:
             weights=ranking.laid_open(ranking.weights_of(self.query)),
             ways=self.ways,
             notes=self.notes,
-            id=id_,
-            latency_ms=self._spent(),
+            latency_ms=round((time.perf_counter() - self.started) * 1000, 2),
         )
 
-    async def _read_and_noted(
-        self, ids: Sequence[UUID], hits: Sequence[LoggedHit], floor: float | None
-    ) -> tuple[dict[UUID, Node], UUID | None]:
-        """What is told; and meanwhile, where a second connection is free and no other text stands in, it is noted."""
-        reading = nodes.get_many(*self.place, ids)
-        if not (self.noted and self.core.database.is_at_leisure) or self._may_stand_in:
-            return await reading, None
-        entry = log.entry(self.core, self.query, hits, model=self.model, floor=floor, latency_ms=self._spent())
-        return await side_by_side(reading, log.note(self.core, self.space.id, entry))
 
-    def _spent(self) -> float:
-        return round((time.perf_counter() - self.started) * 1000, 2)
-
-
-async def side_by_side(one: Leg[A], other: Leg[B]) -> tuple[A, B]:
+async def side_by_side(one: Leg[A], other: Leg[A]) -> tuple[A, A]:
     """Both at once. When one fails, the other too has come to its end before anybody hears of it."""
     first, second = await asyncio.gather(one, other, return_exceptions=True)
     if isinstance(first, BaseException):

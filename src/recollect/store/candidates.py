@@ -26,6 +26,7 @@ from recollect.store.tables import nodes
 
 POOL = 200
 EXACT_BELOW = 10_000
+EVERY = 2**31 - 1
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
@@ -56,7 +57,7 @@ BEST_OF = """
 WITH few(id) AS MATERIALIZED ({few}), size AS MATERIALIZED (SELECT count(*) AS total FROM few),
      scored AS MATERIALIZED (
          SELECT few.id, one.score FROM few, LATERAL ({score} OFFSET 0) AS one
-          WHERE (SELECT total FROM size) <= {limit} AND one.score IS NOT NULL)
+          WHERE (SELECT total FROM size) <= {most} AND one.score IS NOT NULL)
 SELECT size.total, best.id, best.score
   FROM size LEFT JOIN (SELECT id, score FROM scored ORDER BY score DESC LIMIT {pool}) AS best ON true
 """
@@ -79,6 +80,7 @@ class Few(NamedTuple):
 
     statement: str
     values: tuple[Any, ...]
+    most: int  # of more than so many, none is looked at
 
 
 class Candidate(NamedTuple):
@@ -157,11 +159,12 @@ def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) ->
         dialect=connection.dialect, compile_kwargs={"render_postcompile": True}
     )
     values = (compiled.params[name] for name in getattr(compiled, "positiontup", ()))
-    return Few(str(compiled), tuple(json.dumps(one) if isinstance(one, dict) else one for one in values))
+    given = tuple(json.dumps(one) if isinstance(one, dict) else one for one in values)
+    return Few(str(compiled), given, most=EXACT_BELOW)
 
 
 def these(ids: Sequence[UUID]) -> Few:
-    return Few("SELECT unnest($1::uuid[])", (ids,))
+    return Few("SELECT unnest($1::uuid[])", (ids,), most=EVERY)
 
 
 async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
@@ -210,7 +213,7 @@ async def _nearest(
 
 
 async def nearest_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
-    """How many some nodes are; if no more than can be looked at, the nearest of them and their cosines, exactly."""
+    """How many some nodes are; if not too many to look at, the nearest of them and their cosines, exactly."""
     return await _best_of(connection, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
 
 
@@ -231,7 +234,7 @@ async def matching_of(connection: AsyncConnection, asked: Asked, few: Few) -> tu
 
 async def _best_of(connection: AsyncConnection, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:
     numbers = range(len(few.values) + 1, len(few.values) + len(given) + 1)
-    statement = BEST_OF.format(few=few.statement, score=score.format(*numbers, **named), limit=EXACT_BELOW, pool=POOL)
+    statement = BEST_OF.format(few=few.statement, score=score.format(*numbers, **named), most=few.most, pool=POOL)
     found = await (await driver(connection)).fetch(statement, *few.values, *given)
     return found[0]["total"], {one["id"]: one["score"] for one in found if one["id"] is not None}
 

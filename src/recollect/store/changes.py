@@ -1,4 +1,4 @@
-"""The only writer of what exists already: carries out the decisions of saved plans, and turns plans round to undo them.
+"""The only writer of what exists already: carries out the decisions of saved plans, those of an undo (undo.py) too.
 
 A group of decisions is one transaction: the rows are locked and compared with what the plan saw (`before`, premises),
 then written (`after`). A decision whose world has moved drops out as stale, with all that needs it; the others of its
@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import asyncpg
-from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid, select
+from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from recollect.errors import Busy, Conflict, InvalidInput
-from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
+from recollect.errors import Busy, Conflict
+from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels
 from recollect.store import plans as kept
 from recollect.store.database import driver
-from recollect.store.tables import changes, decisions, edges, metadata, nodes, plans
+from recollect.store.tables import metadata
 
 # The tables a plan may change, and the column that names a row.
 KEYS = {
@@ -155,11 +155,11 @@ async def apply_groups(
     connection: AsyncConnection, space_id: UUID, plan_id: UUID, groups: Sequence[kept.Group], now: datetime
 ) -> Done:
     """Carry out the waiting decisions of groups that follow each other, in this transaction: all of it, or none."""
-    work = _Work(await driver(connection), space_id, plan_id, now)
+    work = Work(await driver(connection), space_id, plan_id, now)
     waiting = await work.waiting(groups)
     needs = {row["number"]: row["needs"] for row in waiting}
     stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
-    with _said_plainly():
+    with said_in_words():
         done = await work.carry_out(needs, stages, await work.missing(needs))
     mine = (connection, space_id, plan_id)
     await kept.mark(*mine, dict.fromkeys(done.applied), DecisionStatus.APPLIED, applied_at=now)
@@ -168,7 +168,7 @@ async def apply_groups(
 
 
 @contextmanager
-def _said_plainly() -> Iterator[None]:
+def said_in_words() -> Iterator[None]:
     try:
         yield
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
@@ -198,7 +198,7 @@ def _with_fallen(stale: Mapping[int, str], needs: Mapping[int, Sequence[int]]) -
     return {**dict.fromkeys(fallen, "what it needed did not come about"), **stale}
 
 
-class _Work:
+class Work:
     """The decisions of one plan on their way into the tables."""
 
     def __init__(
@@ -526,247 +526,3 @@ def overall(counted: Mapping[str, int]) -> PlanStatus:
     if short:
         return PlanStatus.FAILED if counted.get("failed", 0) else PlanStatus.STALE
     return PlanStatus.DECLINED if counted.get("declined", 0) else PlanStatus.APPLIED
-
-
-# -- undo
-
-
-async def undo(
-    connection: AsyncConnection,
-    space_id: UUID,
-    plan_id: UUID,
-    now: datetime,
-    *,
-    numbers: Sequence[int] | None = None,
-    created_by: str = "user",
-) -> Outcome:
-    """Take back a plan, or some of its decisions and what needs them, in this transaction. Repeating it is success."""
-    plan = await kept.head(connection, space_id, plan_id, lock=True)
-    wanted = await _to_undo(connection, space_id, plan, numbers)
-    if not wanted:
-        return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
-    inverse, needs = await _turned_round(connection, space_id, plan, wanted, now, created_by)
-    with _said_plainly():
-        work = _Work(await driver(connection), space_id, inverse, now, undoing=True)
-        done = await work.carry_out(needs, levels(needs), {})
-    if done.stale:
-        raise Conflict(await _explain(connection, space_id, plan, inverse, done.stale))
-    wrong = await dangling(connection, space_id, inverse, done.applied) if "nodes" in done.tables else []
-    if wrong:
-        raise Conflict(f"{wrong[0][0].upper()}{wrong[0][1:]}. Nothing changed.")
-    await finish(connection, space_id, inverse, now)
-    mine = (connection, space_id, plan_id)
-    await kept.mark(*mine, dict.fromkeys(wanted), DecisionStatus.UNDONE)
-    if numbers is None:
-        await kept.leave_the_rest(*mine)
-    status = overall(await kept.recount(*mine))
-    await kept.set_status(*mine, status, undone_at=now)
-    if plan.undoes is not None:
-        await _pass_on(connection, space_id, plan, wanted, now)
-    return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=len(wanted))
-
-
-async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numbers: Sequence[int] | None) -> list[int]:
-    """The applied decisions that are meant, with those that need them."""
-    raw = await driver(connection)
-    rows = await raw.fetch(
-        "SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2", space_id, plan.id
-    )
-    states = {row["number"]: row["status"] for row in rows}
-    meant = set(states) if numbers is None else set(numbers)
-    if unknown := sorted(meant - states.keys()):
-        raise InvalidInput(
-            f"The plan {plan.id} has no decision {unknown[0]}: `recollect plan show` numbers them.", field="decisions"
-        )
-    if not any(states[number] in ("applied", "undone") for number in meant) and (states or numbers):
-        what = f"The plan {plan.id} is {plan.status}"
-        if numbers is not None:
-            what = f"Decision {min(meant)} is {states[min(meant)]}"
-        raise Conflict(f"{what}: only what was applied can be undone.")
-    meant = falling_with(meant, await kept.needs_of(connection, space_id, plan.id))
-    return sorted(number for number in meant if states[number] == "applied")
-
-
-# What came last goes first, all of it in one group.
-TURNED_DECISIONS = """
-INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, reason, score, factors, status,
-                       applied_at, undoes)
-SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6, number
-  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[])
-"""
-# What was merged comes out of its keeper only while that is no part of anything else itself: the later merge must be
-# undone first. (Each is looked up by its key; a join would be planned as if a plan had a handful of decisions.)
-MERGES = "space_id = $1 AND plan_id = $2 AND table_name = 'nodes' AND after->>'merged_into' IS NOT NULL"
-TURNED_MERGES = f"""
-UPDATE decisions d SET premises = (
-    SELECT jsonb_agg(jsonb_build_object('table', 'nodes', 'id', after->>'merged_into',
-                                        'must', jsonb_build_object('merged_into', NULL)))
-      FROM changes WHERE {MERGES} AND decision = $4 - d.number)
- WHERE d.space_id = $1 AND d.plan_id = $3 AND d.number = ANY(ARRAY(SELECT $4 - decision FROM changes WHERE {MERGES}))
-"""
-TURNED_NEEDS = """
-UPDATE decisions d SET stage = t.stage, needs = string_to_array(t.needs, ',')::int[]
-  FROM unnest($3::int[], $4::int[], $5::text[]) AS t(number, stage, needs)
- WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
-"""
-TURNED_CHANGES = """
-INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
-SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
-       CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', after->'status')
-            ELSE after END,
-       CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
-            ELSE before END
-  FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4::text::int[])
- ORDER BY decision DESC, number DESC
-"""
-
-
-async def _turned_round(
-    connection: AsyncConnection, space_id: UUID, plan: Plan, wanted: Sequence[int], now: datetime, created_by: str
-) -> tuple[UUID, dict[int, list[int]]]:
-    """Save the plan that takes the wanted decisions back, the last first, each row as it was; and which needs which.
-
-    All of it is carried out in this transaction or none of it: its decisions are saved as applied.
-
-    A node that a plan made is archived by its undo, for what was written is never deleted (P08).
-    """
-    raw = await driver(connection)
-    title = f"Undo of {plan.title}" if plan.undoes is None else f"{plan.title}, taken back"
-    inverse = Plan(
-        id=uuid4(),
-        policy="undo",
-        title=title,
-        created_at=now,
-        created_by=created_by,
-        undoes=plan.id,
-        decisions=(),
-    )
-    await kept.save(connection, space_id, inverse, status=PlanStatus.APPROVED)
-    beyond = max(wanted) + 1
-    numbers = (space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
-    needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
-    await raw.execute(TURNED_DECISIONS, *numbers, now)
-    await raw.execute(TURNED_MERGES, space_id, plan.id, inverse.id, beyond)
-    await raw.execute(TURNED_CHANGES, *numbers)
-    stages, waiting = levels(needs), [number for number, needed in needs.items() if needed]
-    if waiting:
-        told = [stages[number] for number in waiting], [",".join(map(str, needs[number])) for number in waiting]
-        await raw.execute(TURNED_NEEDS, space_id, inverse.id, waiting, *told)
-    return inverse.id, needs
-
-
-async def _pass_on(
-    connection: AsyncConnection, space_id: UUID, undoing: Plan, wanted: Sequence[int], now: datetime
-) -> None:
-    """Taking back an undo makes the decisions it had taken back stand again; if they were an undo themselves, those
-    that they had taken back fall once more, and so on to the plan at the beginning."""
-    plan, numbers, fate = undoing, list(wanted), DecisionStatus.APPLIED
-    while plan.undoes is not None:
-        numbers = await _taken_back_by(connection, space_id, plan, numbers)
-        mine = (connection, space_id, plan.undoes)
-        await kept.mark(*mine, dict.fromkeys(numbers), fate)
-        stands = fate is DecisionStatus.APPLIED
-        await kept.set_status(*mine, overall(await kept.recount(*mine)), undone_at=None if stands else now)
-        plan, fate = await kept.head(*mine), DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
-
-
-async def _taken_back_by(
-    connection: AsyncConnection, space_id: UUID, undoing: Plan, numbers: Sequence[int]
-) -> list[int]:
-    """The decisions that some decisions of an undo are about, by their numbers in the plan that it undoes."""
-    raw = await driver(connection)
-    rows = await raw.fetch(
-        "SELECT undoes FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)",
-        space_id,
-        undoing.id,
-        list(numbers),
-    )
-    return [row["undoes"] for row in rows]
-
-
-async def _explain(
-    connection: AsyncConnection, space_id: UUID, plan: Plan, inverse: UUID, stale: Mapping[int, str]
-) -> str:
-    """Why an undo does not fit any more: the later plan that must be undone first, or what else has moved."""
-    raw = await driver(connection)
-    row = await raw.fetchrow(
-        """WITH mine AS MATERIALIZED (
-               SELECT row_id FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3)
-                UNION SELECT (p->>'id')::uuid FROM decisions, jsonb_array_elements(premises) p
-                       WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3))
-           SELECT mine.row_id, p.id, p.title FROM mine
-             JOIN changes later ON later.space_id = $1 AND later.row_id = mine.row_id
-             JOIN decisions d ON d.space_id = $1 AND d.plan_id = later.plan_id AND d.number = later.decision
-             JOIN plans p ON p.space_id = $1 AND p.id = later.plan_id
-            WHERE d.status = 'applied'
-              AND p.id <> $4 AND p.id <> $2 AND d.applied_at >= (SELECT coalesce(applied_at, created_at) FROM plans
-                                                    WHERE space_id = $1 AND id = $4)
-            ORDER BY d.applied_at DESC LIMIT 1""",
-        space_id,
-        inverse,
-        list(stale),
-        plan.id,
-    )
-    if row is not None:
-        return (
-            f"{row['row_id']} was changed since by the plan {row['id']} ({row['title']}): undo that one first. "
-            "Nothing changed."
-        )
-    number, reason = next(iter(stale.items()))
-    subject = await raw.fetchval(
-        "SELECT subject FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = $3", space_id, inverse, number
-    )
-    return f"{subject} has changed in the meantime: {reason}. Nothing changed."
-
-
-# -- the journal
-
-
-async def history(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:
-    """What happened to a node or edge, oldest first (P09)."""
-    statement = (
-        select(
-            changes,
-            decisions.c.verb,
-            decisions.c.reason,
-            decisions.c.applied_at,
-            decisions.c.status.label("standing"),
-            plans.c.policy,
-        )
-        .join(
-            decisions,
-            (decisions.c.space_id == changes.c.space_id)
-            & (decisions.c.plan_id == changes.c.plan_id)
-            & (decisions.c.number == changes.c.decision),
-        )
-        .join(plans, (plans.c.space_id == changes.c.space_id) & (plans.c.id == changes.c.plan_id))
-        .where(changes.c.space_id == space_id, changes.c.row_id == row_id, decisions.c.applied_at.is_not(None))
-        .order_by(decisions.c.applied_at, plans.c.created_at, changes.c.plan_id, changes.c.decision, changes.c.number)
-    )
-    entries = [
-        HistoryEntry(
-            at=row.applied_at,
-            verb=row.verb,
-            reason=row.reason,
-            policy=row.policy,
-            plan_id=row.plan_id,
-            before=row.before,
-            after=row.after,
-            decision=row.decision,
-            status=DecisionStatus(row.standing),
-        )
-        for row in await connection.execute(statement)
-    ]
-    made_by_plan = any(entry.before is None for entry in entries)
-    return entries if made_by_plan else [*await _birth(connection, space_id, row_id), *entries]
-
-
-async def _birth(connection: AsyncConnection, space_id: UUID, row_id: UUID) -> list[HistoryEntry]:
-    node = select(nodes.c.created_at, nodes.c.kind).where(nodes.c.space_id == space_id, nodes.c.id == row_id)
-    edge = select(edges.c.created_at, edges.c.created_by).where(edges.c.space_id == space_id, edges.c.id == row_id)
-    for statement, reason in ((node, "{} added"), (edge, "edge added by {}")):
-        row = (await connection.execute(statement)).one_or_none()
-        if row is not None:
-            said = reason.format(row[1])
-            return [HistoryEntry(at=row[0], verb="add", reason=said, policy="", plan_id=None, before=None, after=None)]
-    return []

@@ -134,8 +134,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, DatabaseProblem):  # its sentence is for whoever runs the server: it names paths and hosts
         log.error("the database cannot be used", why=error.message)
         message, headers["Retry-After"] = "The database cannot be used for now: try again.", str(RETRY_SECONDS)
-    more = {"field": getattr(error, "field", None), "existing_id": getattr(error, "existing_id", None)}
-    return _problem(request, status, error.code, message, headers=headers, **more)
+    return _problem(request, status, error.code, message, headers=headers, **error.more)
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:
@@ -164,12 +163,11 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 def _problem(
-    request: Request, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    request: Request, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None, **more: str
 ) -> Response:
     correlation_id = request.state.correlation_id
-    known = {name: str(value) for name, value in more.items() if value is not None}
     # ASCII, since a message may quote what was sent, and that need not be encodable (lone surrogates).
-    body = json.dumps({"code": code, "message": message, "correlation_id": correlation_id, **known})
+    body = json.dumps({"code": code, "message": message, "correlation_id": correlation_id, **more})
     response = Response(body, status, headers, media_type="application/json")
     finish_headers(MutableHeaders(raw=response.raw_headers), correlation_id)
     return response

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -79,8 +80,9 @@ CODES: dict[type, int] = {
 EPILOG = (
     "Exit codes: "
     + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
-    + ".\n\nOutput: tables on a terminal, tab-separated lines elsewhere, one JSON document with --json. NO_COLOR is "
-    "honoured. Settings are environment variables: `recollect config` lists them."
+    + ".\n\nOutput: tables on a terminal, tab-separated lines elsewhere, one JSON document with --json (on standard "
+    "error, where something went wrong: its code and message). NO_COLOR is honoured. Settings are environment "
+    "variables: `recollect config` lists them."
 )
 INTERRUPTED, ENDED = 130, 143
 
@@ -158,15 +160,15 @@ def _run(arguments: Sequence[str]) -> int:
         code = get_command(build()).main(args=[*arguments], prog_name="recollect", standalone_mode=False)
         output.finish()
     except RecollectError as problem:
-        return _say(problem)
+        return _say(problem, arguments)
     except BaseExceptionGroup as group:
         # Work done side by side fails side by side; its first problem says it all.
         problems = list(_leaves(group))
         if isinstance(problems[0], RecollectError):
-            return _say(problems[0])
+            return _say(problems[0], arguments)
         raise
     except typer.TyperException as problem:
-        output.complain(_usage(problem))
+        _say(InvalidInput(_usage(problem)), arguments)
         return problem.exit_code
     except typer.Exit as leave:
         return leave.exit_code
@@ -175,8 +177,12 @@ def _run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _say(problem: RecollectError) -> int:
-    output.complain(problem.message)
+def _say(problem: RecollectError, arguments: Sequence[str]) -> int:
+    """One sentence for people; for programs, who asked for JSON, the document that the REST door sends."""
+    if "--json" in takewhile(lambda argument: argument != "--", arguments):
+        output.complain_as_json({"code": problem.code, "message": problem.message, **problem.more})
+    else:
+        output.complain(problem.message)
     return exit_code(problem)
 
 

@@ -56,6 +56,11 @@ def complain(sentence: str) -> None:
     write(sys.stderr, one_line(sentence) + "\n")
 
 
+def complain_as_json(problem: Mapping[str, str]) -> None:
+    """The same for a program: one line."""
+    write(sys.stderr, _json(problem) + "\n")
+
+
 def note(sentence: str) -> None:
     """What the reader must know besides the answer."""
     complain(sentence)
