@@ -388,8 +388,8 @@ async def filter_is_right(space: Engine, question: str, some: NodeFilter) -> flo
         vectors = await candidates.vectors_of(connection, space.space.id, ids, model=space.core.embedder().model)
     asked = vector.astype(np.float16).astype(np.float64)
     cosines = {id_: float(one @ asked / np.linalg.norm(one) / np.linalg.norm(asked)) for id_, one in vectors.items()}
-    last = sorted(cosines.values())[-candidates.POOL]
-    return sum(cosines[id_] > last - 1e-6 for id_ in ours) / candidates.POOL
+    best = sorted(cosines.values(), reverse=True)[: candidates.POOL]
+    return sum(cosines[id_] > best[-1] - 1e-6 for id_ in ours) / len(best)
 
 
 if __name__ == "__main__":
