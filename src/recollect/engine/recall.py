@@ -290,7 +290,6 @@ class _Search:
         self.asked = Asked(
             space_id=seen.space.id, model=model, vector=vector, words=seen.words, with_summaries=self.with_summaries
         )
-        self.most_possible = seen.words.most_possible if seen.words else 0.0
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
         self.started = time.perf_counter()
@@ -306,7 +305,7 @@ class _Search:
         return rank(
             found,
             self.query,
-            most_possible=self.most_possible,
+            most_possible=self.asked.most_possible,
             calibration=self.calibration,
             now=self.core.now(),
             uses=uses,
@@ -377,7 +376,7 @@ class _Search:
         farthest, poorest = min(near.values(), default=0.0), min(matching.values(), default=0.0)
         cosine = np.array([near.get(id_, farthest) for id_ in ids])
         words = np.array([matching.get(id_, poorest) for id_ in ids])
-        lexical = ranking.lexical_match(words, self.most_possible)
+        lexical = ranking.lexical_match(words, self.asked.most_possible)
         at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
         return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
 

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.model import NodeFilter, Space
-from recollect.store import lexicon
+from recollect.store import lexicon, rows
 from recollect.store.database import driver
 from recollect.store.nodes import conditions, holding
 from recollect.store.tables import nodes
@@ -49,7 +49,6 @@ SELECT count(*) FROM (
 VECTOR_OF = """LATERAL (
     SELECT node_id, vector, dim FROM embeddings WHERE space_id = $1 AND node_id = g.id AND model = $2 OFFSET 0) e"""
 
-# $1 is the space, $2 the model, $3 the question's vector, $4 its words.
 MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)"
 
 # Some nodes, how many they are, and the best of them; of too many none is looked at.
@@ -65,6 +64,7 @@ NEARNESS = """SELECT 1 - (vector::halfvec({dim}) <=> ${2}) AS score FROM embeddi
                WHERE space_id = ${0} AND node_id = few.id AND model = ${1} AND dim = {dim}"""
 MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
 
+# Whom ranking asks about. $1 is the space, $2 the model, $3 the question's vector, $4 its words.
 GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
     SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
 BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
@@ -119,6 +119,11 @@ class Asked:
     def dim(self) -> int:
         return len(self.vector)
 
+    @property
+    def most_possible(self) -> float:
+        """The BM25 score of a text that holds all of the words."""
+        return self.words.most_possible if self.words else 0.0
+
     @cached_property
     def half(self) -> HalfVector:
         return HalfVector(self.vector)
@@ -130,16 +135,9 @@ async def first_look(connection: AsyncConnection, space_id: UUID, text: str) -> 
     found = await (await driver(connection)).fetchrow(FIRST_LOOK, space_id, terms)
     if found is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
-    space = Space(
-        id=found["id"],
-        slug=found["slug"],
-        settings=found["settings"],
-        embedding_model=found["embedding_model"],
-        created_at=found["created_at"],
-    )
     containing = dict(zip(found["terms"], found["containing"], strict=True))
     words = lexicon.weighed(terms, containing, documents=found["documents"] or 0)
-    return FirstLook(space=space, version=found["version"], waiting=found["waiting"], words=words)
+    return FirstLook(space=rows.space_of(found), version=found["version"], waiting=found["waiting"], words=words)
 
 
 async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kinds: Sequence[str]) -> int:
@@ -202,13 +200,13 @@ async def _nearest(
     connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str], exactly: bool, most: int
 ) -> Found:
     raw, dim = await driver(connection), asked.dim
-    rows = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
+    those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
-        few = f"WITH few AS MATERIALIZED (SELECT node_id, {distance} AS d {rows})"
+        few = f"WITH few AS MATERIALIZED (SELECT node_id, {distance} AS d {those})"
         statement = f"{few} SELECT node_id, 1 - d FROM few ORDER BY d LIMIT $5"
     else:  # search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed
-        statement = f"SELECT node_id, 1 - ({distance}) {rows} ORDER BY {distance} LIMIT $5"
+        statement = f"SELECT node_id, 1 - ({distance}) {those} ORDER BY {distance} LIMIT $5"
     return dict(await raw.fetch(statement, asked.space_id, asked.model, asked.half, list(kinds), most))
 
 

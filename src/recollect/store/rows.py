@@ -1,6 +1,7 @@
 """Rows to nouns: the one place where a database row becomes a Node, a Space, a key."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from recollect.model import ApiKey, Edge, Kind, Node, Scope, Space, Status, Topic
@@ -38,9 +39,11 @@ def topic(row: Any) -> Topic:
 
 
 def space(row: Any) -> Space:
-    return Space(
-        id=row.id, slug=row.slug, settings=row.settings, embedding_model=row.embedding_model, created_at=row.created_at
-    )
+    return space_of(row._mapping)
+
+
+def space_of(columns: Mapping[str, Any]) -> Space:
+    return Space(**{field.name: columns[field.name] for field in fields(Space)})
 
 
 def api_key(row: Any) -> ApiKey:

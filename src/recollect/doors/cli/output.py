@@ -57,8 +57,8 @@ def complain(sentence: str) -> None:
 
 
 def complain_as_json(problem: Mapping[str, str]) -> None:
-    """The same for a program: one line."""
-    write(sys.stderr, _json(problem) + "\n")
+    """The same for a program: one line, and ASCII, since a message may quote what no terminal should be sent."""
+    write(sys.stderr, json.dumps(dict(problem)) + "\n")
 
 
 def note(sentence: str) -> None:
