@@ -54,7 +54,7 @@ def list_concepts(
     recollect concepts duplicates
     """
     found, more = door.ask(lambda memory: memory.concepts.list(node_type=type_, limit=limit, cursor=cursor))
-    door.show(found, partial(_show_list, more=more), as_json={"items": found, "next_cursor": more})
+    door.show(found, partial(show_concepts, more=more), as_json={"items": found, "next_cursor": more})
 
 
 @command(group, "list")
@@ -259,7 +259,7 @@ def _pair(line: str) -> tuple[str, str]:
 # -- showing
 
 
-def _show_list(found: Sequence[Concept], *, more: str | None) -> None:
+def show_concepts(found: Sequence[Concept], *, more: str | None = None) -> None:
     output.table(
         ("concept", "type", "energy", "links", "name"),
         [(output.short(one.id), one.node_type, _energy(one), str(one.links), _with_aliases(one)) for one in found],

@@ -10,49 +10,55 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from recollect.doors.cli import output
+from recollect.doors.cli import output, showing
+from recollect.doors.cli.concepts import show_concepts
 from recollect.doors.cli.door import Door, ask_memory, command
 from recollect.doors.cli.memories import show_history
-from recollect.doors.cli.recall import show_hits
+from recollect.doors.cli.recall import show_explained, show_hits
 from recollect.model import ContentType, NewMemory
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
+    from recollect.engine.shown import ShownPlan
     from recollect.settings import Settings
 
 app = typer.Typer()
 
-SAMPLE = (
-    ("note", "person", "Linh drinks jasmine tea and never coffee; after four in the afternoon only water."),
-    ("note", "person", "Tomás takes his espresso with one sugar, and pretends that he did not ask for the sugar."),
-    ("reflection", "lesson", "From the outage in March: a migration waited for a lock and everything queued behind it. "
-     "Set a lock timeout before every migration, and run it on a copy first."),
-    ("note", "code", "We chose PostgreSQL over a document store: notes and their links must change in one transaction, "
-     "and the team knows how to run it."),
-    ("note", "practical", "Lentil soup the way grandmother made it: cumin and garlic first, then red lentils and "
-     "tomatoes; the lemon at the very end, never while it boils."),
-    ("note", "person", "Minh dị ứng với tôm và cua, nên khi nấu ăn cho Minh hãy dùng cá hoặc thịt gà."),
-    ("note", "life", "지수는 매주 화요일 저녁에 한강에서 달리기를 한다."),
-    ("note", "life", "Der Ersatzschlüssel liegt bei Frau Weber im zweiten Stock, hinter dem Gummibaum."),
-    ("log", "product", "The blue sign-up page brought twice as many people as the green one, but only on phones."),
-    ("conversation", "person", "Amara said: ask me before you touch the billing code, the rounding looks wrong and is "
-     "right."),
-    ("idea", "product", "A calendar that shows only the days on which nothing is planned."),
-    ("article", "knowledge", "From a book on systems: where the feedback comes late, people over-correct, like under a "
-     "shower that warms up slowly."),
-)  # fmt: skip
-QUESTIONS = (
-    "what does Linh like to drink?",
-    "how do we run a migration safely?",
-    "Minh không ăn được món gì?",
+SAMPLE = {
+    "tea": ("note", "person", "Linh drinks jasmine tea and never coffee; after four in the afternoon only water."),
+    "espresso": ("note", "person", "Tomás takes his espresso with one sugar, and pretends that he did not ask for it."),
+    "shrimp": ("note", "person", "Minh dị ứng với tôm và cua, nên khi nấu ăn cho Minh hãy dùng cá hoặc thịt gà."),
+    "soup": ("note", "practical", "Lentil soup as grandmother made it: cumin and garlic first, the lemon at the end."),
+    "key": ("note", "life", "Der Ersatzschlüssel liegt bei Frau Weber im zweiten Stock, hinter dem Gummibaum."),
+    "outage": ("reflection", "lesson", "The outage in March: a migration waited for a lock and all queued behind it. "
+     "Set a lock timeout before every migration."),
+    "postgres": ("note", "code", "We chose PostgreSQL: notes and their links must change in one transaction."),
+    "billing": ("conversation", "person", "Amara said: ask me before you touch the billing code, the rounding looks "
+     "wrong and is right."),
+}  # fmt: skip
+QUESTIONS = ("what does Linh like to drink?", "Minh không ăn được món gì?")
+# Two agents wrote down what they know: the same drink twice, and two errors that differ in one digit.
+CONCEPTS = (
+    ("jasmine_tea", "drink", "Green tea scented with jasmine flowers"),
+    ("Jasmine Tea", "drink", "A green tea scented with jasmine flowers"),
+    ("Error E1041", "error", "The payment was refused by the bank"),
+    ("Error E1042", "error", "The payment was refused by the bank"),
 )
-HITS = 3
+LINKS = (
+    ("tea", "espresso", 0.45, "auto"),
+    ("espresso", "soup", 0.40, "auto"),
+    ("tea", "soup", 0.30, "auto"),
+    ("outage", "postgres", 0.50, "auto"),
+    ("tea", "shrimp", 0.35, "user"),
+)
+LATER = timedelta(days=60)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +73,16 @@ class Step:
 
 @command(app, "demo", rich_help_panel="Serve and set up")
 def demo(door: Door) -> None:
-    """See it work: remember, recall, forget, undo.
+    """See it work: remember, recall, tidy by a plan, undo.
 
-    It takes well under a minute and uses a database of its own, which is removed at the end; what you remember is
-    not touched.
+    It takes a few seconds and uses a database of its own, which is removed at the end; what you remember is not
+    touched.
     """
     settings = door.settings()
     began = time.monotonic()
     with _temporary_home() as home:
         apart = settings.model_copy(update={"home": home, "database_url": None, "space": "default"})
-        output.hint("A database of its own is being made for this; the first time takes a few seconds.")
+        output.hint("A database of its own is being made for this; it goes when the demonstration ends.")
         shown = ask_memory(apart, partial(_perform, door=door))
     seconds = time.monotonic() - began
     place = _place(settings)
@@ -88,41 +94,86 @@ def demo(door: Door) -> None:
 
 async def _perform(memory: "Engine", *, door: Door) -> dict[str, Any]:
     shown = {}
-    async for step in _steps(memory):
-        shown[step.name] = output.plain(step.answer)
-        if not door.json:
-            output.heading(step.title)
-            step.as_text(step.answer)
+    number = 0
+    for chapter in (_remembering, _merging, _pruning):
+        async for step in chapter(memory):
+            number += 1
+            shown[step.name] = output.plain(step.answer)
+            if not door.json:
+                output.heading(f"{number}. {step.title}")
+                step.as_text(step.answer)
     return shown
 
 
-async def _steps(memory: "Engine") -> AsyncIterator[Step]:
-    added = await memory.add_many([_sample(*one) for one in SAMPLE])
-    texts = [text for _, _, text in SAMPLE]
-    yield Step(name="remembered", title=f"Remember {len(added.ids)} things", answer=texts, as_text=_show_texts)
+async def _remembering(memory: "Engine") -> AsyncIterator[Step]:
+    added = await memory.add_many([_sample(*one) for one in SAMPLE.values()])
+    texts = [text for _, _, text in SAMPLE.values()]
+    title = f"Remember {len(added.ids)} things, in three languages; no key, no cloud"
+    yield Step(name="remembered", title=title, answer=texts, as_text=_show_texts)
 
-    for number, question in enumerate(QUESTIONS, start=1):
-        found = await memory.recall(question, limit=HITS)
-        yield Step(name=f"question_{number}", title=f"Recall: {question}", answer=found, as_text=show_hits)
+    first, second = [await memory.recall(question, limit=1) for question in QUESTIONS]
+    title = f"Recall, with the score laid open: {QUESTIONS[0]}"
+    yield Step(name="question_1", title=title, answer=first, as_text=show_explained)
+    yield Step(name="question_2", title=f"Recall: {QUESTIONS[1]}", answer=second, as_text=show_hits)
 
-    forgotten = await memory.forget(added.ids[0], reason="Linh drinks coffee now")
-    yield Step(name="forgotten", title="Forget one of them", answer=forgotten.text, as_text=output.say)
 
-    found = await memory.recall(QUESTIONS[0], limit=HITS)
-    yield Step(name="without_it", title=f"Recall: {QUESTIONS[0]} (it is gone)", answer=found, as_text=show_hits)
+async def _merging(memory: "Engine") -> AsyncIterator[Step]:
+    """Two concepts that are one and two that only look so: why, the plan, apply, undo."""
+    for name, type_, text in CONCEPTS:  # a threshold of 1, so that the twins meet in a plan rather than on arrival
+        await memory.concepts.add(name, type_, text=text, threshold=1.0)
+    plan = await memory.plans.show((await memory.plans.propose("duplicates")).id)
+    title = f"Tidy: of {len(CONCEPTS)} concepts from two agents, which are the same? A plan; nothing is changed yet"
+    yield Step(name="duplicates", title=title, answer=plan, as_text=_show_plan)
 
-    entries = await memory.history(forgotten.id)
-    yield Step(name="history", title="But it is kept, with its history", answer=entries, as_text=show_history)
+    why = await memory.concepts.why("Error E1041", "Error E1042")
+    yield Step(name="why", title="These two only look the same. Why were they left alone?", answer=why, as_text=_show)
 
-    outcome = await memory.undo(entries[-1].plan_id or "")
-    found = await memory.recall(QUESTIONS[0], limit=HITS)
-    title = f"Undo the plan {output.short(entries[-1].plan_id)}, and recall once more"
-    yield Step(name="undone", title=title, answer=found, as_text=show_hits)
-    assert outcome.applied == 1, "the demonstration's own undo"
+    await memory.plans.apply(plan.id)
+    merged, _ = await memory.concepts.list()
+    yield Step(name="merged", title="Apply it", answer=merged, as_text=show_concepts)
+
+    await memory.undo(plan.id)
+    apart, _ = await memory.concepts.list()
+    title = f"Changed your mind? Undo the plan {output.short(plan.id)}: every row as it was"
+    yield Step(name="apart_again", title=title, answer=apart, as_text=show_concepts)
+
+
+async def _pruning(memory: "Engine") -> AsyncIterator[Step]:
+    """Links that nobody used: one goes, the others are left alone, each for a reason; and it comes back."""
+    ids = {node.text: node.id for node in (await memory.list()).items}
+    for one, other, strength, by in LINKS:
+        source, target = (ids[SAMPLE[end][2]] for end in (one, other))
+        await memory.graph.link(source, target, strength=strength, created_by=by)
+    today = memory.core.now
+    memory.core.now = lambda: today() + LATER
+    plan = await memory.plans.show((await memory.plans.propose("prune")).id)
+    title = f"{LATER.days} days later: prune weak links, but never the last one that holds something together"
+    yield Step(name="prune", title=title, answer=plan, as_text=_show_plan)
+
+    await memory.plans.apply(plan.id)
+    pruned = (await memory.graph.stats()).edges
+    await memory.undo(plan.id)
+    undone = (await memory.graph.stats()).edges
+    links = [f"{pruned} links after the pruning", f"{undone} links after its undo"]
+    yield Step(name="links", title="Apply it, and undo it", answer=links, as_text=_show_texts)
+
+    entries = await memory.history(plan.decisions[0].subject)
+    title = "Nothing happens in secret: the history of that link"
+    yield Step(name="history", title=title, answer=entries, as_text=show_history)
 
 
 def _sample(subtype: str, tag: str, text: str) -> NewMemory:
     return NewMemory(text=text, subtype=ContentType(subtype), metadata={"tags": [tag], "source": "cli"})
+
+
+def _show(told: object) -> None:
+    output.say(str(told))
+
+
+def _show_plan(plan: "ShownPlan") -> None:
+    output.say(f"{plan.title}  (plan {output.short(plan.id)})")
+    showing.decisions(plan)
+    showing.left_alone(plan)
 
 
 @contextmanager
@@ -151,7 +202,7 @@ def _show_texts(texts: list[str]) -> None:
 
 def _say_goodbye(seconds: float, place: str) -> None:
     program = os.environ.get("RECOLLECT_PROGRAM", "recollect")  # ./run, where that was what was typed
-    output.heading(f"That took {seconds:.0f} seconds; the demonstration's database is removed again")
+    output.heading(f"That took {seconds:.0f} seconds, and its database is gone again. Now yours:")
     output.facts(
         [
             ("your memories live in", place),
