@@ -18,7 +18,7 @@ from recollect.model import NewEdge, NewMemory, Scope
 from recollect.settings import Settings
 from tests.doors import test_api_support as support
 from tests.doors.test_api_support import added, key_for, problem, raw, visitor
-from tests.waiting import until_it_holds
+from tests.waiting import HANG_SECONDS, until_it_holds
 
 anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
 house, routes = support.house, support.routes
@@ -276,7 +276,7 @@ async def test_P13_at_a_real_server_a_plan_is_watched_and_broken_off_when_the_se
     here = api_settings.model_copy(update={"space": engine.space.slug})
 
     def ask() -> dict[str, Any]:
-        with support.listening(here) as address, httpx.Client(base_url=address, timeout=60) as caller:
+        with support.listening(here) as address, httpx.Client(base_url=address, timeout=HANG_SECONDS) as caller:
             begun = caller.post(f"{PLANS}/{plan.id}/apply", params={"wait": "false"})
             assert begun.status_code == 202, begun.text
             return dict(caller.get(begun.json()["url"]).json())

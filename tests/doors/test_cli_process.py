@@ -127,8 +127,8 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_while_it_waits_for_stdin(number: int, code: int) -> None:
-    process = _start({**os.environ}, "add", "-")
+def test_interrupted_while_it_waits_for_stdin(environment: dict[str, str], number: int, code: int) -> None:
+    process = _start(environment, "add", "-")
     _until_it_reads(process)
     process.send_signal(number)
     out, err = process.communicate(timeout=HANG_SECONDS)

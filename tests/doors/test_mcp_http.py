@@ -57,7 +57,7 @@ async def post(address: str, message: object, *, key: str | None = None, **heade
     sent = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
     if key:
         sent["Authorization"] = f"Bearer {key}"
-    async with httpx.AsyncClient(headers=sent) as http:
+    async with httpx.AsyncClient(headers=sent, timeout=HANG_SECONDS) as http:
         return await http.post(f"{address}/mcp", content=json.dumps(message))
 
 

@@ -11,6 +11,7 @@ from recollect.engine.engine import Engine
 from recollect.model import Scope
 from recollect.settings import Settings
 from tests.doors.test_api_support import key_for, listening
+from tests.waiting import HANG_SECONDS
 from tests.web import test_web_support as support
 from tests.web.test_web_support import House, press_together, run_apart, serious, settings_for, until
 
@@ -285,7 +286,7 @@ def test_E28_sign_in_wrong_key_other_space_sign_out(browser: "Browser", guarded:
     page.get_by_label("API key").wait_for()
     assert context.cookies() == []
     kept = {"Cookie": f"{cookie['name']}={cookie['value']}"}
-    assert httpx.get(f"{address}/api/v1/memories", headers=kept).status_code == 401
+    assert httpx.get(f"{address}/api/v1/memories", headers=kept, timeout=HANG_SECONDS).status_code == 401
     assert serious(page) == []
     context.close()
 
