@@ -1,10 +1,14 @@
-"""One real PostgreSQL a test session, one fresh space a test: nothing crosses a space, so tests do not meet."""
+"""One real PostgreSQL a test session, one fresh space a test: nothing crosses a space, so tests do not meet.
+
+`--fast` runs what needs neither a browser nor processes of its own; what was left out is said at the end.
+"""
 
 import asyncio
 import os
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -18,6 +22,34 @@ from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
 
 MADE = "made"
+HERE = Path(__file__).parent
+FAST = ("unit", "spec")
+# Nobody needs this server after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
+HASTE = "fsync = off\nfull_page_writes = off\n"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only tests/unit and tests/spec: rules and worked examples")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave it to the others to say no, unless only what is fast was asked for."""
+    is_a_part = collection_path.parent == HERE and collection_path.is_dir()
+    return True if config.getoption("--fast") and is_a_part and collection_path.name not in FAST else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What was not tried, and why: a green end must not be taken for more than it is."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
+    if config.getoption("--fast"):
+        reasons[f"--fast: everything but {' and '.join(f'tests/{part}' for part in FAST)} was left out"] = 0
+    if not reasons:
+        return
+    terminalreporter.section("not tried here, and why")
+    for reason, times in reasons.most_common():
+        tests = f"{times} test{'s' if times != 1 else ''}: " if times else ""
+        terminalreporter.line(f"{tests}{reason}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -84,7 +116,10 @@ def new_home(made_home: Path, empty_home: Path) -> Path:
 def server(made_home: Path) -> Iterator[EmbeddedServer]:
     directory = open_directory()
     subprocess.run(["cp", "-a", made_home, directory / "home"], check=True)
-    with EmbeddedServer(directory / "home") as server:
+    server = EmbeddedServer(directory / "home")
+    with (server.data_directory / "postgresql.conf").open("a") as chosen:
+        chosen.write(HASTE)
+    with server:
         yield server
     shutil.rmtree(directory, ignore_errors=True)
 

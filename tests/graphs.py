@@ -127,7 +127,8 @@ class Known:
         return columns(one for one in self._edges if retired or one.status == "active")
 
     async def edges_in_full(self, ids: Sequence[UUID]) -> Mapping[UUID, Edge]:
-        return {one.id: one for one in self._edges if one.id in set(ids)}
+        wanted = set(ids)
+        return {one.id: one for one in self._edges if one.id in wanted}
 
     async def topics(self) -> Sequence[Topic]:
         return self._topics

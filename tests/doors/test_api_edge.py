@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 import structlog
+from fastapi import FastAPI
 
 from recollect import __version__
 from recollect.doors.api.app import create_app
@@ -40,18 +41,25 @@ MEMORIES = "/api/v1/memories"
 SOME_ID = "0190d3f1-0000-7000-8000-000000000000"
 
 
-@pytest.fixture
-async def failing(engine: Engine) -> AsyncIterator[tuple[httpx.AsyncClient, list[Exception]]]:
-    """An app with a route that raises what the test puts into the list."""
-    app = create_app(engine)
-    errors: list[Exception] = []
+@pytest.fixture(scope="module")
+def failing_routes(house: Engine) -> FastAPI:
+    """An app with a route that raises the first of its errors; made once, for that takes as long as all its tests."""
+    app = create_app(house)
 
     @app.get("/fail")
     async def fail() -> None:
         structlog.get_logger().warning("about to fail")
-        raise errors[0]
+        raise app.state.errors[0]
 
-    async with visitor(app) as client:
+    return app
+
+
+@pytest.fixture
+async def failing(failing_routes: FastAPI, engine: Engine) -> AsyncIterator[tuple[httpx.AsyncClient, list[Exception]]]:
+    """Somebody at that app, and the list for what it should raise."""
+    errors: list[Exception] = []
+    failing_routes.state.engine, failing_routes.state.errors = engine, errors
+    async with visitor(failing_routes) as client:
         yield client, errors
 
 

@@ -1,11 +1,9 @@
 """Schemathesis: requests made from our own schema, right ones and wrong ones, at a real server with a real key.
 
-Bounded in time: every operation gets its share of the seconds.
+Every operation gets as many of them, and the same ones on every machine.
 """
 
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -24,8 +22,7 @@ from tests.doors import test_api_support as support
 
 anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
 
-SECONDS = 10.0
-FEWEST = 6
+REQUESTS = 6  # to each operation: as many as the time limit that was here left on a slow machine
 CHECKS = [
     checks.not_a_server_error,
     checks.status_code_conformance,
@@ -33,10 +30,6 @@ CHECKS = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
 ]
-
-
-class Enough(Exception):
-    """The time of an operation is over."""
 
 
 @pytest.fixture(scope="module")
@@ -70,20 +63,19 @@ def test_D01_no_request_makes_the_server_fail_or_answer_off_its_schema(address: 
     operations: list[Any] = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     asked: dict[str, set[int]] = {}
     for operation in operations:
-        asked[operation.label] = tried(operation, known, seconds=SECONDS / len(operations))
+        asked[operation.label] = tried(operation, known)
     answered = set().union(*asked.values())
     assert {200, 201, 207, 404, 405, 422} <= answered
     assert 401 not in answered
     assert all(asked.values()), asked
 
 
-def tried(operation: Any, known: dict[str, str], *, seconds: float) -> set[int]:
-    """Send requests of an operation, right and wrong ones, until its time is over; returns the statuses seen."""
+def tried(operation: Any, known: dict[str, str]) -> set[int]:
+    """Send requests of an operation, right and wrong ones; returns the statuses seen."""
     statuses: set[int] = set()
-    begun: list[float] = []
 
     @hypothesis.settings(
-        max_examples=100,
+        max_examples=REQUESTS,
         deadline=None,
         database=None,
         derandomize=True,
@@ -93,13 +85,9 @@ def tried(operation: Any, known: dict[str, str], *, seconds: float) -> set[int]:
     )
     @hypothesis.given(case=requests_of(operation, known))
     def run(case: Any) -> None:
-        begun.append(time.monotonic())
-        if len(begun) > FEWEST and begun[-1] > begun[0] + seconds:
-            raise Enough
         statuses.add(case.call_and_validate(checks=CHECKS).status_code)
 
-    with suppress(Enough):
-        run()
+    run()
     return statuses
 
 

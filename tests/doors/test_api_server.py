@@ -7,11 +7,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -26,6 +26,7 @@ from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
 from tests.doors import test_api_support as support
 from tests.doors.test_api_support import key_for, problem, visitor
+from tests.waiting import HANG_SECONDS, until
 
 anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
 house, routes = support.house, support.routes
@@ -47,10 +48,10 @@ def address(api_settings: Settings) -> Iterator[str]:
         yield address
 
 
-def text_sent(address: str, request: str, *, seconds: float = 10) -> str:
+def text_sent(address: str, request: str) -> str:
     """What the server answers to these very bytes."""
     host, _, port = address.removeprefix("http://").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=seconds) as connection:
+    with socket.create_connection((host, int(port)), timeout=HANG_SECONDS) as connection:
         connection.sendall(request.replace("\n", "\r\n").encode())
         answer = b""
         while part := connection.recv(65536):
@@ -62,7 +63,7 @@ def text_sent(address: str, request: str, *, seconds: float = 10) -> str:
 
 
 def test_D09_a_memory_goes_in_and_comes_out(address: str) -> None:
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
         node = client.post(f"{MEMORIES}?wait=true", json={"text": "over a real socket"}).raise_for_status().json()
         found = client.post("/api/v1/search", json={"query": "over a real socket"}).json()
         assert found["hits"][0]["node"]["id"] == node["id"]
@@ -70,7 +71,7 @@ def test_D09_a_memory_goes_in_and_comes_out(address: str) -> None:
 
 
 def test_E28_the_socket_tells_who_is_calling_not_a_header(address: str) -> None:
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
         assert client.get(MEMORIES).status_code == 200
         for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
             problem(client.get(MEMORIES, headers={name: "127.0.0.1"}), 401, "not_authenticated")
@@ -86,14 +87,14 @@ def test_D01_a_body_that_never_ends_is_cut_off(address: str) -> None:
         for _ in range(MAX_BODY_BYTES // 100_000 + 10):
             yield b"[" * 100_000
 
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
         answer = client.post(MEMORIES, content=pieces(), headers={"Content-Type": "application/json"})
         problem(answer, 413, "too_large")
 
 
 def test_D03_an_export_that_nobody_hears_out_frees_its_connection(address: str) -> None:
     long = "long " * 20_000
-    with httpx.Client(base_url=address, timeout=30) as client:
+    with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
         client.post(f"{MEMORIES}/batch", json=[{"text": f"{long} {n}"} for n in range(200)]).raise_for_status()
         for _ in range(6):  # more often than there are connections
             with client.stream("GET", "/api/v1/export") as answer:
@@ -106,7 +107,7 @@ def test_D09_many_callers_at_once(address: str) -> None:
     answers: list[int] = []
 
     def call(number: int) -> None:
-        with httpx.Client(base_url=address, timeout=60) as client:
+        with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
             for again in range(5):
                 answers.append(client.post(MEMORIES, json={"text": f"{number} and {again}"}).status_code)
                 answers.append(client.get(MEMORIES).status_code)
@@ -186,42 +187,59 @@ def child(home: Path, **settings: str) -> Iterator["subprocess.Popen[str]"]:
     finally:
         if process.poll() is None:
             process.terminate()  # so that a test that failed leaves no database behind
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANG_SECONDS)
 
 
 def is_running(home: Path) -> bool:
     return EmbeddedServer(home).data_directory.joinpath("postmaster.pid").exists()
 
 
-def until(true: Any, *, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+def is_open(address: str) -> bool:
+    url = urlsplit(address)
+    try:
+        socket.create_connection((url.hostname or "", url.port or 0)).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+@contextmanager
+def under_way(address: str, body: bytes) -> Iterator[Callable[[], HTTPResponse]]:
+    """A request that the server has begun to handle, and whose body it waits for; what is given sends the rest."""
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=HANG_SECONDS)) as connection:
+        connection.putrequest("POST", f"{MEMORIES}/batch")
+        for name, value in {"Content-Type": "application/json", "Expect": "100-continue"}.items():
+            connection.putheader(name, value)
+        connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders()
+        assert connection.sock.recv(1000).startswith(b"HTTP/1.1 100 ")
+
+        def sent() -> HTTPResponse:
+            connection.send(body)
+            return connection.getresponse()
+
+        yield sent
 
 
 def test_D10_the_whole_server_works_and_SIGTERM_ends_it_in_good_order(new_home: Path) -> None:
     with child(new_home) as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
-        with httpx.Client(base_url=address, timeout=30) as client:
+        with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
             assert client.get("/health/ready").json() == {"status": "ok"}
             node = client.post(MEMORIES, json={"text": "embedded by the worker beside"}).json()
             until(lambda: client.get("/health").json()["waiting_jobs"] == 0)
             hits = client.get("/api/v1/search", params={"q": "embedded by the worker beside"}).json()["hits"]
             assert hits[0]["node"]["id"] == node["id"]
             assert is_running(new_home)
-            slow: list[httpx.Response] = []
-            # The batch is under way when the signal comes: it is answered all the same.
-            batch = [{"text": f"number {n}"} for n in range(2000)]
-            sending = threading.Thread(target=lambda: slow.append(client.post(f"{MEMORIES}/batch", json=batch)))
-            sending.start()
-            time.sleep(0.1)
+        batch = json.dumps([{"text": f"number {n}"} for n in range(20)]).encode()
+        with under_way(address, batch) as sent:
             process.send_signal(signal.SIGTERM)
-            sending.join()
-        _, log = process.communicate(timeout=30)
+            until(lambda: not is_open(address))  # it is stopping, and answers what is under way all the same
+            answer = sent()
+            assert (answer.status, json.load(answer)["stored"]) == (201, 20)
+        _, log = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == 0, log
-        assert (slow[0].status_code, slow[0].json()["stored"]) == (201, 2000)
         assert not is_running(new_home)
         assert "Traceback" not in log
         lines = [json.loads(line) for line in log.splitlines()]
@@ -234,7 +252,7 @@ def test_D10_a_signal_while_it_starts_is_obeyed(empty_home: Path, number: signal
     with child(empty_home) as process:
         until(lambda: empty_home.exists())
         process.send_signal(number)
-        _, log = process.communicate(timeout=60)
+        _, log = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == 0, log
         assert "Traceback" not in log
         assert not is_running(empty_home)
@@ -253,7 +271,7 @@ async def test_E27_when_the_database_inside_has_stopped_it_is_not_ready(new_home
 
 def test_E28_the_child_refuses_to_be_open_to_everybody_in_one_sentence(api_database: str, new_home: Path) -> None:
     with child(new_home, HOST="0.0.0.0", DATABASE_URL=api_database) as process:
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == 1
         assert "no API key was ever made" in log.splitlines()[-1]
 
@@ -261,7 +279,7 @@ def test_E28_the_child_refuses_to_be_open_to_everybody_in_one_sentence(api_datab
 def test_D03_JSON_is_the_same_over_the_socket(address: str) -> None:
     """Also for what JSON allows and HTTP libraries rarely send: escapes, astral characters, exponents."""
     body = '{"text": "\\u00e9\\ud83e\\udd8a \\/ end", "importance": 5e-1, "metadata": {"extra": {"n": 1.0}}}'
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
         node = client.post(MEMORIES, content=body, headers={"Content-Type": "application/json; charset=utf-8"}).json()
     assert node["text"] == "é🦊 / end"
     assert (node["importance"], node["metadata"]) == (0.5, json.loads('{"extra": {"n": 1.0}}'))

@@ -1,5 +1,6 @@
 """The command line as a program of its own: what only shows in a process. Streams, signals, imports, a terminal."""
 
+import fcntl
 import json
 import os
 import pty
@@ -7,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import termios
 from pathlib import Path
 
 import anyio
@@ -18,6 +19,7 @@ from recollect.engine.engine import Engine
 from recollect.settings import Settings
 from tests.conftest import fresh_space
 from tests.doors import test_cli_support as support
+from tests.waiting import HANG_SECONDS, until
 
 own_database = support.own_database
 
@@ -113,7 +115,7 @@ def test_whoever_reads_may_stop(space: Settings, environment: dict[str, str], ve
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    assert process.wait(30) == 141
+    assert process.wait(HANG_SECONDS) == 141
     assert process.stderr.read() == b""
     _close(process)
 
@@ -125,23 +127,20 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_while_it_waits_for_stdin(number: int, code: int) -> None:
-    process = _start({**os.environ}, "add", "-")
-    _until_it_reads(process.pid)
+def test_interrupted_while_it_waits_for_stdin(environment: dict[str, str], number: int, code: int) -> None:
+    process = _start(environment, "add", "-")
+    _until_it_reads(process)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=HANG_SECONDS)
     assert (process.returncode, out, err) == (code, b"", b"")
 
 
-def _until_it_reads(pid: int) -> None:
-    """Until the process blocks in a read of its stdin (system call 0, file 0)."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with Path(f"/proc/{pid}/syscall").open() as state:
-            if state.read().startswith("0 0x0 "):
-                return
-        time.sleep(0.02)
-    raise AssertionError("the process never read its stdin")
+def _until_it_reads(process: subprocess.Popen[bytes]) -> None:
+    """Until the process has taken what was written to its stdin, and so waits for more."""
+    assert process.stdin
+    pipe = process.stdin.fileno()
+    os.write(pipe, b"half a sentence")
+    until(lambda: not any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))))
 
 
 def test_serve_says_where_and_ends_in_order(environment: dict[str, str]) -> None:
@@ -154,7 +153,7 @@ def test_serve_says_where_and_ends_in_order(environment: dict[str, str]) -> None
         said += line
     assert json.loads(said)["address"].startswith("http://127.0.0.1:")
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=HANG_SECONDS)
     assert (process.returncode, out) == (0, b""), err
     assert b"Traceback" not in err
 
@@ -186,7 +185,7 @@ def _on_terminal(environment: dict[str, str], *arguments: str) -> str:
     while block := _read(master):
         shown += block
     os.close(master)
-    assert process.wait(30) == 0, shown
+    assert process.wait(HANG_SECONDS) == 0, shown
     return shown.decode().replace("\r\n", "\n").replace("\x1b[2K", "\n")
 
 

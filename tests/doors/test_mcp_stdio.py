@@ -21,6 +21,7 @@ from recollect.settings import Settings
 from tests.conftest import fresh_space
 from tests.doors import test_cli_support as support
 from tests.doors.test_mcp_support import refused, told
+from tests.waiting import HANG_SECONDS
 
 own_database, in_default, cli = support.own_database, support.in_default, support.cli
 
@@ -107,7 +108,7 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_stdin_is_the_end
     several = [{"text": f"memory {number}"} for number in range(300)]
     tell(process, {"jsonrpc": "2.0", "method": "notifications/initialized"})
     tell(process, call("add_memories", {"memories": several}))
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANG_SECONDS)
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
     assert process.returncode == 0, err
     assert b"Traceback" not in err
@@ -118,7 +119,7 @@ def test_a_signal_ends_it_while_stdin_is_open(environment: dict[str, str]) -> No
     process = start(environment)
     ask(process, HELLO)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(HANG_SECONDS) == 0
     assert process.communicate() == (b"", b"")
 
 

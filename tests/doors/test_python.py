@@ -6,7 +6,6 @@ import sys
 import threading
 from pathlib import Path
 
-import anyio
 import pytest
 
 from recollect import AsyncRecollect, Recollect
@@ -14,6 +13,7 @@ from recollect.errors import DatabaseProblem, DuplicateText, NotFound
 from recollect.model import NewMemory, Recall
 from recollect.settings import Settings
 from tests.conftest import fresh_space
+from tests.waiting import HANG_SECONDS, until_it_holds
 
 
 @pytest.mark.anyio
@@ -24,10 +24,11 @@ async def test_the_asynchronous_face_embeds_by_itself(settings: Settings) -> Non
         assert isinstance(found, Recall)
         assert found[0].node.text == "Linh prefers tea, never coffee"
         late = await memory.add("arrives without waiting", wait=False)
-        for _ in range(100):
-            if len(await memory.recall("arrives without waiting")) == 2:
-                break
-            await anyio.sleep(0.05)
+
+        async def both_are_found() -> bool:
+            return len(await memory.recall("arrives without waiting")) == 2
+
+        await until_it_holds(both_are_found)
         assert (await memory.recall("arrives without waiting"))[0].node.id == late.id
 
 
@@ -90,7 +91,12 @@ with Recollect() as memory:
 def test_three_lines_work_with_no_key_and_no_set_up(empty_home: Path) -> None:
     environment = {"RECOLLECT_HOME": str(empty_home), "PATH": "/usr/bin:/bin", "HOME": str(empty_home.parent)}
     done = subprocess.run(
-        [sys.executable, "-c", THREE_LINES], capture_output=True, text=True, env=environment, timeout=120, check=False
+        [sys.executable, "-c", THREE_LINES],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=HANG_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("Linh prefers tea, never coffee")

@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-import anyio
 import asyncpg
 import pytest
 
@@ -19,6 +18,7 @@ from recollect.errors import Conflict, DatabaseProblem, InvalidInput
 from recollect.model import NewMemory
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
+from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -189,9 +189,7 @@ async def test_P06_the_worker_revives_the_database_inside_after_kill_dash_nine(o
     os.kill(pid, signal.SIGKILL)
     working = asyncio.create_task(work_forever(own.core))
     try:
-        with anyio.fail_after(60):
-            while not await answers(own):  # noqa: ASYNC110 - a database sends no event when it is back
-                await asyncio.sleep(0.2)
+        await until_it_holds(lambda: answers(own))
         assert await own.count() == 1
         node = await own.add("told after it", wait=True)
         assert node.id in {hit.node.id for hit in await own.recall("told after it")}

@@ -29,6 +29,7 @@ from tests.local_server import Reply
 from tests.model_server import ModelServer
 from tests.spec.page_support import id_of, page
 from tests.spec.test_B19_walkthrough import NEW, OLD, SCORES
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -730,7 +731,7 @@ def models() -> Iterator[ModelServer]:
 @pytest.fixture
 async def thinking(settings: Settings, models: ModelServer, anyio_backend: str) -> AsyncIterator[Engine]:
     """An engine with a language model behind HTTP."""
-    model = {"model": "openai:test", "model_url": models.url_of("openai"), "model_timeout_seconds": 2.0}
+    model = {"model": "openai:test", "model_url": models.url_of("openai"), "model_timeout_seconds": HANG_SECONDS}
     async with Engine((await fresh_space(settings)).model_copy(update=model)) as engine:
         yield engine
 
@@ -777,7 +778,11 @@ from recollect import Recollect
 from recollect.settings import Settings
 url, space, plan = sys.argv[1:]
 with Recollect(settings=Settings.load(database_url=url, space=space, embedder="hashing:64"), worker=False) as memory:
-    memory.pages.apply(plan, progress=lambda done, total: print(done, flush=True))
+    def tell(done, total):
+        print(done, flush=True)
+        if done:
+            sys.stdin.readline()  # on its way, on any machine, until it is killed
+    memory.pages.apply(plan, progress=tell)
 """
 
 

@@ -14,6 +14,7 @@ from recollect.rules.text import count_tokens
 from tests.conftest import fresh_space
 from tests.local_server import Reply
 from tests.model_server import ModelServer
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +32,7 @@ def models() -> Iterator[ModelServer]:
 @pytest.fixture
 async def thinking(settings: Any, models: ModelServer, anyio_backend: str) -> AsyncIterator[Engine]:
     """An engine with a language model behind HTTP."""
-    model = {"model": "openai:test", "model_url": models.url_of("openai"), "model_timeout_seconds": 2.0}
+    model = {"model": "openai:test", "model_url": models.url_of("openai"), "model_timeout_seconds": HANG_SECONDS}
     async with Engine((await fresh_space(settings)).model_copy(update=model)) as engine:
         yield engine
 
@@ -218,7 +219,7 @@ async def test_a_failing_model_ends_in_the_ranked_memories(
 
 
 async def test_a_model_that_takes_too_long_ends_in_the_ranked_memories(settings: Any, models: ModelServer) -> None:
-    models.delay_seconds = 10
+    models.delay_seconds = HANG_SECONDS
     slow = {"model": "ollama:test", "model_url": models.url, "model_timeout_seconds": 0.2}
     async with Engine((await fresh_space(settings)).model_copy(update=slow)) as memory:
         await tell(memory, TEA)

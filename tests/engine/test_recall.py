@@ -19,6 +19,7 @@ from recollect.store import candidates, lexicon, nodes, spaces
 from recollect.store.candidates import Asked
 from recollect.store.database import Connection, driver
 from tests.conftest import fresh_space
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -62,8 +63,9 @@ async def test_D31a_words_and_vectors_find_together_and_lay_their_parts_open(mem
 
 async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) -> None:
     await teach(memory, *FACTS)
-    dates = f"{datetime.now(UTC):%-d %B %Y}"
-    counts = {text: lexical.terms(f"{dates} {text}") for text in FACTS}
+    counts = {
+        node.text: lexical.terms(f"{node.created_at:%-d %B %Y} {node.text}") for node in (await memory.list()).items
+    }
     async with memory.core.transaction(memory.space.id) as connection:
         await lexicon.reweigh(connection, memory.space.id)
         asked = await asked_in(connection, memory, "green tea for Mrs Okafor")
@@ -465,7 +467,7 @@ async def test_more_questions_than_connections_are_all_answered(settings: Settin
     small = await fresh_space(settings.model_copy(update={"pool_size": pool_size, "cache_size": 0}))
     async with Engine(small) as memory:
         await teach(memory, *FACTS)
-        found = await asyncio.wait_for(asyncio.gather(*(memory.recall(FACTS[n % 5]) for n in range(20))), 60)
+        found = await asyncio.wait_for(asyncio.gather(*(memory.recall(FACTS[n % 5]) for n in range(20))), HANG_SECONDS)
         assert [texts(one)[0] for one in found] == [FACTS[n % 5] for n in range(20)]
         assert len((await memory.recalls(limit=100)).items) == 20
 

@@ -32,6 +32,7 @@ from recollect.store.schedules import Schedule
 from tests.conftest import MADE
 from tests.doors.test_cli_support import in_server
 from tests.local_server import LocalServer, Received, Reply, json_reply
+from tests.waiting import HANG_SECONDS, until_it_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -252,7 +253,7 @@ async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: En
             process.communicate()
     assert (await times(memory))[PRUNE] == before
     assert await count_edges(memory) == 15
-    with capture_logs() as lines, anyio.fail_after(20):
+    with capture_logs() as lines, anyio.fail_after(HANG_SECONDS):
         async with scheduler.leadership(memory.core) as lead:
             # Until the server has noticed that the child is gone.
             while await scheduler.one_round(memory.core, lead) != [PRUNE]:  # noqa: ASYNC110
@@ -264,18 +265,21 @@ async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: En
 
 
 async def until_proposed(memory: Engine) -> None:
-    with anyio.fail_after(30):
-        while not (await memory.plans.list(policy=PRUNE))[0]:  # noqa: ASYNC110 - another process does it
-            await anyio.sleep(0.05)
+    async def there_is_one() -> bool:
+        return bool((await memory.plans.list(policy=PRUNE))[0])
+
+    await until_it_holds(there_is_one)
 
 
 async def test_A25_forever_means_round_after_round_until_cancelled(memory: Engine) -> None:
     await scheduled.register(memory.core)
     at(memory, START + 1.1 * A_DAY)
+
+    async def has_run() -> bool:
+        return (await times(memory))[MAINTAIN].last_outcome is not None
+
     task = asyncio.create_task(scheduler.schedule_forever(memory.core))
-    with anyio.fail_after(30):
-        while (await times(memory))[MAINTAIN].last_outcome is None:  # noqa: ASYNC110 - only the table knows
-            await anyio.sleep(0.05)
+    await until_it_holds(has_run)
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

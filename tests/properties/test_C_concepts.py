@@ -19,6 +19,7 @@ from recollect.rules.concepts import words_of
 from recollect.settings import Settings
 from recollect.store import concepts, spaces
 from recollect.store.database import driver
+from tests.waiting import HANG_SECONDS
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 NAMES = ["tea house", "Tea House", "tea_house", "rice bowl", "Rice_Bowl", "green field"]
@@ -79,7 +80,7 @@ def test_C20_many_writers_in_several_processes_make_each_concept_once(opened: Re
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
-        out, _ = writer.communicate(timeout=120)
+        out, _ = writer.communicate(timeout=HANG_SECONDS)
         assert writer.returncode == 0
         told += [line.split() for line in out.splitlines()]
     found, _ = there.concepts.list(limit=1000)

@@ -1,12 +1,14 @@
 """P06: kill the process, or the database, at any moment. Each group is in its old or its new state, never a mix;
-applying again finishes; undo restores the first state byte for byte."""
+applying again finishes; undo restores the first state byte for byte.
+
+A moment is counted in decisions, not in seconds: whoever is to be killed tells how far it is and stops by itself
+before the end, so it is always found on its way, however fast or slow the machine is."""
 
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,20 +23,29 @@ from recollect.plan import PlanStatus
 from recollect.settings import Settings
 from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
+from tests.waiting import HANG_SECONDS, until
 
 TRIANGLES = 600
 BATCH = 2
 LONG_AGO = datetime.now(UTC) - timedelta(days=200)
 
-# Applies a plan and says when it begins; it is killed somewhere on the way.
+# Applies a plan and tells how far it is; once it has done `most` decisions it waits for its stdin to be closed.
 CHILD = """
 import sys
 from recollect import Recollect
 from recollect.settings import Settings
-url, space, plan = sys.argv[1:]
+url, space, plan, most = sys.argv[1:]
+def tell(done, total):
+    print(done, flush=True)
+    if done >= int(most):
+        sys.stdin.readline()
 with Recollect(settings=Settings.load(database_url=url, space=space, embedder="hashing:64"), worker=False) as memory:
-    memory.plans.apply(plan, progress=lambda done, total: print(done, flush=True))
+    memory.plans.apply(plan, progress=tell)
 """
+NAME = "to-be-killed"  # under which a child is known to the database
+EVERYTHING = 1_000_000
+# How far a child gets at most before it is killed (five times is less than all), and how far it may go on meanwhile.
+FARTHEST, LEEWAY = 90, 8 * BATCH
 
 
 def opened(url: str, space: str = "default") -> Recollect:
@@ -80,22 +91,33 @@ def assert_no_group_is_half_done(memory: Recollect, plan: UUID) -> int:
     return sum(row["done"] for row in rows)
 
 
-def begun(url: str, space: str, plan: UUID) -> subprocess.Popen[str]:
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, url, space, str(plan)],
+def begun(url: str, space: str, plan: UUID, most: int = EVERYTHING) -> "subprocess.Popen[str]":
+    """A process that applies the plan."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, f"{url}&application_name={NAME}", space, str(plan), str(most)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     )
+
+
+def until_done(child: "subprocess.Popen[str]", decisions: int) -> None:
+    """Until the child says that it has carried out so many."""
     assert child.stdout is not None
-    assert child.stdout.readline().strip() == "0"
-    return child
+    for line in child.stdout:
+        if int(line) >= decisions:
+            return
+    raise AssertionError("the child has ended too early")
 
 
-def ended(child: subprocess.Popen[Any]) -> None:
-    child.wait(timeout=60)
-    if child.stdout is not None:
-        child.stdout.close()
+def ended(child: "subprocess.Popen[str]") -> None:
+    child.communicate(timeout=HANG_SECONDS)
+
+
+def until_the_database_knows(memory: Recollect) -> None:
+    """Until no server process works for a killed child any more: its last COMMIT may have been on the way."""
+    until(lambda: not table(memory, f"SELECT 1 FROM pg_stat_activity WHERE application_name = '{NAME}'"))
 
 
 @pytest.fixture
@@ -114,12 +136,14 @@ def test_A28_P06_killed_appliers_leave_no_group_half_done(database_url: str, cha
         assert len(plan.decisions) == TRIANGLES
         done = 0
         for _ in range(5):
-            child = begun(database_url, space, plan.id)
-            time.sleep(chance.uniform(0.0, 0.35))
+            moment = chance.randint(0, FARTHEST)
+            child = begun(database_url, space, plan.id, moment + LEEWAY)
+            until_done(child, moment)
             child.send_signal(signal.SIGKILL)
             ended(child)
+            until_the_database_knows(memory)
             now_done = assert_no_group_is_half_done(memory, plan.id)
-            assert now_done >= done
+            assert moment <= BATCH * (now_done - done) <= moment + LEEWAY
             done = now_done
         outcome = memory.plans.apply(plan.id)
         assert outcome.applied == TRIANGLES - done * BATCH
@@ -150,13 +174,15 @@ def test_A28_P06_a_killed_database_leaves_no_group_half_done(
         before = edges(memory)
         plan = memory.plans.propose("prune", {"batch": BATCH})
     for _ in range(3):
-        child = begun(url, "default", plan.id)
-        time.sleep(chance.uniform(0.0, 0.3))
+        moment = chance.randint(0, FARTHEST)
+        child = begun(url, "default", plan.id, moment + LEEWAY)
+        until_done(child, moment)
         os.kill(postmaster(new_home), signal.SIGKILL)
         ended(child)
+        assert child.returncode != 0
         url = own_server.start()
         with opened(url) as memory:
-            assert_no_group_is_half_done(memory, plan.id)
+            assert BATCH * assert_no_group_is_half_done(memory, plan.id) < TRIANGLES
     with opened(url) as memory:
         memory.plans.apply(plan.id)
         assert memory.plans.get(plan.id, decisions=False).status is PlanStatus.APPLIED
@@ -172,14 +198,9 @@ def test_P06_two_appliers_and_an_undo_at_once_never_interleave(database_url: str
         weak_triangles(memory, TRIANGLES // 4)
         before = edges(memory)
         plan = memory.plans.propose("prune", {"batch": BATCH})
-        children: list[subprocess.Popen[Any]] = [begun(database_url, space, plan.id)]
-        children.append(
-            subprocess.Popen(
-                [sys.executable, "-c", CHILD, database_url, space, str(plan.id)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        )
+        children = [begun(database_url, space, plan.id)]
+        until_done(children[0], 0)
+        children.append(begun(database_url, space, plan.id))
         undone = memory.plans.undo(plan.id)
         for child in children:
             ended(child)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.reference import DOCUMENTS, REFERENCE, ROOT, cli
+from tests.waiting import HANG_SECONDS
 
 PAGES = sorted(
     page
@@ -25,7 +26,7 @@ PYTHON = [
 def test_the_python_in_the_documents_runs(code: str, new_home: Path) -> None:
     environment = {"RECOLLECT_HOME": str(new_home), "PATH": "/usr/bin:/bin", "HOME": str(new_home.parent)}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=HANG_SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout

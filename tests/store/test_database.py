@@ -15,6 +15,7 @@ from recollect.settings import Settings
 from recollect.store import database as module
 from recollect.store import spaces
 from recollect.store.database import open_database
+from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -183,10 +184,21 @@ async def test_a_transaction_cut_short_gives_its_connection_back(settings: Setti
                 await connection.exec_driver_sql("SELECT pg_sleep(60)")
 
         for _ in range(2):
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(sleep(), 0.1)
+            sleeping = asyncio.create_task(sleep())
+            await until_it_holds(lambda: is_asleep(memory.core.database.dsn))
+            sleeping.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sleeping
         async with memory.core.transaction(memory.space.id) as connection:
             assert (await connection.exec_driver_sql("SELECT txid_current_if_assigned()")).scalar() is None
+
+
+async def is_asleep(dsn: str) -> bool:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return bool(await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+    finally:
+        await connection.close()
 
 
 async def test_what_holds_until_the_end_of_a_transaction_is_gone_after_it(settings: Settings) -> None:

@@ -29,6 +29,7 @@ from tests.store.test_embedded import (
     python,
     sql,
 )
+from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_full_disk_leaves_nothing_behind(place: Path) -> None:
         "try: server.start()\n"
         "except DataDirectoryProblem as problem: print(problem)"
     )
-    message, _ = python(program, place / "home", 18).communicate(timeout=60)
+    message, _ = python(program, place / "home", 18).communicate(timeout=HANG_SECONDS)
     assert "could not be made" in message
     assert listing(home_of(place / "home").postgres) == []
 

@@ -1,6 +1,5 @@
 """D08: long documents are cut into chunks: nothing lost, the bound respected, at the best places, in linear time."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.rules.chunking import MOST_CHARACTERS, chunks
 from recollect.rules.text import count_tokens, normalise
+from tests.effort import costs_at_most
 
 MARKS = ["# ", "## ", "\n", "\n\n", "- ", "1. ", "```", "~~~~", "---", "===", ". ", "? ", "。", "\t", "  "]
 LETTERS = ["é", "e\u0301", "👩‍👩‍👧", "漢字"]
@@ -163,10 +163,5 @@ HARD_CASES: dict[str, Callable[[int], str]] = {
 def test_D08_time_grows_with_the_length_and_no_faster(shape: str) -> None:
     """Ten times the text in about ten times the time; anything quadratic would take a hundred times as long."""
 
-    def seconds(size: int) -> float:
-        text = HARD_CASES[shape](size)
-        began = time.process_time()
-        chunks(text, 2000)
-        return time.process_time() - began
-
-    assert seconds(1_000_000) < 40 * max(seconds(100_000), 0.01)
+    short, long = (HARD_CASES[shape](size) for size in (50_000, 500_000))
+    assert costs_at_most(40, lambda: chunks(long, 2000), lambda: chunks(short, 2000))

@@ -1,7 +1,6 @@
 """The language models, against a real server: what is sent, what is accepted, and how each failure is named."""
 
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from recollect.providers.models import make_model
 from recollect.settings import Settings
 from tests.local_server import Reply
 from tests.model_server import PATHS, ModelServer
+from tests.waiting import HANG_SECONDS
 
 KEY = "sk-very-secret-0123456789"
 
@@ -23,7 +23,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def connect(server: ModelServer, provider: str, **given: object) -> LanguageModel:
-    known = {"model_url": server.url_of(provider), "model_api_key": KEY, "model_timeout_seconds": 5.0}
+    known = {"model_url": server.url_of(provider), "model_api_key": KEY, "model_timeout_seconds": HANG_SECONDS}
     return make_model(f"{provider}:test-model", Settings.load(**known | given))
 
 
@@ -178,14 +178,12 @@ async def test_an_endless_answer_is_not_read_to_its_end(openai: LanguageModel, s
 
 @pytest.mark.anyio
 async def test_a_slow_server_is_given_up(server: ModelServer) -> None:
-    server.delay_seconds = 5.0
+    server.delay_seconds = HANG_SECONDS
     model = connect(server, "openai", model_timeout_seconds=0.2)
-    started = time.monotonic()
     problem = await problem_of(model)
     await model.close()
     assert isinstance(problem, ProviderUnavailable)
     assert "within 0.2 s" in problem.message
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.anyio

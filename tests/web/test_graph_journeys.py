@@ -9,7 +9,7 @@ from recollect.engine.engine import Engine
 from recollect.model import Scope
 from tests.doors.test_api_support import key_for, listening
 from tests.web import test_web_support as support
-from tests.web.test_web_support import House, run_apart, serious, settings_for
+from tests.web.test_web_support import House, press_together, run_apart, serious, settings_for, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -217,7 +217,7 @@ def test_C28_the_next_pair_is_there_while_the_server_still_works(house: House) -
     assert heading.inner_text() == " and ".join(reversed(first.split(" and ")))
     page.keyboard.press("m")
     page.wait_for_function("(before) => document.querySelector('h2.names').innerText !== before", arg=first)
-    page.wait_for_timeout(50)
+    until(page, lambda: held)
     assert (len(held), house.said("GET", "/concepts/review")["total"]) == (1, 3)
     held[0].fulfill(status=409, json={"code": "conflict", "message": "It changed.", "correlation_id": "x"})
     page.get_by_role("status").get_by_text("It changed.").wait_for()
@@ -327,14 +327,12 @@ def test_the_graph_is_used_without_a_mouse(house: House) -> None:
     linked(house)
     page = house.window("#/")
     page.get_by_role("heading", name="Home").wait_for()
-    page.keyboard.press("g")
-    page.keyboard.press("g")
+    press_together(page, "gg")
     drawn(page)
     page.get_by_role("application").focus()
     before = picture(page)
     page.keyboard.press("+")
-    page.wait_for_timeout(200)
-    assert picture(page) != before
+    until(page, lambda: picture(page) != before)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.get_by_role("region", name="Chosen node").wait_for()

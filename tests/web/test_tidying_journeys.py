@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.doors.test_api_support import listening
 from tests.web import test_web_support as support
-from tests.web.test_web_support import House, serious, settings_for
+from tests.web.test_web_support import House, serious, settings_for, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ViewportSize
@@ -307,9 +307,11 @@ def test_what_changed_comes_into_view_on_a_phone(house: House) -> None:
     page.get_by_role("button", name="What changed with version 2").click()
     heading = page.get_by_role("heading", name="From version 1 to 2")
     heading.wait_for()
-    page.wait_for_timeout(300)
-    top = heading.evaluate("it => it.getBoundingClientRect().top")
-    assert 0 <= top < NARROW["height"]
+
+    def is_in_view() -> bool:
+        return bool(0 <= heading.evaluate("it => it.getBoundingClientRect().top") < NARROW["height"])
+
+    until(page, is_in_view)
 
 
 def test_the_titles_of_plans_can_be_read_on_a_screen_of_middle_size(house: House) -> None:

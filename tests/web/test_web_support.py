@@ -6,6 +6,7 @@ that says so, but never in CI.
 
 import os
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +21,7 @@ import pytest
 from recollect.settings import Settings
 from tests.conftest import MADE
 from tests.doors.test_api_support import listening, sql
+from tests.waiting import HANG_SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -38,7 +40,7 @@ ARGUMENTS = [
     "--disable-component-update",
 ]
 AXE = Path(__file__).with_name("axe.min.js").read_text()
-PATIENCE_MS = 8000
+PATIENCE_MS = 1000 * HANG_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,9 @@ class House:
     def __init__(self, browser: "Browser", address: str) -> None:
         self.browser, self.address = browser, address
         self.space = f"t-{uuid4().hex[:12]}"
-        self.api = httpx.Client(base_url=f"{address}/api/v1", headers={"X-Recollect-Space": self.space}, timeout=30)
+        self.api = httpx.Client(
+            base_url=f"{address}/api/v1", headers={"X-Recollect-Space": self.space}, timeout=HANG_SECONDS
+        )
         self.said("POST", "/spaces", {"slug": self.space})
         self.faults: list[str] = []
 
@@ -127,6 +131,21 @@ def house(browser: "Browser", address: str) -> Iterator[House]:
     yield house
     house.close()
     assert house.faults == []
+
+
+def until(page: "Page", holds: Callable[[], object]) -> None:
+    """Until it holds; meanwhile the page goes on, and what it tells is heard."""
+    give_up = time.monotonic() + HANG_SECONDS
+    while not holds():
+        assert time.monotonic() < give_up, "waited in vain"
+        page.wait_for_timeout(10)
+
+
+def press_together(page: "Page", keys: str) -> None:
+    """Keys that count only soon after each other: the page's clock stands still, so that they are on any machine."""
+    page.evaluate("() => { const now = Date.now(); window.clock = Date.now; Date.now = () => now }")
+    page.keyboard.type(keys)
+    page.evaluate("() => { Date.now = window.clock }")
 
 
 def serious(page: "Page") -> list[str]:
