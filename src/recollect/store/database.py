@@ -3,13 +3,17 @@
 Every transaction of the engine works as the role `recollect_app` with its space set, so that row-level security stands
 behind every WHERE: a query that forgets its space sees nothing (DESIGN 5a). The owner's role is used for three things
 only: migrations, indexes, and the tables that are read before a space is chosen.
+
+Whoever uses a connection may be cancelled at any await. What puts the connection in order again (rolls back, closes) is
+shielded from that: anyio repeats its cancelling at every await, and would cut the driver's own closing short.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
+import anyio
 import asyncpg
 from pgvector.asyncpg import register_vector
 from sqlalchemy import QueuePool, text
@@ -28,6 +32,8 @@ MIN_SERVER = 16
 MIN_PGVECTOR = (0, 8)
 # Any number, the same for every Recollect: whoever prepares a database holds this lock.
 PREPARE_LOCK = 7_265_636_011
+# A server that says nothing for so long is not waited for when we leave.
+CLOSE_SECONDS = 10.0
 
 GRANTS = (
     f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}",
@@ -112,10 +118,11 @@ class Database:
             try:
                 yield connection
             finally:
-                await connection.close()
+                await _close(connection)
 
     async def close(self) -> None:
-        await self.engine.dispose()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await self.engine.dispose()
 
     def _enter(self, space_id: UUID) -> str:
         return f"SET LOCAL ROLE {self.role or 'none'}; SET LOCAL recollect.space = '{space_id}'"
@@ -142,8 +149,9 @@ class Database:
             try:
                 await (await driver(connection)).execute(opening)
             except BaseException as error:
-                await connection.invalidate()
-                await connection.aclose()
+                with anyio.CancelScope(shield=True):
+                    await connection.invalidate()
+                    await connection.aclose()
                 if not (chances and isinstance(error, LOST)):
                     raise
             else:
@@ -158,13 +166,19 @@ class Database:
 
 async def _take_back(connection: AsyncConnection, raw: asyncpg.Connection) -> None:
     """Roll back; a connection that cannot even do that is not used again."""
-    try:
-        await raw.execute("ROLLBACK")
-    except LOST:
-        await connection.invalidate()
-    except BaseException:
-        await connection.invalidate()
-        raise
+    with anyio.CancelScope(shield=True):
+        try:
+            await raw.execute("ROLLBACK", timeout=CLOSE_SECONDS)
+        except (*LOST, TimeoutError):
+            await connection.invalidate()
+        except BaseException:
+            await connection.invalidate()
+            raise
+
+
+async def _close(connection: asyncpg.Connection) -> None:
+    with anyio.CancelScope(shield=True), suppress(TimeoutError):  # then the driver has cut it off by itself
+        await connection.close(timeout=CLOSE_SECONDS)
 
 
 LOST = (
@@ -213,7 +227,7 @@ async def open_database(dsn: str, *, pool_size: int, before_upgrade: BeforeUpgra
             await before_upgrade(revision)
         vector_schema, role, notes = await _prepare(connection)
     finally:
-        await connection.close()
+        await _close(connection)
     engine = _make_engine(dsn, pool_size, vector_schema)
     database = Database(engine=engine, dsn=dsn, role=role, notes=notes)
     if revision != HEAD:
@@ -257,7 +271,11 @@ async def _preparing(database: Database) -> AsyncIterator[AsyncConnection]:
 def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:
     async def connect() -> asyncpg.Connection:
         connection = await _connect(dsn, server_settings={"search_path": f"{SCHEMA},{vector_schema}"})
-        await register_vector(connection, schema=vector_schema)
+        try:
+            await register_vector(connection, schema=vector_schema)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     # Transactions are begun and ended by `_begun`.

@@ -23,6 +23,7 @@ from recollect.background.scheduler import schedule_forever
 from recollect.background.worker import work_forever
 from recollect.doors.api.app import create_app
 from recollect.doors.api.mcp import Mcp
+from recollect.doors.ending import told_by
 from recollect.engine import scheduled
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
@@ -50,7 +51,8 @@ async def _serve(settings: Settings, ready: Ready | None) -> None:
     engine = Engine(settings)
     with closing(bind(settings.host, settings.port)) as listener:
         server = Listening(engine, listener, ready)
-        with _obeying_signals(server):
+        # The first signal asks the server to finish; a second Ctrl-C, not to wait for requests under way.
+        with told_by((signal.SIGTERM, signal.SIGINT), lambda number: server.handle_exit(number, None)):
             async with engine:
                 engine.core.serves = True
                 scheduled.check_settings(engine.core)
@@ -161,17 +163,3 @@ async def _refuse_open_house(engine: Engine, listener: socket.socket) -> None:
             field="host",
         )
     log.info("no API key was ever made, so this serves localhost only, and everybody there may do everything")
-
-
-@contextmanager
-def _obeying_signals(server: Listening) -> Iterator[None]:
-    """The first signal asks the server to finish; a second Ctrl-C, not to wait for requests under way."""
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, server.handle_exit, number, None)
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
