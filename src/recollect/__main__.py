@@ -26,7 +26,7 @@ def main() -> None:
 def _leave_at_once(code: int) -> NoReturn:
     """Python waits for its threads, but one that reads stdin or compares a million pairs cannot be told to end. By now
     whatever had to be closed is closed."""
-    if any(not thread.daemon for thread in threading.enumerate()[1:]):
+    if any(not (thread.daemon or thread is threading.main_thread()) for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import anyio
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 T = TypeVar("T")
 
 
@@ -29,6 +31,29 @@ def told_by(numbers: tuple[signal.Signals, ...], tell: Callable[[signal.Signals]
         for number in heard:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+@contextmanager
+def leaving_when_told(*, first: Callable[[], object] = lambda: None) -> Iterator[Callable[[], None]]:
+    """A signal cancels this task, after calling `first`, and so the block is left in good order. Once the end has begun
+    by itself (call what the block is given), and after the first signal, nothing more is cancelled."""
+    task = asyncio.current_task()
+    assert task is not None
+    why: list[str] = []
+
+    def tell(_number: signal.Signals) -> None:
+        if not why:
+            why.append("told")
+            first()
+            task.cancel()
+
+    try:
+        with told_by(SIGNALS, tell):
+            yield lambda: why.append("by itself")
+    except asyncio.CancelledError:
+        if why != ["told"]:
+            raise
+        task.uncancel()
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:

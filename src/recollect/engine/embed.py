@@ -24,7 +24,7 @@ from recollect.store import jobs, lexicon, spaces, vectors
 FIRST_RETRY_SECONDS = 5.0
 REEMBED_AT_ONCE = 5000
 PATIENCE_SECONDS = 120.0
-GIVE_BACK_SECONDS = 2.0
+GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
 NAMED_AT_MOST = 1000
 
 Finished = tuple[Sequence[jobs.Job], Vectors]
@@ -151,6 +151,18 @@ async def _give_back(core: Core, space: Space, claimed: Sequence[jobs.Job]) -> N
 
 
 async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
+    """Whoever is cancelled just now may have claimed texts without knowing which: the claim is carried to its end."""
+    claiming = asyncio.create_task(_claimed(core, space, embedder, only))
+    try:
+        await asyncio.wait([claiming])
+    except asyncio.CancelledError:
+        with anyio.move_on_after(GIVE_BACK_SECONDS, shield=True), contextlib.suppress(DatabaseProblem):
+            await _give_back(core, space, await claiming)
+        raise
+    return claiming.result()
+
+
+async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
     most = core.settings.embedding_batch
     async with core.transaction(space.id) as connection:
         return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now(), only=only)

@@ -191,6 +191,9 @@ LOST = (
 )
 
 
+DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
+
+
 @asynccontextmanager
 async def said_plainly() -> AsyncIterator[None]:
     """A database that went away, is full or took too long is one sentence for the user; other errors are our faults."""
@@ -200,11 +203,21 @@ async def said_plainly() -> AsyncIterator[None]:
         raise
     except (*LOST, PoolTimeout) as error:
         raise DatabaseProblem(f"The database did not answer ({_reason(error)}): try again.") from error
+    except DAMAGED as error:
+        raise _damaged(error) from error
     except DBAPIError as error:
         cause = error.orig.__cause__ if error.orig else None
+        if isinstance(cause, DAMAGED):
+            raise _damaged(cause) from error
         if error.connection_invalidated or isinstance(cause, LOST):
             raise DatabaseProblem(f"The database did not answer ({_reason(cause or error)}): try again.") from error
         raise
+
+
+def _damaged(error: BaseException) -> DatabaseProblem:
+    return DatabaseProblem(
+        f"The database cannot use its own files ({_reason(error)}): see whether its disk and its directory are whole."
+    )
 
 
 async def driver(connection: AsyncConnection) -> asyncpg.Connection:
@@ -279,13 +292,20 @@ def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:
         return connection
 
     # Transactions are begun and ended by `_begun`.
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         pool_size=pool_size,
         max_overflow=0,
         isolation_level="AUTOCOMMIT",
     )
+    # A connection whose user was cancelled is cut off at once: saying goodbye would be one more await to be cancelled.
+    engine.dialect.do_terminate = _cut_off  # type: ignore[method-assign]
+    return engine
+
+
+def _cut_off(dbapi_connection: Any) -> None:
+    dbapi_connection.driver_connection.terminate()
 
 
 async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:

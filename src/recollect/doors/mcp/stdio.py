@@ -6,9 +6,7 @@ when stdin ends are carried to their end first.
 
 import asyncio
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from threading import Thread
 from typing import Any, cast
 
@@ -16,15 +14,13 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from recollect.background.worker import working
-from recollect.doors.ending import told_by
+from recollect.doors.ending import leaving_when_told
 from recollect.doors.mcp.server import create_server
 from recollect.doors.mcp.visits import Enter, Visit, enter
 from recollect.doors.running import Running
 from recollect.engine.access import LOCAL_ADMIN
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(settings: Settings, *, key: str | None = None) -> None:
@@ -34,7 +30,8 @@ def serve(settings: Settings, *, key: str | None = None) -> None:
 
 async def _serve(settings: Settings, key: str | None) -> None:
     running = Running()
-    with _obeying_signals(running) as leave:
+    # A signal breaks off what is under way, which is rolled back, and ends the conversation.
+    with leaving_when_told(first=running.break_off) as leave:
         async with Engine(settings) as memory:
             come_in = entrance(memory, key)
             await come_in(None)  # a key that will not do is said at once
@@ -60,29 +57,6 @@ def entrance(memory: Engine, key: str | None) -> Enter:
         return await enter(memory, await memory.authenticate(key, loopback=True))
 
     return come_in
-
-
-@contextmanager
-def _obeying_signals(running: Running) -> Iterator[Callable[[], None]]:
-    """A signal breaks off what is under way, which is rolled back, and ends the conversation. Once the end has begun
-    (`leave` says when), or by a second signal, nothing more is broken off: the database is let go of in good order."""
-    conversation = asyncio.current_task()
-    assert conversation is not None
-    ends: list[str] = []
-
-    def end(_number: int) -> None:
-        if not ends:
-            ends.append("told")
-            running.break_off()
-            conversation.cancel()
-
-    try:
-        with told_by(SIGNALS, end):
-            yield lambda: ends.append("by itself")
-    except asyncio.CancelledError:
-        if ends != ["told"]:
-            raise
-        conversation.uncancel()
 
 
 class Lines:
