@@ -1,5 +1,9 @@
 """The worker: embeds what was added, space by space, and builds the vector index when it pays."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import anyio
 import structlog
 
@@ -37,3 +41,21 @@ async def work_forever(core: Core) -> None:
             await revive(core)
         if not done:
             await anyio.sleep(core.settings.worker_poll_seconds)
+
+
+@asynccontextmanager
+async def working(core: Core) -> AsyncIterator[None]:
+    """With a worker beside whatever is done in the block. At the end it is asked to stop, and waited for.
+
+    It is a task of its own and is cancelled once: what anyio cancels, it cancels again at every await, and so also the
+    rollback and the giving back of texts by which a worker leaves.
+    """
+    worker = asyncio.create_task(work_forever(core))
+    try:
+        yield
+    finally:
+        worker.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([worker])
+        if not worker.cancelled():
+            worker.result()  # it broke off before, by a fault of ours: that is said

@@ -8,16 +8,13 @@ with Recollect() as memory:
 
 import functools
 import inspect
-from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-import anyio
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
-from recollect.background.worker import work_forever
+from recollect.background.worker import working
 from recollect.doors import logs
+from recollect.doors.portal import Portal
 from recollect.engine.engine import Engine
 from recollect.engine.face import Face
 from recollect.settings import Settings
@@ -40,15 +37,14 @@ class AsyncRecollect(Engine):
             settings or Settings.load(database_url=url, space=space, home=Path(home) if home is not None else None)
         )
         self._with_worker = worker
+        self._all = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await super().__aenter__()
             stack.push_async_callback(super().close)
             if self._with_worker:
-                group = await stack.enter_async_context(anyio.create_task_group())
-                stack.callback(group.cancel_scope.cancel)
-                group.start_soon(work_forever, self.core)
+                await stack.enter_async_context(working(self.core))
             self._all = stack.pop_all()
         return self
 
@@ -72,10 +68,9 @@ class Recollect:
         settings: Settings | None = None,
     ) -> None:
         self._engine: Engine = AsyncRecollect(url, space, home, worker=worker, settings=settings)
-        with ExitStack() as stack:
-            self._portal: BlockingPortal = stack.enter_context(start_blocking_portal())
-            stack.enter_context(self._portal.wrap_async_context_manager(self._engine))
-            self._stack = stack.pop_all()
+        self._portal = Portal(self._engine)
+        self._stack = ExitStack()
+        self._stack.callback(self._portal.close)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +85,7 @@ class Recollect:
         """The same memory in another space; closing the first one closes both."""
         other = object.__new__(Recollect)
         other._portal, other._stack = self._portal, ExitStack()
-        other._engine = self._portal.call(self._engine.in_space, slug)
+        other._engine = self._portal.call(functools.partial(self._engine.in_space, slug))
         return other
 
     def __dir__(self) -> list[str]:
@@ -103,7 +98,7 @@ class Recollect:
 class _Part:
     """A face of the engine (`memory.plans`, `memory.graph`), called through the same portal."""
 
-    def __init__(self, portal: BlockingPortal, face: Face) -> None:
+    def __init__(self, portal: Portal, face: Face) -> None:
         self._portal, self._face = portal, face
 
     def __dir__(self) -> list[str]:
@@ -113,7 +108,7 @@ class _Part:
         return _through(self._portal, self._face, name)
 
 
-def _through(portal: BlockingPortal, owner: object, name: str) -> Any:
+def _through(portal: Portal, owner: object, name: str) -> Any:
     """An attribute of the engine as a script sees it: no `await` anywhere."""
     if name.startswith("_"):
         raise AttributeError(name)
@@ -121,7 +116,7 @@ def _through(portal: BlockingPortal, owner: object, name: str) -> Any:
     if isinstance(found, Face):
         return _Part(portal, found)
     if inspect.isasyncgenfunction(found):
-        return functools.partial(_iterate, portal, found)
+        return lambda *args, **kwargs: portal.iterate(found(*args, **kwargs))
     if not inspect.iscoroutinefunction(found):
         return found
 
@@ -130,16 +125,3 @@ def _through(portal: BlockingPortal, owner: object, name: str) -> Any:
         return portal.call(functools.partial(found, *args, **kwargs))
 
     return call
-
-
-def _iterate(portal: BlockingPortal, generator: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-    source = generator(*args, **kwargs)
-    try:
-        while True:
-            try:
-                item = portal.call(source.__anext__)
-            except StopAsyncIteration:
-                return
-            yield item
-    finally:
-        portal.call(source.aclose)

@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from recollect.engine import backup
@@ -44,9 +45,13 @@ async def revive(core: Core) -> None:
 
 
 async def take_down(core: Core) -> None:
-    await core.close()
-    if core.server:
-        await anyio.to_thread.run_sync(core.server.release)
+    """In order, and to the end: also where closing fails, and where whoever closes is cancelled."""
+    with anyio.CancelScope(shield=True):
+        try:
+            await core.close()
+        finally:
+            if core.server:
+                await anyio.to_thread.run_sync(core.server.release)
 
 
 def backup_directory(settings: Settings, server: EmbeddedServer | None) -> Path:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -100,11 +100,13 @@ class Core:
             yield connection
 
     async def close(self) -> None:
-        await self.adjacencies.close()
-        for embedder in set(self.embedders.values()):
-            await embedder.close()
-        for model in self.models.values():
-            await model.close()
-        for notifier in self._notifiers or ():
-            await notifier.close()
-        await self.database.close()
+        """Everything, the database last, also where one of them cannot be closed."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.database.close)
+            for notifier in self._notifiers or ():
+                stack.push_async_callback(notifier.close)
+            for model in self.models.values():
+                stack.push_async_callback(model.close)
+            for embedder in set(self.embedders.values()):
+                stack.push_async_callback(embedder.close)
+            await self.adjacencies.close()

@@ -24,7 +24,7 @@ from recollect.store import jobs, lexicon, spaces, vectors
 FIRST_RETRY_SECONDS = 5.0
 REEMBED_AT_ONCE = 5000
 PATIENCE_SECONDS = 120.0
-GIVE_BACK_SECONDS = 2.0
+GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
 NAMED_AT_MOST = 1000
 
 Finished = tuple[Sequence[jobs.Job], Vectors]
@@ -122,7 +122,8 @@ async def _drain(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
     following: list[jobs.Job] = []
     finished: Finished | None = None
     while batch or finished:
-        embedding = asyncio.create_task(_embed(core, space, embedder, batch))
+        stop = anyio.CancelScope()
+        embedding = asyncio.create_task(_embed_unless(stop, core, space, embedder, batch))
         try:
             if finished:
                 await _save(core, space, embedder, *finished)
@@ -130,10 +131,13 @@ async def _drain(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
                 finished = None
             left -= 1
             following = await _claim(core, space, embedder, only) if batch and left > 0 else []
-            finished = await embedding
+            await asyncio.wait([embedding])
+            finished = embedding.result()
         except BaseException:
-            embedding.cancel()
+            stop.cancel()
             await _give_back(core, space, [*batch, *following, *(finished[0] if finished else ())])
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(embedding, return_exceptions=True)
             raise
         batch, following = following, []
     return done
@@ -147,6 +151,18 @@ async def _give_back(core: Core, space: Space, claimed: Sequence[jobs.Job]) -> N
 
 
 async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
+    """Whoever is cancelled just now may have claimed texts without knowing which: the claim is carried to its end."""
+    claiming = asyncio.create_task(_claimed(core, space, embedder, only))
+    try:
+        await asyncio.wait([claiming])
+    except asyncio.CancelledError:
+        with anyio.move_on_after(GIVE_BACK_SECONDS, shield=True), contextlib.suppress(DatabaseProblem):
+            await _give_back(core, space, await claiming)
+        raise
+    return claiming.result()
+
+
+async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
     most = core.settings.embedding_batch
     async with core.transaction(space.id) as connection:
         return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now(), only=only)
@@ -159,6 +175,16 @@ async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[job
             connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now()
         )
         await lexicon.index(connection, space.id, [_entry(job) for job in done if job.node_id in finished])
+
+
+async def _embed_unless(
+    stop: anyio.CancelScope, core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]
+) -> Finished | None:
+    """The same until told to stop. That is a scope and not the task's own cancelling, which would leave the model's
+    threads at work: a process that ends while they are is aborted."""
+    with stop:
+        return await _embed(core, space, embedder, batch)
+    return None
 
 
 async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> Finished | None:

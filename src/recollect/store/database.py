@@ -3,13 +3,17 @@
 Every transaction of the engine works as the role `recollect_app` with its space set, so that row-level security stands
 behind every WHERE: a query that forgets its space sees nothing (DESIGN 5a). The owner's role is used for three things
 only: migrations, indexes, and the tables that are read before a space is chosen.
+
+Whoever uses a connection may be cancelled at any await. What puts the connection in order again (rolls back, closes) is
+shielded from that: anyio repeats its cancelling at every await, and would cut the driver's own closing short.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
+import anyio
 import asyncpg
 from pgvector.asyncpg import register_vector
 from sqlalchemy import QueuePool, text
@@ -28,6 +32,8 @@ MIN_SERVER = 16
 MIN_PGVECTOR = (0, 8)
 # Any number, the same for every Recollect: whoever prepares a database holds this lock.
 PREPARE_LOCK = 7_265_636_011
+# A server that says nothing for so long is not waited for when we leave.
+CLOSE_SECONDS = 10.0
 
 GRANTS = (
     f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}",
@@ -112,10 +118,11 @@ class Database:
             try:
                 yield connection
             finally:
-                await connection.close()
+                await _close(connection)
 
     async def close(self) -> None:
-        await self.engine.dispose()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await self.engine.dispose()
 
     def _enter(self, space_id: UUID) -> str:
         return f"SET LOCAL ROLE {self.role or 'none'}; SET LOCAL recollect.space = '{space_id}'"
@@ -142,8 +149,9 @@ class Database:
             try:
                 await (await driver(connection)).execute(opening)
             except BaseException as error:
-                await connection.invalidate()
-                await connection.aclose()
+                with anyio.CancelScope(shield=True):
+                    await connection.invalidate()
+                    await connection.aclose()
                 if not (chances and isinstance(error, LOST)):
                     raise
             else:
@@ -158,13 +166,19 @@ class Database:
 
 async def _take_back(connection: AsyncConnection, raw: asyncpg.Connection) -> None:
     """Roll back; a connection that cannot even do that is not used again."""
-    try:
-        await raw.execute("ROLLBACK")
-    except LOST:
-        await connection.invalidate()
-    except BaseException:
-        await connection.invalidate()
-        raise
+    with anyio.CancelScope(shield=True):
+        try:
+            await raw.execute("ROLLBACK", timeout=CLOSE_SECONDS)
+        except (*LOST, TimeoutError):
+            await connection.invalidate()
+        except BaseException:
+            await connection.invalidate()
+            raise
+
+
+async def _close(connection: asyncpg.Connection) -> None:
+    with anyio.CancelScope(shield=True), suppress(TimeoutError):  # then the driver has cut it off by itself
+        await connection.close(timeout=CLOSE_SECONDS)
 
 
 LOST = (
@@ -177,6 +191,9 @@ LOST = (
 )
 
 
+DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
+
+
 @asynccontextmanager
 async def said_plainly() -> AsyncIterator[None]:
     """A database that went away, is full or took too long is one sentence for the user; other errors are our faults."""
@@ -186,11 +203,21 @@ async def said_plainly() -> AsyncIterator[None]:
         raise
     except (*LOST, PoolTimeout) as error:
         raise DatabaseProblem(f"The database did not answer ({_reason(error)}): try again.") from error
+    except DAMAGED as error:
+        raise _damaged(error) from error
     except DBAPIError as error:
         cause = error.orig.__cause__ if error.orig else None
+        if isinstance(cause, DAMAGED):
+            raise _damaged(cause) from error
         if error.connection_invalidated or isinstance(cause, LOST):
             raise DatabaseProblem(f"The database did not answer ({_reason(cause or error)}): try again.") from error
         raise
+
+
+def _damaged(error: BaseException) -> DatabaseProblem:
+    return DatabaseProblem(
+        f"The database cannot use its own files ({_reason(error)}): see whether its disk and its directory are whole."
+    )
 
 
 async def driver(connection: AsyncConnection) -> asyncpg.Connection:
@@ -213,7 +240,7 @@ async def open_database(dsn: str, *, pool_size: int, before_upgrade: BeforeUpgra
             await before_upgrade(revision)
         vector_schema, role, notes = await _prepare(connection)
     finally:
-        await connection.close()
+        await _close(connection)
     engine = _make_engine(dsn, pool_size, vector_schema)
     database = Database(engine=engine, dsn=dsn, role=role, notes=notes)
     if revision != HEAD:
@@ -257,17 +284,28 @@ async def _preparing(database: Database) -> AsyncIterator[AsyncConnection]:
 def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:
     async def connect() -> asyncpg.Connection:
         connection = await _connect(dsn, server_settings={"search_path": f"{SCHEMA},{vector_schema}"})
-        await register_vector(connection, schema=vector_schema)
+        try:
+            await register_vector(connection, schema=vector_schema)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     # Transactions are begun and ended by `_begun`.
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         pool_size=pool_size,
         max_overflow=0,
         isolation_level="AUTOCOMMIT",
     )
+    # A connection whose user was cancelled is cut off at once: saying goodbye would be one more await to be cancelled.
+    engine.dialect.do_terminate = _cut_off  # type: ignore[method-assign]
+    return engine
+
+
+def _cut_off(dbapi_connection: Any) -> None:
+    dbapi_connection.driver_connection.terminate()
 
 
 async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:

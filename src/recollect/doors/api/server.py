@@ -1,15 +1,14 @@
 """The server: the API, a worker and the scheduler in one process, until SIGTERM or SIGINT.
 
 What is opened is closed in the opposite order: requests under way are answered, worker and scheduler stop, the
-database inside is let go of and stops with its last user. A signal that comes while the database is still starting is
-obeyed as soon as it has started.
+database inside is let go of and stops with its last user. A signal that comes while the memory is still being opened
+ends that.
 """
 
 import asyncio
 import errno
 import gc
 import logging
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +22,7 @@ from recollect.background.scheduler import schedule_forever
 from recollect.background.worker import work_forever
 from recollect.doors.api.app import create_app
 from recollect.doors.api.mcp import Mcp
+from recollect.doors.ending import SIGNALS, leaving_when_told, told_by
 from recollect.engine import scheduled
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
@@ -50,13 +50,16 @@ async def _serve(settings: Settings, ready: Ready | None) -> None:
     engine = Engine(settings)
     with closing(bind(settings.host, settings.port)) as listener:
         server = Listening(engine, listener, ready)
-        with _obeying_signals(server):
+        with leaving_when_told() as from_here_on:
             async with engine:
                 engine.core.serves = True
                 scheduled.check_settings(engine.core)
                 await _refuse_open_house(engine, listener)
                 _keep_what_stays_out_of_the_way()
-                await _work_and_serve(engine, server)
+                from_here_on()
+                # The first signal asks the server to finish; a second Ctrl-C, not to wait for requests under way.
+                with told_by(SIGNALS, lambda number: server.handle_exit(number, None)):
+                    await _work_and_serve(engine, server)
     log.info("stopped")
 
 
@@ -161,17 +164,3 @@ async def _refuse_open_house(engine: Engine, listener: socket.socket) -> None:
             field="host",
         )
     log.info("no API key was ever made, so this serves localhost only, and everybody there may do everything")
-
-
-@contextmanager
-def _obeying_signals(server: Listening) -> Iterator[None]:
-    """The first signal asks the server to finish; a second Ctrl-C, not to wait for requests under way."""
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, server.handle_exit, number, None)
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)

@@ -217,12 +217,15 @@ def _prepare_streams() -> None:
 
 @contextmanager
 def _sigterm_as_interrupt() -> Iterator[list[int]]:
-    """Let SIGTERM end a command the way Ctrl-C does, so that the database inside is stopped; tells whether it came."""
+    """Let SIGTERM end a command the way Ctrl-C does, so that the database inside is stopped; tells whether it came.
+
+    Not by raising SIGINT: that one is ignored in whatever a shell script starts with `&`.
+    """
     came: list[int] = []
 
     def interrupt(number: int, _frame: object) -> None:
         came.append(number)
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:

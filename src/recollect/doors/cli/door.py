@@ -98,8 +98,7 @@ def listing(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., N
 
 def ask_memory(settings: "Settings", verb: "Verb[T]", doing: str | None = None) -> T:
     """Open the memory of these settings, do one thing, and close it; the one place where the engine comes in."""
-    import anyio
-
+    from recollect.doors import ending
     from recollect.engine.engine import Engine
 
     async def answer() -> T:
@@ -109,7 +108,7 @@ def ask_memory(settings: "Settings", verb: "Verb[T]", doing: str | None = None) 
             with output.busy(doing) if doing else nullcontext():
                 return await verb(memory)
 
-    return anyio.run(answer)
+    return ending.run(answer)
 
 
 def _with_door(function: Callable[..., None]) -> Callable[..., None]:

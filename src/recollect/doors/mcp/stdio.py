@@ -6,25 +6,21 @@ when stdin ends are carried to their end first.
 
 import asyncio
 import os
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import suppress
 from threading import Thread
 from typing import Any, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
 
-from recollect.background.worker import work_forever
+from recollect.background.worker import working
+from recollect.doors.ending import leaving_when_told
 from recollect.doors.mcp.server import create_server
 from recollect.doors.mcp.visits import Enter, Visit, enter
 from recollect.doors.running import Running
 from recollect.engine.access import LOCAL_ADMIN
-from recollect.engine.core import Core
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(settings: Settings, *, key: str | None = None) -> None:
@@ -34,11 +30,12 @@ def serve(settings: Settings, *, key: str | None = None) -> None:
 
 async def _serve(settings: Settings, key: str | None) -> None:
     running = Running()
-    with _obeying_signals(running) as leave:
+    # A signal breaks off what is under way, which is rolled back, and ends the conversation.
+    with leaving_when_told(first=running.break_off) as leave:
         async with Engine(settings) as memory:
             come_in = entrance(memory, key)
             await come_in(None)  # a key that will not do is said at once
-            async with _working(memory.core):
+            async with working(memory.core):
                 await _converse(come_in, running)
             leave()
 
@@ -60,44 +57,6 @@ def entrance(memory: Engine, key: str | None) -> Enter:
         return await enter(memory, await memory.authenticate(key, loopback=True))
 
     return come_in
-
-
-@asynccontextmanager
-async def _working(core: Core) -> AsyncIterator[None]:
-    """With a worker beside it, for what could not be embedded at once."""
-    worker = asyncio.create_task(work_forever(core))
-    try:
-        yield
-    finally:
-        worker.cancel()
-        await asyncio.gather(worker, return_exceptions=True)
-
-
-@contextmanager
-def _obeying_signals(running: Running) -> Iterator[Callable[[], None]]:
-    """A signal breaks off what is under way, which is rolled back, and ends the conversation. Once the end has begun
-    (`leave` says when), or by a second signal, nothing more is broken off: the database is let go of in good order."""
-    loop, conversation = asyncio.get_running_loop(), asyncio.current_task()
-    assert conversation is not None
-    ends: list[str] = []
-
-    def end() -> None:
-        if not ends:
-            ends.append("told")
-            running.break_off()
-            conversation.cancel()
-
-    for number in SIGNALS:
-        loop.add_signal_handler(number, end)
-    try:
-        yield lambda: ends.append("by itself")
-    except asyncio.CancelledError:
-        if ends != ["told"]:
-            raise
-        conversation.uncancel()
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 class Lines:

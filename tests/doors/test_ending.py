@@ -1,0 +1,336 @@
+"""How it ends: silently, in order, and always. From Python and from the command line, in real processes, since what
+goes wrong at the end of a process (threads, signals, the interpreter's own closing) shows nowhere else.
+
+TEST_TIMES=15 in the environment runs each of the closings of G02 thirty times.
+"""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import anyio
+import asyncpg
+import pytest
+
+from recollect import Recollect
+from recollect.engine.engine import Engine
+from recollect.errors import Busy, InvalidInput
+from recollect.model import NewMemory
+from recollect.settings import Settings
+from recollect.store.embedded.processes import command_lines
+from tests.conftest import fresh_space
+from tests.doors import test_cli_support as support
+
+own_database = support.own_database
+
+TIMES = int(os.environ.get("TEST_TIMES", "1"))
+PATIENCE_SECONDS = 120
+PROGRAM = [sys.executable, "-m", "recollect"]
+# As a shell script starts what ends in `&`.
+IGNORING_CTRL_C = ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+
+README = """
+from recollect import Recollect
+with Recollect() as memory:
+    memory.add("Linh prefers tea, never coffee"); print(memory.recall("what does Linh drink?"))
+"""
+AT_ONCE = """
+from recollect import Recollect
+with Recollect() as memory:
+    pass
+"""
+WHILE_EMBEDDING = """
+import time
+from recollect import Recollect
+from recollect.model import NewMemory
+with Recollect() as memory:
+    memory.add_many([NewMemory(text=f"note {n}") for n in range(100)], wait=False)
+    while not memory.jobs().processing:
+        time.sleep(0.005)
+"""
+NEVER_CLOSED = """
+from recollect import Recollect
+memory = Recollect()
+memory.add("nobody closes this", wait=False)
+"""
+INTERRUPTED = """
+import os, signal, threading
+from recollect import Recollect
+from recollect.model import NewMemory
+try:
+    with Recollect() as memory:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        memory.add_many([NewMemory(text=f"note {n}") for n in range(2000)])
+except KeyboardInterrupt:
+    pass
+"""
+FORKED = """
+import os, sys
+from recollect import Recollect
+from recollect.errors import InvalidInput
+with Recollect() as memory:
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        memory.add("the parent goes on")
+    else:
+        try:
+            memory.count()
+        except InvalidInput as problem:
+            assert "forked" in problem.message
+        else:
+            sys.exit("the child used what is its parent's")
+"""
+
+
+def python(script: str, url: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "RECOLLECT_DATABASE_URL": url}
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def busy_loops() -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def test_G02_a_memory_closes_silently_beside_busy_loops(database_url: str) -> None:
+    scripts = [README, AT_ONCE, WHILE_EMBEDDING] * 2
+    ends = []
+    with busy_loops(), ThreadPoolExecutor(len(scripts)) as at_once:
+        for _ in range(TIMES):
+            with ExitStack() as stack:
+                urls = [stack.enter_context(support.a_database(database_url)) for _ in scripts]
+                ends += list(zip(scripts, at_once.map(python, scripts, urls), strict=True))
+    assert [(script, end) for script, end in ends if (end.returncode, end.stderr) != (0, "")] == []
+
+
+@pytest.mark.parametrize("script", [NEVER_CLOSED, INTERRUPTED, FORKED], ids=["never closed", "interrupted", "forked"])
+def test_S09_a_program_ends_silently(script: str, database_url: str) -> None:
+    with support.a_database(database_url) as url:
+        end = python(script, url)
+    assert (end.returncode, end.stderr) == (0, "")
+
+
+# -- in this process
+
+
+@pytest.fixture
+def own_space(settings: Settings) -> Settings:
+    return anyio.run(fresh_space, settings)
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+async def test_G02_whoever_is_cancelled_gives_back_the_connection_in_order(
+    memory: Engine, caplog: pytest.LogCaptureFixture, anyio_backend: str
+) -> None:
+    """By anyio, which cancels again at every await."""
+
+    async def hold() -> None:
+        async with memory.core.transaction(memory.space.id) as connection:
+            holding.set()
+            await connection.exec_driver_sql("SELECT pg_sleep(60)")
+
+    for _ in range(3):
+        holding = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(hold)
+            await holding.wait()
+            group.cancel_scope.cancel()
+    assert await memory.count() == 0
+    assert caplog.text == ""
+
+
+def test_S09_closing_breaks_off_the_calls_of_other_threads(own_space: Settings, database_url: str) -> None:
+    ends: list[object] = []
+    memory = Recollect(settings=own_space)
+
+    def add() -> None:
+        try:
+            memory.add("held up")
+        except Busy as problem:
+            ends.append(problem.message)
+
+    with locked_nodes(database_url) as somebody_waits:
+        thread = threading.Thread(target=add)
+        thread.start()
+        until(somebody_waits)
+        memory.close()
+        thread.join()
+    assert ends == ["The memory was closed before this was done: nothing of it is kept. Open it again."]
+    with Recollect(settings=own_space) as again:
+        assert again.count() == 0
+
+
+@contextmanager
+def locked_nodes(url: str) -> Iterator[Callable[[], object]]:
+    """Nobody can add meanwhile; tells whether somebody waits for it."""
+    asking = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'recollect.nodes'::regclass"
+    with anyio.from_thread.start_blocking_portal() as portal:
+        connection = portal.call(asyncpg.connect, url)
+        portal.call(connection.execute, "BEGIN; LOCK TABLE recollect.nodes IN SHARE MODE")
+        try:
+            yield lambda: portal.call(connection.fetchval, asking)
+        finally:
+            portal.call(connection.close)
+
+
+def test_S09_closed_is_closed(own_space: Settings) -> None:
+    memory = Recollect(settings=own_space)
+    memory.add_many([NewMemory(text=f"note {n}") for n in range(3)])
+    stream = memory.stream()
+    next(stream)
+    memory.close()
+    memory.close()
+    with pytest.raises(InvalidInput, match="This memory is closed"):
+        memory.count()
+    with pytest.raises(InvalidInput, match="This memory is closed"):
+        next(stream)
+    stream.close()
+
+
+def test_S09_two_at_once_one_within_the_other(own_space: Settings) -> None:
+    before = threading.active_count()
+    with Recollect(settings=own_space) as outer:
+        with Recollect(settings=own_space) as inner:
+            inner.add("seen by both")
+        assert outer.count() == 1
+    assert threading.active_count() <= before
+
+
+# -- the database inside
+
+
+def processes_of(home: Path) -> list[str]:
+    return [command for command in command_lines().values() if str(home) in command]
+
+
+IN_TROUBLE = """
+import sys
+from recollect import Recollect
+with Recollect() as memory:
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def opened(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A program that has the memory of this home open, and closes it when its stdin ends."""
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "RECOLLECT_HOME": str(home), "RECOLLECT_EMBEDDER": "hashing:64"}
+    command = [sys.executable, "-c", IN_TROUBLE]
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_S09_with_its_home_removed_it_still_ends(new_home: Path) -> None:
+    with opened(new_home) as process:
+        subprocess.run(["rm", "-rf", new_home], check=True)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+    assert "Traceback" not in said, said
+    until(lambda: not processes_of(new_home))
+
+
+def test_S09_with_its_database_killed_it_still_ends(new_home: Path) -> None:
+    with opened(new_home) as process:
+        os.kill(int((new_home / "postgres/data/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, said
+    assert "Traceback" not in said
+    until(lambda: not processes_of(new_home))
+
+
+# -- SIGTERM, though SIGINT is ignored
+
+
+def start(environment: dict[str, str], *arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    command = [*IGNORING_CTRL_C, *PROGRAM, *arguments]
+    return subprocess.Popen(command, env={**os.environ, **environment}, stdin=stdin, stdout=pipe, stderr=pipe)
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
+    """The exit code of a process that was told to end, and what it complained of. Its stdin stays open till then."""
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(PATIENCE_SECONDS)
+    return code, process.communicate()[1]
+
+
+def reads_stdin(process: subprocess.Popen[bytes]) -> bool:
+    """Whether any of its threads blocks in a read of its stdin (system call 0, file 0)."""
+    return any(task.joinpath("syscall").read_text().startswith("0 0x0 ") for task in tasks(process))
+
+
+def tasks(process: subprocess.Popen[bytes]) -> list[Path]:
+    return list(Path(f"/proc/{process.pid}/task").iterdir())
+
+
+@pytest.mark.parametrize("command", [("add", "-"), ("import", "-")], ids=" ".join)
+def test_S01_a_command_that_reads_stdin(command: tuple[str, ...], own_database: str) -> None:
+    process = start({"RECOLLECT_DATABASE_URL": own_database, "RECOLLECT_EMBEDDER": "hashing:64"}, *command)
+    until(lambda: reads_stdin(process))
+    assert ended(process) == (143, b"")
+
+
+def test_S01_a_command_that_embeds_gives_back_what_it_had_claimed(settings: Settings, database_url: str) -> None:
+    with support.a_database(database_url) as url:
+        states = anyio.run(_ended_while_it_embeds, url)
+    assert states == [(143, b""), 0]
+
+
+async def _ended_while_it_embeds(url: str) -> list[object]:
+    async with Engine(Settings.load(database_url=url)) as memory:
+        await memory.add_many([NewMemory(text=f"note {n} " * 50) for n in range(1000)], wait=False)
+        process = start({"RECOLLECT_DATABASE_URL": url}, "work")
+        while not (await memory.jobs()).processing:  # noqa: ASYNC110 (it happens in another process)
+            await anyio.sleep(0.01)
+        return [await anyio.to_thread.run_sync(ended, process), (await memory.jobs()).processing]
+
+
+def test_S01_a_command_that_asks_a_question(own_database: str) -> None:
+    terminal, its_end = pty.openpty()
+    process = start(
+        {"RECOLLECT_DATABASE_URL": own_database, "RECOLLECT_EMBEDDER": "hashing:64"}, "calibrate", stdin=its_end
+    )
+    os.close(its_end)
+    until(lambda: reads_stdin(process))
+    assert ended(process)[0] == 143
+    os.close(terminal)
+
+
+def test_S01_the_demonstration_leaves_nothing_behind(empty_home: Path) -> None:
+    place = empty_home.parent
+    process = start({"TMPDIR": str(place)}, "demo")
+    until(lambda: list(place.glob("recollect-demo-*/home/postgres/*")))
+    assert ended(process) == (143, b"")
+    assert list(place.glob("recollect-demo-*")) == []
+    until(lambda: not processes_of(place))

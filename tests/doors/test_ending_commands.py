@@ -1,0 +1,140 @@
+"""SIGTERM ends every command, though SIGINT is ignored, as it is for whatever a shell script starts with `&`.
+
+The commands are those that the command line itself lists. Each is brought to the point where it waits for the database
+(whose lock the test holds), told to end, and must do so with its exit code and without a word. Waits of other kinds
+(stdin, a question, embedding, serving) are in test_ending.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import asyncpg
+import pytest
+from typer.main import get_command
+
+from recollect.doors.cli.app import ENDED, build
+from recollect.store.database import PREPARE_LOCK
+from tests.doors import test_cli_support as support
+
+own_database = support.own_database
+
+AT_ONCE = 26
+PATIENCE_SECONDS = 120
+NEEDS_NO_DATABASE = {("config",), ("notify",), ("notify", "test"), ("plan", "policies")}
+ITS_OWN_DATABASE = {("demo",)}
+WORD = "abcd"
+# What a command must be told besides its required arguments, or other than any word.
+GIVEN = {
+    ("cases", "outcome"): ["--success"],
+    ("edit",): ["--importance", "0.5"],
+    ("graph", "picture"): [WORD],
+    ("never-merge", "add"): [WORD, "efgh"],
+    ("schedules", "set"): ["--every", "1h"],
+    ("spaces", "set"): ["--open-tags"],
+}
+EXIT_CODES = {"serve": 0, "mcp": 0}  # else ENDED
+HEAVY = ["recollect.doors.cli.app", "recollect.doors.mcp.stdio", "recollect.doors.api.server"]
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that can be typed, with what the command line knows about it."""
+    yield from _below(get_command(build()), ())
+
+
+def _below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    parts = getattr(command, "commands", {})
+    if path and (not parts or command.invoke_without_command):
+        yield path, command
+    for name, part in parts.items():
+        yield from _below(part, (*path, name))
+
+
+def typed(path: tuple[str, ...], command: Any, place: Path) -> list[str]:
+    """The command with whatever it requires."""
+    words = [word for one in command.params if one.required for word in _value(one, place)]
+    return [*path, *words, *GIVEN.get(path, ())]
+
+
+def _value(parameter: Any, place: Path) -> list[str]:
+    values = {"paths": place / "a.txt", "folder": place, "file": place / "new.out", "energy": "0.5", "policy": "cases"}
+    value = str(values.get(parameter.name, WORD))
+    return [value] if parameter.param_type_name == "argument" else [parameter.opts[0], value]
+
+
+def run_command(arguments: Sequence[str], url: str, said: Path) -> None:
+    """In a process of its own, that has imported everything already."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ |= {"RECOLLECT_DATABASE_URL": url, "RECOLLECT_EMBEDDER": "hashing:64", "RECOLLECT_PORT": "0"}
+    for number in (1, 2):
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.argv = ["recollect", *arguments]
+    from recollect.__main__ import main
+
+    main()
+
+
+async def until_all_wait(url: str, names: set[str]) -> None:
+    connection = await asyncpg.connect(url)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    try:
+        while missing := names - {
+            row[0]
+            for row in await connection.fetch(
+                "SELECT application_name FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            )
+        }:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"these never waited for the database: {sorted(missing)}")
+            await anyio.sleep(0.05)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+def locked_database(own_database: str) -> Iterator[str]:
+    """A database that is being prepared by somebody, and so keeps everybody waiting."""
+    with anyio.from_thread.start_blocking_portal() as portal:
+        connection = portal.call(asyncpg.connect, own_database)
+        portal.call(connection.execute, f"SELECT pg_advisory_lock({PREPARE_LOCK})")
+        yield own_database
+        portal.call(connection.close)
+
+
+def test_S01_SIGTERM_ends_every_command_though_SIGINT_is_ignored(locked_database: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a note")
+    known = dict(commands())
+    assert len(known) > 100
+    chosen = sorted(set(known) - NEEDS_NO_DATABASE - ITS_OWN_DATABASE)
+    ends: dict[str, tuple[int | None, str]] = {}
+    for first in range(0, len(chosen), AT_ONCE):
+        some = {".".join(path): typed(path, known[path], tmp_path) for path in chosen[first : first + AT_ONCE]}
+        ends |= told_to_end_while_they_wait(some, locked_database, tmp_path)
+    assert {name: end for name, end in ends.items() if end != (EXIT_CODES.get(name, ENDED), "")} == {}
+
+
+def told_to_end_while_they_wait(
+    commands: dict[str, list[str]], url: str, place: Path
+) -> dict[str, tuple[int | None, str]]:
+    """The exit code of each command, and what it said."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(HEAVY)
+    children = {
+        name: processes.Process(target=run_command, args=(arguments, f"{url}&application_name={name}", place / name))
+        for name, arguments in commands.items()
+    }
+    for child in children.values():
+        child.start()
+    try:
+        anyio.run(until_all_wait, url, set(children))
+    finally:
+        for child in children.values():
+            child.terminate()
+            child.join(PATIENCE_SECONDS)
+    return {name: (child.exitcode, (place / name).read_text()) for name, child in children.items()}
