@@ -368,7 +368,7 @@ async def nearest(space: Engine, vector: np.ndarray[Any, Any], *, exactly: bool)
 
 
 def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> Asked:
-    return Asked(space_id=space.space.id, model=space.core.embedder().model, vector=vector)
+    return Asked(space_id=space.space.id, model=space.core.embedder().model, dim=len(vector), vector=vector)
 
 
 def share(ours: list[Any], true: list[Any]) -> float:

@@ -39,7 +39,7 @@ async def a_case(
     """A case made long ago, last used `idle` days ago (None: never)."""
     case = await memory.cases.add(
         query,
-        more.pop("response_text", f"the answer to {query}"),
+        more.pop("response_text", "the answer"),
         usage_count=uses,
         success_rate=rate,
         last_accessed_at=None if idle is None else ago(idle),
@@ -73,11 +73,18 @@ def direction(*numbers: float, dim: int = 64) -> list[float]:
     return [*numbers, *([0.0] * (dim - len(numbers)))]
 
 
-async def judged(memory: Engine, case: UUID, successes: int, failures: int, error: str | None = "timeout") -> Case:
+async def judged(
+    memory: Engine,
+    case: UUID,
+    successes: int,
+    failures: int,
+    error: str | None = "timeout",
+    at: datetime | None = None,
+) -> Case:
     for _ in range(failures):
-        await memory.cases.record_outcome(case, False, error_type=error)
+        await memory.cases.record_outcome(case, False, error_type=error, at=at)
     for _ in range(successes):
-        await memory.cases.record_outcome(case, True)
+        await memory.cases.record_outcome(case, True, at=at)
     return await memory.cases.get(case)
 
 

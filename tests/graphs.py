@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import NotFound
 from recollect.model import Edge, Topic
-from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.rules.concepts import Known as Concepts
 from recollect.rules.concepts import LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
@@ -118,7 +118,9 @@ class Known:
         last_applied: datetime | None = None,
         cases: CaseColumns | None = None,
         case_vectors: Sequence[CaseVectors] = (),
+        case_texts: Mapping[UUID, CaseText] | None = None,
     ) -> None:
+        self._case_texts = case_texts or {}
         self._cases, self._case_vectors = cases, case_vectors
         self._tags, self._last_applied = tags or {}, last_applied
         self._edges, self._topics, self._apart, self._vectors = edges, topics, apart or {}, vectors
@@ -160,6 +162,9 @@ class Known:
 
     async def case_vectors(self) -> Sequence[CaseVectors]:
         return self._case_vectors
+
+    async def case_texts(self, ids: Sequence[UUID]) -> Sequence[CaseText]:
+        return [self._case_texts.get(id_) or CaseText(id=id_, query="how?", answer="so", category=None) for id_ in ids]
 
     async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
         return {}

@@ -25,8 +25,8 @@ SECTIONS = {
     "A": ("Edges, prune, merge, topics", ["00a", "00b", "00c", *(f"{n:02}" for n in range(1, 33))]),
     "B": ("Pages", [f"{n:02}" for n in range(1, 31)]),
     "C": ("Concepts", [f"{n:02}" for n in range(1, 31)]),
-    "D": ("Memories and recall", sorted([*(f"{n:02}" for n in range(1, 43)), "16a", "28a", "31a"])),
-    "E": ("Cases", [f"{n:02}" for n in range(1, 34)]),
+    "D": ("Memories and recall", sorted([*(f"{n:02}" for n in range(1, 44)), "16a", "28a", "31a"])),
+    "E": ("Cases", [f"{n:02}" for n in range(1, 36)]),
 }
 NUMBER = re.compile(r"(?<=_)([A-EP]\d\d[a-c]?)(?=_|$)")
 

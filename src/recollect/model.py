@@ -670,7 +670,13 @@ class JobCounts:
     processing: int = 0
     completed: int = 0
     failed: int = 0
+    # Without a vector, because the model cannot read the text: found by words alone.
+    unreadable: int = 0
 
     @property
     def waiting(self) -> int:
         return self.pending + self.processing
+
+    @property
+    def finished(self) -> int:
+        return self.completed + self.unreadable

@@ -25,6 +25,11 @@ class Embedder(Protocol):
     @property
     def dim(self) -> int: ...
 
+    def can_read(self, text: str) -> bool:
+        """Whether the model knows most of a text. What it cannot read gets no vector: all such texts would get the
+        same one, and look like one text (D43)."""
+        ...
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text, unit length, float32; ProviderUnavailable or ProviderMisbehaved when it cannot."""
         ...

@@ -113,6 +113,9 @@ async def test_C04_without_an_embedder_the_same_words_still_are_the_same(there: 
     class Gone:
         model, dim = "hashing:64", 64
 
+        def can_read(self, text: str) -> bool:
+            return True
+
         async def embed(self, texts: list[str]) -> Any:
             raise ProviderUnavailable("away")
 

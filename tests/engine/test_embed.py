@@ -28,6 +28,9 @@ class Unreliable:
     model = property(lambda self: self.inner.model)
     dim = property(lambda self: self.inner.dim)
 
+    def can_read(self, text: str) -> bool:
+        return True
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         self.calls += 1
         if self.outages:

@@ -44,7 +44,9 @@ async def asked_in(connection: Connection, memory: Engine, question: str) -> Ask
     """A question as the legs ask it."""
     vector = (await memory.core.embedder().embed([question]))[0]
     seen = await candidates.first_look(connection, memory.space.id, question)
-    return Asked(space_id=memory.space.id, model=memory.core.embedder().model, vector=vector, words=seen.words)
+    return Asked(
+        space_id=memory.space.id, model=memory.core.embedder().model, dim=len(vector), vector=vector, words=seen.words
+    )
 
 
 async def test_D31a_words_and_vectors_find_together_and_lay_their_parts_open(memory: Engine) -> None:

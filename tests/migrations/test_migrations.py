@@ -1,6 +1,7 @@
 """Migrations: up, down, up again; and the tables in code are the tables in the database (D41)."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncpg
@@ -9,8 +10,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
+from recollect.engine.engine import Engine
 from recollect.errors import UnsuitableServer
-from recollect.store.database import downgrade, open_database, upgrade
+from recollect.model import NewMemory
+from recollect.settings import Settings
+from recollect.store.database import downgrade, driver, open_database, upgrade
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrations import HEAD, is_ours
 from recollect.store.tables import metadata
@@ -56,3 +60,35 @@ async def test_D41_a_database_of_a_newer_recollect_is_left_alone(own_server: Emb
     with pytest.raises(UnsuitableServer, match=f"made by a newer Recollect .revision 9999; this one knows {HEAD}"):
         await open_database(own_server.url, pool_size=2)
     await connection.close()
+
+
+@pytest.mark.parametrize("own_server", [18], indirect=True)
+async def test_D43_E35_what_was_stored_before_is_cured(own_server: EmbeddedServer) -> None:
+    """Vectors of texts that minilm may not read are made anew; cases have at least the uses that were judged."""
+    settings = Settings.load(database_url=own_server.url, embedder="hashing:8", pool_size=2)
+    async with Engine(settings) as memory:
+        texts = ["a red bicycle", "นอนมากขึ้น", "Красный велосипед, 5 €", "🚲", "x" * 101]
+        await memory.add_many([NewMemory(text=text) for text in texts])
+        case = await memory.cases.add("how?", "so", usage_count=2)
+        await downgrade(memory.core.database, "0010")
+        async with memory.core.database.owner() as connection:
+            raw = await driver(connection)
+            await raw.execute("UPDATE embeddings SET model = 'minilm'")
+            await raw.execute("UPDATE embedding_jobs SET model = 'minilm'")
+            await raw.executemany(
+                "INSERT INTO outcomes (space_id, node_id, success, created_at) VALUES ($1, $2, true, $3)",
+                [(memory.space.id, case.case_id, datetime(2026, 1, day, tzinfo=UTC)) for day in range(1, 21)],
+            )
+        await upgrade(memory.core.database)
+        async with memory.core.transaction(memory.space.id) as connection:
+            raw = await driver(connection)
+            left = await raw.fetch(
+                "SELECT text FROM embeddings e JOIN nodes n ON n.id = e.node_id WHERE model = 'minilm'"
+            )
+            waiting = await raw.fetch(
+                "SELECT text FROM embedding_jobs j JOIN nodes n ON n.id = j.node_id WHERE j.status = 'pending'"
+            )
+        assert {row["text"] for row in left} == {texts[0], texts[2], "how?"}
+        assert {row["text"] for row in waiting} == {texts[1], texts[3], texts[4]}
+        found = await memory.cases.get(case.case_id)
+        assert (found.usage_count, found.last_accessed_at) == (20, datetime(2026, 1, 20, tzinfo=UTC))

@@ -74,8 +74,8 @@ def a_bank(made: list[Made]) -> tuple[Recollect, list[UUID]]:
     there.core.now = lambda: NOW
     wanted = [
         NewCase(
-            query=f"question {number}",
-            response_text=f"answer {number}",
+            query=f"question {chr(ord('a') + number)}",
+            response_text="the answer",
             usage_count=one.uses,
             success_rate=one.rate,
             last_accessed_at=ago(one.idle),

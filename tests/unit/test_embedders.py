@@ -324,3 +324,29 @@ def test_a_text_in_pieces_has_the_direction_of_their_sum() -> None:
 
 def test_unit_rows_holds_for_tiny_huge_and_directionless_rows() -> None:
     assert_unit_rows(unit_rows(np.array([[1e-200, 2e-200], [1e200, -1e200], [0.0, 0.0]])), (3, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_readable"),
+    [
+        ("How do I reset my password?", True),
+        ("42", True),
+        ("?!", True),
+        ("Grüße an Łukasz, giá 5 €", True),
+        ("Как мне сбросить пароль?", True),
+        ("ฉันจะรีเซ็ตรหัสผ่านได้อย่างไร", False),
+        ("តម្លៃអង្ករធ្លាក់ចុះ", False),
+        ("የሩዝ ዋጋ በአሥር በመቶ ቀነሰ", False),
+        ("🚲🔴", False),
+        ("我怎么重置密码", False),
+        ("Great work, see you on Monday 👍", True),
+        ("The Thai word สวัสดี means hello", True),
+        ("Docker ติดตั้งอย่างไร", False),
+        ("Docker ก.ข.ค", True),  # three pieces of six are unknown, but only three letters of nine
+        ("ติดตั้งอย่างไรบนเครื่องใหม่ ok, ok, ok!", False),
+        ("a" * 150, False),
+        ("a plain sentence before " + "a" * 20_000, False),
+    ],
+)
+def test_D43_minilm_reads_what_it_knows_at_least_half_of(text: str, is_readable: bool) -> None:
+    assert MiniLMEmbedder().can_read(text) is is_readable

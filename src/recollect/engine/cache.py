@@ -15,6 +15,7 @@ from uuid import UUID
 
 from recollect.model import Mode, Query, Recall
 from recollect.ports import Embedder, Vectors
+from recollect.providers.embedders import embed_readable
 from recollect.rules.asked import as_key
 
 if TYPE_CHECKING:
@@ -78,11 +79,12 @@ async def repeated(
     return replace(known, latency_ms=latency, ways={**known.ways, "search": "as found a moment ago"})
 
 
-async def embedded(core: "Core", embedder: Embedder, text: str) -> Vectors:
-    """The vector of a question, made once."""
+async def embedded(core: "Core", embedder: Embedder, text: str) -> Vectors | None:
+    """The vector of a question, made once; None where the model cannot read it."""
     key = (embedder.model, text)
     known = core.questions.get(key)
     if known is None:
-        known = (await embedder.embed([text]))[0]
-        core.questions.put(key, known)
+        (known,) = await embed_readable(embedder, [text])
+        if known is not None:
+            core.questions.put(key, known)
     return known

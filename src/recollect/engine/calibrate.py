@@ -11,6 +11,7 @@ from uuid import UUID
 from recollect.engine.core import Core
 from recollect.engine.recall import calibration_of
 from recollect.errors import InvalidInput
+from recollect.providers.embedders import embed_readable
 from recollect.rules.calibration import Calibration, histogram, measured
 from recollect.rules.contract import checked_space_settings
 from recollect.store import samples, spaces
@@ -38,9 +39,9 @@ async def measure(core: Core, space_id: UUID) -> Measurement:
         space = await spaces.by_id(connection, space_id)
         drawn = await samples.some(connection, space_id, model=embedder.model, most=PAIRS)
         one, other = await samples.neighbours(connection, space_id, model=embedder.model, most=REMEMBERED)
-    asked = await embedder.embed([_few_words(text) for text in drawn.texts[:REMEMBERED]])
-    own = drawn.vectors[: len(asked)]
-    related = [*(asked * own).sum(1), *(one * other).sum(1)] if len(asked) else []
+    asked = await embed_readable(embedder, [_few_words(text) for text in drawn.texts[:REMEMBERED]])
+    remembered = [vector @ own for vector, own in zip(asked, drawn.vectors, strict=False) if vector is not None]
+    related = [*remembered, *(one * other).sum(1)]
     half = len(drawn.texts) // 2
     unrelated = list((drawn.vectors[:half] * drawn.vectors[half : 2 * half]).sum(1))
     return Measurement(

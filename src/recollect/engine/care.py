@@ -18,6 +18,10 @@ from recollect.store.migrations import HEAD
 REINDEX_EVERY = timedelta(days=182)
 A_DAY = timedelta(days=1)
 LITTLE_DISK_BYTES = 1_000_000_000
+OTHER_LANGUAGES = (
+    "For more languages, set RECOLLECT_EMBEDDER to ollama:bge-m3 (an Ollama server on this machine) or to "
+    "openai:text-embedding-3-small (with RECOLLECT_EMBEDDING_API_KEY, or RECOLLECT_EMBEDDING_URL for a server like it)."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +44,9 @@ class SpaceReport:
     jobs: JobCounts
     embedding_model: str | None
     failures: tuple[tuple[UUID, str], ...]
+    # The active texts, and how many of them the embedder in use cannot read (D43).
+    texts: int = 0
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +65,8 @@ class Checkup:
     last_backup_at: datetime | None
     last_maintained_at: datetime | None
     advice: tuple[str, ...]
+    # Worth knowing, and no fault.
+    notes: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -161,11 +170,14 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
 
 async def _space_report(core: Core, space_id: UUID, slug: str, model: str | None) -> SpaceReport:
     async with core.transaction(space_id) as connection:
+        unreadable, texts = await jobs.unreadable(connection, space_id, model=model or core.embedder().model)
         return SpaceReport(
             slug=slug,
             jobs=await jobs.counts(connection, space_id),
             embedding_model=model,
             failures=tuple(await jobs.failures(connection, space_id, most=5)),
+            texts=texts,
+            unreadable=unreadable,
         )
 
 
@@ -207,4 +219,14 @@ def _with_advice(checkup: Checkup, core: Core) -> Checkup:
         advice.append("There is no backup yet: `recollect maintain` makes one, and `recollect serve` does so daily.")
     if not checkup.rows_guarded:
         advice.extend(core.database.notes)
-    return replace(checkup, advice=tuple(advice))
+    return replace(
+        checkup, advice=tuple(advice), notes=tuple(_unread(space) for space in checkup.spaces if space.unreadable)
+    )
+
+
+def _unread(space: SpaceReport) -> str:
+    return (
+        f"{space.unreadable:,} of {space.texts:,} texts of the space {space.slug} "
+        f"({space.unreadable / space.texts:.1%}) have no vector, because {space.embedding_model} cannot read them: "
+        f"they are found by their words alone. {OTHER_LANGUAGES}"
+    )

@@ -28,7 +28,7 @@ from recollect.model import (
 )
 from recollect.plan import Plan, PlanStatus
 from recollect.rules.cases import checked_category, checked_outcome
-from recollect.store import cases, plans, schedules
+from recollect.store import cases, plans, recalls, schedules
 from recollect.store.cursors import cursor_of
 from recollect.store.database import Connection
 from recollect.store.schedules import Schedule
@@ -110,14 +110,27 @@ def _hit(case: Case, hit: Hit, now: datetime) -> CaseHit:
 # -- how they do
 
 
-async def record_outcome(core: Core, space_id: UUID, id_: UUID, outcome: CaseOutcome) -> Case:
-    """Note how a use of a case went. It belongs to the answer that was given, also where that was merged since."""
+async def record_outcome(
+    core: Core, space_id: UUID, id_: UUID, outcome: CaseOutcome, *, search: UUID | str | None = None
+) -> Case:
+    """Note how a use of a case went. It belongs to the answer that was given, also where that was merged since.
+
+    The outcome counts as a use (E35). `search` names the search that handed the case out: it counted that use already.
+    """
     now = core.now()
     one = checked_outcome(outcome, now)
     async with core.transaction(space_id) as connection:
         await cases.get(connection, space_id, id_)
-        await cases.add_outcome(connection, space_id, id_, one, now)
+        if search is not None:
+            await _refuse_unless_found(connection, space_id, id_, str(search))
+        await cases.add_outcome(connection, space_id, id_, one, now, uses=1 if search is None else 0)
         return await cases.get(connection, space_id, id_)
+
+
+async def _refuse_unless_found(connection: Connection, space_id: UUID, id_: UUID, search: str) -> None:
+    logged = await recalls.get(connection, space_id, search)
+    if id_ not in logged.memory_ids:
+        raise InvalidInput(f"The search {logged.id} did not find the case {id_}: leave it out.", field="search")
 
 
 async def outcomes(core: Core, space_id: UUID, id_: UUID, *, limit: int = 100) -> Sequence[CaseOutcome]:
@@ -212,6 +225,8 @@ class Summary:
     mean_success_rate: float | None
     warned: int
     without_vector: int
+    # Of those, how many the model cannot read: they are found by words alone.
+    unreadable: int
     waiting: tuple[CaseRun, ...]
     last_runs: tuple[CaseRun, ...]
     next_run_at: datetime | None
@@ -236,6 +251,7 @@ async def summary(core: Core, space_id: UUID) -> Summary:
         mean_success_rate=totals.mean_rate,
         warned=totals.warned,
         without_vector=totals.without_vector,
+        unreadable=totals.unreadable,
         waiting=waiting,
         last_runs=last,
         next_run_at=scheduled.next_run_at if scheduled and scheduled.enabled else None,
@@ -300,8 +316,8 @@ def _problems(core: Core, now: Summary) -> Iterator[str]:
         yield f"A plan waits for approval ({run.title}): `recollect plan show {short}`, `recollect apply {short}`."
     if now.warned:
         yield f"{now.warned:,} cases succeed in fewer than {WARN_BELOW:g} % of their uses: `recollect cases reflect`."
-    if now.without_vector:
-        yield f"{now.without_vector:,} cases cannot be found by meaning yet: `recollect work` embeds them."
+    if waiting := now.without_vector - now.unreadable:
+        yield f"{waiting:,} cases cannot be found by meaning yet: `recollect work` embeds them."
     if now.last_outcome is not None and now.last_outcome.startswith("failed"):
         yield f"The last scheduled run {now.last_outcome}"
     if now.active and not notices.is_anybody_told(core):

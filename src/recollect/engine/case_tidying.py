@@ -16,6 +16,7 @@ from recollect.model import Case, CaseStatus, Status
 from recollect.plan import Decision, DecisionStatus, Plan, patch, single
 from recollect.policies.case_bank import INACTIVE, LOW_PERFORMANCE
 from recollect.policies.consolidate_cases import POLICY
+from recollect.rules.similarity import CASE_DOUBTS
 from recollect.store import cases, changes, plans
 from recollect.store.database import Connection
 
@@ -32,6 +33,16 @@ class MergedCase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DoubtfulCase:
+    """A case that may be the same as another, and what speaks against it: both stay until a person decides (E34)."""
+
+    keeper: UUID
+    other: UUID
+    similarity: float
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Details:
     """Which cases a run removed for failing, merged, and archived for lying idle."""
 
@@ -44,7 +55,8 @@ class Details:
 class Consolidation:
     """What a run did (E26), or would do: then it was a rehearsal, or its plan waits for approval.
 
-    `notes` say why it waits, and which cases were left alone because they changed meanwhile.
+    The doubtful may be the same as others and wait for a person, whatever became of the rest. `notes` say why it
+    waits, and which cases were left alone because they changed meanwhile.
     """
 
     removed_cases: int
@@ -54,13 +66,16 @@ class Consolidation:
     details: Details
     plan_id: UUID
     status: Literal["applied", "waiting"]
+    doubtful_cases: int = 0
+    doubtful: tuple[DoubtfulCase, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         would = "would be " if self.status == "waiting" else ""
+        doubtful = f"; {self.doubtful_cases:,} to review" if self.doubtful_cases else ""
         return (
             f"{self.removed_cases:,} {would}removed, {self.merged_cases:,} {would}merged, "
-            f"{self.archived_cases:,} {would}archived"
+            f"{self.archived_cases:,} {would}archived{doubtful}"
         )
 
 
@@ -79,7 +94,8 @@ async def run(
         return _told(plan, plan.decisions, dry_run=True, status="waiting")
     tidied = await consolidate.run(core, space_id, POLICY.name, options, created_by=by, progress=progress)
     if tidied.outcome is None:
-        status: Literal["applied", "waiting"] = "waiting" if tidied.plan.decisions else "applied"
+        waits = tidied.plan.decisions or tidied.plan.summary["doubtful"]
+        status: Literal["applied", "waiting"] = "waiting" if waits else "applied"
         return _told(tidied.plan, tidied.plan.decisions, status=status, notes=tidied.notes)
     async with core.transaction(space_id) as connection:
         applied = await plans.decisions_of(
@@ -96,6 +112,8 @@ def _told(
     dry_run: bool = False,
     notes: tuple[str, ...] = (),
 ) -> Consolidation:
+    if doubted := plan.summary["doubtful"]:
+        notes = (*(note for note in notes if decisions or note != consolidate.NOTHING_TO_DO), _in_doubt(doubted))
     merged = tuple(_merged(one) for one in decisions if one.verb == "merge")
     removed, archived = (_archived(decisions, reason) for reason in (LOW_PERFORMANCE, INACTIVE))
     return Consolidation(
@@ -106,6 +124,8 @@ def _told(
         details=Details(removed=removed, merged=merged, archived=archived),
         plan_id=plan.id,
         status=status,
+        doubtful_cases=doubted,
+        doubtful=tuple(_doubtful(one) for one in plan.summary["questions"]),
         notes=notes,
     )
 
@@ -114,6 +134,22 @@ def _merged(decision: Decision) -> MergedCase:
     factors = decision.factors
     return MergedCase(
         keeper=UUID(factors["keeper"]), removed=UUID(factors["removed"]), similarity=factors["similarity"]
+    )
+
+
+def _in_doubt(number: int) -> str:
+    return (
+        f"{number:,} {'case' if number == 1 else 'cases'} may be the same as others, and wait for your review: "
+        "`recollect cases tidy --dry-run --set ask_about=[]` proposes to merge them as well."
+    )
+
+
+def _doubtful(question: Mapping[str, Any]) -> DoubtfulCase:
+    return DoubtfulCase(
+        keeper=UUID(question["keeper"]),
+        other=UUID(question["other"]),
+        similarity=question["similarity"],
+        doubts=tuple(CASE_DOUBTS[doubt] for doubt in question["doubts"]),
     )
 
 

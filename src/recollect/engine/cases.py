@@ -160,10 +160,14 @@ class Cases(Face):
         error_type: str | None = None,
         milliseconds: float | None = None,
         at: datetime | None = None,
+        search: UUID | str | None = None,
     ) -> Case:
-        """Say how a use went; the last 100 make the success rate, once there are 10."""
+        """Say how a use went; the last 100 make the success rate, once there are 10.
+
+        It counts as a use. Give the `id` of the search that found the case, and its hit is not counted twice.
+        """
         outcome = CaseOutcome(success=success, error_type=error_type, milliseconds=milliseconds, created_at=at)
-        return await case_looking.record_outcome(self.core, self.space_id, await self._id(case), outcome)
+        return await case_looking.record_outcome(self.core, self.space_id, await self._id(case), outcome, search=search)
 
     async def outcomes(self, case: Reference, *, limit: int = 100) -> Sequence[CaseOutcome]:
         """How a case's own uses went, newest first."""

@@ -41,6 +41,7 @@ MOST_TOGETHER = 500
 # A space of more nodes than this takes long enough to look through for others to notice.
 LARGE = 2_000
 HAND = "hand"
+NOTHING_TO_DO = "There is nothing to do."
 NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
 NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
 
@@ -206,7 +207,7 @@ def applies_by_itself(core: Core, plan: Plan) -> bool:
 
 def _why_it_waits(plan: Plan) -> tuple[str, ...]:
     if not plan.decisions and not plan.counts:
-        return ("There is nothing to do.",)
+        return (NOTHING_TO_DO,)
     return (f"The plan waits for approval: {plan.summary.get('waits', 'its risk is high')}.",)
 
 

@@ -18,6 +18,7 @@ from recollect.engine.core import Core, log
 from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
 from recollect.model import Kind, Space
 from recollect.ports import Embedder, Vectors
+from recollect.providers.embedders import embed_readable
 from recollect.rules.stored_pages import embedded_by
 from recollect.store import jobs, lexicon, spaces, vectors
 
@@ -27,7 +28,8 @@ PATIENCE_SECONDS = 120.0
 GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
 NAMED_AT_MOST = 1000
 
-Finished = tuple[Sequence[jobs.Job], Vectors]
+# Jobs and their vectors; None for a text that the model cannot read (D43).
+Finished = tuple[Sequence[jobs.Job], Sequence[Vectors | None]]
 
 
 async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None, batches: int | None = None) -> int:
@@ -168,11 +170,20 @@ async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[
         return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now(), only=only)
 
 
-async def _save(core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Vectors) -> None:
+async def _save(
+    core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Sequence[Vectors | None]
+) -> None:
     async with core.transaction(space.id) as connection:
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
         finished = await jobs.save(
-            connection, space.id, done, made, model=embedder.model, renewing=renewing, now=core.now()
+            connection,
+            space.id,
+            done,
+            made,
+            model=embedder.model,
+            dim=embedder.dim,
+            renewing=renewing,
+            now=core.now(),
         )
         await lexicon.index(connection, space.id, [_entry(job) for job in done if job.node_id in finished])
 
@@ -192,7 +203,7 @@ async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[j
     if not batch:
         return None
     try:
-        return batch, await embedder.embed([_text_of(job) for job in batch])
+        return batch, await embed_readable(embedder, [_text_of(job) for job in batch])
     except ProviderMisbehaved as problem:
         if len(batch) > 1:
             await _embed_singly(core, space, embedder, batch)

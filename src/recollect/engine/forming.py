@@ -19,6 +19,7 @@ from recollect.errors import InvalidInput, ProviderProblem
 from recollect.model import Formed, Kind, NewConcept, Node, Space
 from recollect.plan import patch, single
 from recollect.ports import Vectors
+from recollect.providers.embedders import embed_readable
 from recollect.rules.concepts import Candidate, Likeness, best_likeness, checked, words_of
 from recollect.rules.duplicates.compare import Bounds
 from recollect.rules.duplicates.detection import THRESHOLD
@@ -56,9 +57,10 @@ class Forming:
         self.now = core.now()
 
     async def embed(self) -> None:
-        """The vector of its words; without one (no provider answers) only its very name is looked for."""
+        """The vector of its words; without one (no provider answers, or the model cannot read them) only its very name
+        is looked for."""
         try:
-            (self.vector,) = await self.embedder.embed([words_of(self.new.name, self.new.text)])
+            (self.vector,) = await embed_readable(self.embedder, [words_of(self.new.name, self.new.text)])
         except ProviderProblem:
             self.vector = None
 

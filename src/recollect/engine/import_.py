@@ -159,6 +159,9 @@ def _fit(core: Core, contract: Contract, options: Options, memory: NewMemory) ->
         numbers = memory.vectors.get(embedder.model)
         if numbers is not None and len(numbers) != 2 * embedder.dim:  # two bytes a number
             raise InvalidInput(f"The vector of {embedder.model} does not have {embedder.dim} numbers: remove it.")
+        if numbers is not None and not embedder.can_read(memory.text):  # made before such texts went without (D43)
+            others = {model: vector for model, vector in memory.vectors.items() if model != embedder.model}
+            memory = replace(memory, vectors=others)
         return replace(memory, updated_at=checked_time(memory.updated_at, core.now()))
     return memory
 

@@ -23,6 +23,7 @@ from recollect.errors import InvalidInput, ProviderProblem
 from recollect.plan import Plan
 from recollect.policies.merge_pages import pair_of, state_of
 from recollect.ports import LanguageModel, Vectors
+from recollect.providers.embedders import embed_readable
 from recollect.rules.page_decisions import Options, plan_merge, wiki_of
 from recollect.rules.page_formats import distinct, read_page
 from recollect.rules.page_judging import question, verdict_in
@@ -195,7 +196,8 @@ async def _vectors(
     size, made = core.settings.embedding_batch, dict(known)
     for start in range(0, len(missing), size):
         some = missing[start : start + size]
-        made |= zip(some, await core.embedder().embed(some), strict=True)
+        embedded = zip(some, await embed_readable(core.embedder(), some), strict=True)
+        made |= {text: vector for text, vector in embedded if vector is not None}
         if progress:
             progress(start + len(some), len(missing))
     return made

@@ -76,11 +76,13 @@ async def _answered(
     started = time.perf_counter()
     embedder, notes = _embedder(core, await _last_seen(core, space_id))
     asked = await cache.embedded(core, embedder, query.text)
+    if asked is None:
+        notes = (*notes, f"{embedder.model} cannot read this question: it was searched by words alone.")
     async with core.search(space_id) as connection:
         seen = await candidates.first_look(connection, space_id, query.text)
         core.seen[space_id] = seen.space
         if _embedder(core, seen.space)[0] is embedder:
-            search = _Search(core, connection, seen, query, embedder.model, asked)
+            search = _Search(core, connection, seen, query, embedder, asked)
             search.cools_down = cool_down and search.profile.cools_down
             search.notes, search.started = notes, started
             if not repeat:
@@ -107,14 +109,18 @@ async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """The profile `graph`: similarity, and activation that spreads from the best hits along the edges (A31, A32)."""
     near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
     similar = {hit.node.id: hit for hit in near}
-    seeds = {hit.node.id: hit.similarity for hit in near[:SEEDS] if hit.similarity > 0}
+    # How near a hit is to the question: by its vector, or where the model cannot read the question, by its words.
+    is_read = await cache.embedded(core, core.embedder(near.model), query.text) is not None
+    nearness = attrgetter("similarity" if is_read else "parts.relevance")
+    seeds = {hit.node.id: nearness(hit) for hit in near[:SEEDS] if nearness(hit) > 0}
     async with core.search(space_id) as connection:
         walked = await walk(core, connection, space_id, seeds)
         reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
         beyond = await _beyond(core, connection, space_id, query, near.model, reached.keys() - similar.keys())
     everything = {**{hit.node.id: hit for hit in beyond}, **similar}
     scores = {
-        id_: _graph_score(hit, reached.get(id_)) if reached else hit.similarity for id_, hit in everything.items()
+        id_: _graph_score(nearness(hit), reached.get(id_)) if reached else nearness(hit)
+        for id_, hit in everything.items()
     }
     order = sorted((id_ for id_ in scores if scores[id_] >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_])
     hits = tuple(
@@ -138,8 +144,9 @@ async def _beyond(
 ) -> list[Hit]:
     """What only activation reached, of what may be returned at all, and how similar it is to the question."""
     permitted = await candidates.allowed(connection, space_id, list(ids), query.wanted) if ids else set()
-    vector = await cache.embedded(core, core.embedder(model), query.text)
-    asked = Asked(space_id=space_id, model=model, vector=vector)
+    embedder = core.embedder(model)
+    vector = await cache.embedded(core, embedder, query.text)
+    asked = Asked(space_id=space_id, model=model, dim=embedder.dim, vector=vector)
     _, cosines = await candidates.nearest_of(connection, asked, candidates.these(list(permitted)))
     similarity = calibration_of(await spaces.by_id(connection, space_id), model).similarity
     read = await nodes.get_many(connection, space_id, list(permitted))
@@ -164,8 +171,8 @@ def _parts_of(cosine: float, similarity: Callable[[Numbers], Numbers]) -> Parts:
     )
 
 
-def _graph_score(hit: Hit, reached: Reached | None) -> float:
-    return ranking.hybrid(hit.similarity, reached.activation if reached else 0.0)
+def _graph_score(nearness: float, reached: Reached | None) -> float:
+    return ranking.hybrid(nearness, reached.activation if reached else 0.0)
 
 
 def _graph_hit(hit: Hit, reached: Reached | None, score: float, *, is_similar: bool) -> Hit:
@@ -219,12 +226,13 @@ def rank(
     calibration: Calibration,
     now: datetime,
     uses: Uses | None = None,
+    by_words_alone: bool = False,
 ) -> Ranked:
     """Lay open what each candidate has, and add it up."""
     cosine, words, moment = _columns(found, "cosine", "words", "moment")
     similarity = calibration.similarity(cosine)
     lexical = ranking.lexical_match(words, most_possible)
-    own = ranking.own_relevance(lexical, similarity)
+    own = ranking.own_relevance(lexical, similarity, by_words_alone=by_words_alone)
     flow = ranking.flow(own, *_neighbours(found))
     relevance = soft(own + flow)
     recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
@@ -276,19 +284,30 @@ class _Search:
     """One question on its way through the store; holds what the steps share."""
 
     def __init__(
-        self, core: Core, connection: Connection, seen: FirstLook, query: Query, model: str, vector: NDArray[np.float32]
+        self,
+        core: Core,
+        connection: Connection,
+        seen: FirstLook,
+        query: Query,
+        embedder: Embedder,
+        vector: NDArray[np.float32] | None,
     ) -> None:
         self.core, self.connection, self.space, self.query = core, connection, seen.space, query
-        self.model = model
+        self.model = embedder.model
         self.place = (connection, seen.space.id)
         self.kinds = [str(kind) for kind in query.wanted.kinds]
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
         self.profile = ranking.PROFILES[query.mode]
         self.cools_down = self.profile.cools_down
-        self.calibration = calibration_of(seen.space, model)
+        self.calibration = calibration_of(seen.space, self.model)
         self.asked = Asked(
-            space_id=seen.space.id, model=model, vector=vector, words=seen.words, with_summaries=self.with_summaries
+            space_id=seen.space.id,
+            model=self.model,
+            dim=embedder.dim,
+            vector=vector,
+            words=seen.words,
+            with_summaries=self.with_summaries,
         )
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
@@ -309,6 +328,7 @@ class _Search:
             calibration=self.calibration,
             now=self.core.now(),
             uses=uses,
+            by_words_alone=self.asked.vector is None,
         )
 
     async def _uses(self, found: Sequence[Candidate]) -> Uses:
@@ -358,7 +378,7 @@ class _Search:
                 of_few, partial(candidates.matching_of, asked=self.asked, few=few)
             )
             if max(left, also) <= candidates.EXACT_BELOW:
-                self.ways["search"] = f"exact: the filter leaves {left:,}"
+                self.ways["search"] = f"exact: the filter leaves {max(left, also):,}"
                 return near, matching, {}
         near, matching = await self._both(self._nearest(), self._matching)
         self.ways |= {"by_vector": len(near), "by_words": len(matching)}
@@ -392,6 +412,9 @@ class _Search:
         return await side_by_side(near, beside())
 
     async def _nearest(self) -> Found:
+        if self.asked.vector is None:
+            self.ways["search"] = "by words alone"
+            return {}
         count = await self._count()
         exactly = count <= candidates.EXACT_BELOW
         rows = f"{count:,} vectors" if exactly else f"over {candidates.EXACT_BELOW:,} vectors"

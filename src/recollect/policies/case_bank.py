@@ -17,6 +17,7 @@ from recollect.plan import Change, Decision, Draft, Premise, Row
 from recollect.policies.policy import require
 from recollect.rules.cases import MOST_USES, CaseColumns
 from recollect.rules.graph import Flags
+from recollect.rules.similarity import CASE_DOUBTS
 
 LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
 # So many findings are listed; the summary counts all.
@@ -70,6 +71,7 @@ class Bank:
         self.idle_days = cases.idle_days_at(now)
         self.uses = cases.uses.copy()
         self.gone = np.zeros(len(cases), dtype=np.bool_)
+        self.questions: list[Row] = []
         self._batches: dict[str, int] = {}
         self._groups = 0
 
@@ -127,6 +129,28 @@ class Bank:
         self.idle_days[keeper] = min(self.idle_days[keeper], self.idle_days[place])
         self.gone[place] = True
 
+    def ask(self, keeper: int, place: int, similarity: float, doubts: Sequence[str], shown: tuple[str, str]) -> None:
+        """Two cases that may be the same, and what speaks against it, for a person to look at (E34)."""
+        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
+        self.questions.append(
+            {
+                "keeper": str(kept),
+                "other": str(case),
+                "similarity": similarity,
+                "doubts": list(doubts),
+                "keeps": self.standing(keeper),
+                "goes": self.standing(place),
+            }
+        )
+        if len(self.questions) <= LISTED:
+            why = " and ".join(CASE_DOUBTS[doubt] for doubt in doubts)
+            self.draft.note(
+                "review",
+                f"{shown[1]!r} ({str(case)[:8]}, {said(self.standing(place))}) may be the same as {shown[0]!r} "
+                f"({str(kept)[:8]}, {said(self.standing(keeper))}): similarity {similarity:.4f}, but {why}",
+                case,
+            )
+
     def _combining(self, keeper: int, rates: str) -> Change | None:
         """How the keeper's rate is derived from now on, where that is not how it was."""
         stored = {"success_rates": "plain" if self.cases.plain[keeper] else "weighted"}
@@ -180,7 +204,9 @@ class Bank:
             "removed": reasons.count(LOW_PERFORMANCE),
             "merged": reasons.count(DUPLICATE),
             "archived": reasons.count(INACTIVE),
-            "review": sum(finding.rule == "chain" for finding in self.draft.findings),
+            "review": sum(finding.rule == "chain" for finding in self.draft.findings) + len(self.questions),
+            "doubtful": len(self.questions),
+            "questions": self.questions[:LISTED],
             "scope": {"cases": len(self.cases)},
             "touched": {"cases": len(reasons)},
         }

@@ -23,6 +23,7 @@ class Options(Protection):
     min_usage_count: int = 10
     similarity_threshold: float = 0.95
     success_rates: str = merge_duplicate_cases.WEIGHTED
+    ask_about: tuple[str, ...] = merge_duplicate_cases.Options().ask_about
     inactive_days: float = 90.0
     keep_usage_count: int = 100
 

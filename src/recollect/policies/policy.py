@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from recollect.errors import InvalidInput
 from recollect.model import Edge, Topic
 from recollect.plan import Decision, Plan, Risk, Waiting
-from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns
 from recollect.rules.stored_pages import Batch, StoredPage
@@ -62,6 +62,9 @@ class Reader(Protocol):
 
     async def case_vectors(self) -> Sequence[CaseVectors]:
         """The vectors of the active cases, each length for itself; not those whose text is waiting to be embedded."""
+
+    async def case_texts(self, ids: Sequence[UUID]) -> Sequence[CaseText]:
+        """What some cases say."""
 
     async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
         """The vectors, of one length, of all that was merged into some cases before; nothing for most."""

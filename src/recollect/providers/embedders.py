@@ -10,11 +10,13 @@ A last part of digits is the dimension; without one, EMBEDDING_DIMENSION counts 
 embedder's `model` is its name in full, from which the same embedder is made again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import anyio.to_thread
+
 from recollect.errors import InvalidInput
-from recollect.ports import Embedder
+from recollect.ports import Embedder, Vectors
 from recollect.settings import Settings
 
 # What the column can hold with an index: pgvector's limit for halfvec.
@@ -37,6 +39,14 @@ def make_embedder(spec: str, settings: Settings) -> Embedder:
             f"There is no embedder {parsed.provider!r}. Known are {', '.join(sorted(PROVIDERS))}.", field="embedder"
         )
     return PROVIDERS[parsed.provider](parsed, settings)
+
+
+async def embed_readable(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | None]:
+    """A vector for each text that the model can read, None for the others (D43)."""
+    readable = await anyio.to_thread.run_sync(lambda: [embedder.can_read(text) for text in texts])
+    wanted = [text for text, is_readable in zip(texts, readable, strict=True) if is_readable]
+    made = iter(await embedder.embed(wanted)) if wanted else iter(())
+    return [next(made) if is_readable else None for is_readable in readable]
 
 
 def parse(spec: str) -> Spec:

@@ -36,6 +36,10 @@ class HashingEmbedder:
     def dim(self) -> int:
         return self._dim
 
+    def can_read(self, text: str) -> bool:
+        """Any text: it is read letter by letter."""
+        return True
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(hash_texts, list(texts), self._dim)
 

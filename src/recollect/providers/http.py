@@ -60,6 +60,10 @@ class HttpEmbedder(ABC):
     def vectors_in(self, answer: Mapping[str, Any]) -> list[Any] | None:
         """The vectors in the order of the texts, unchecked; None if the answer has another shape."""
 
+    def can_read(self, text: str) -> bool:
+        """Any text, as far as we can tell: what the server's model knows is not ours to see."""
+        return True
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         pieces, owners = cut_all(texts)
         sizes = [len(piece.encode()) for piece in pieces]

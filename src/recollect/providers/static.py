@@ -43,6 +43,10 @@ class StaticEmbedder:
     def dim(self) -> int:
         return DIM
 
+    def can_read(self, text: str) -> bool:
+        """Any text: what has no token of its own is read byte by byte."""
+        return True
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(embed_texts, list(texts))
 

@@ -2,13 +2,14 @@
 
 In the order of preference each case looks at those after it that may go. The first takes in whatever is more similar to
 it than the threshold and, besides, to everything it has taken in already (complete link): a chain in which the ends
-differ is never joined. What was taken in looks for nothing itself, so each case goes at most once.
+differ is never joined. What was taken in looks for nothing itself, so each case goes at most once. What is near and
+says something else is not taken in but asked about, each case once, with the first that it is near to.
 
 Exact: a block of at most 100 rows against all others as one float32 product, whatever comes near the threshold computed
 again from the stored numbers in float64. Only the half of the products behind the diagonal is computed.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,10 +35,28 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grouping:
-    """The groups, and pairs (keeper, case) that are similar but stay apart because a third does not fit."""
+    """The groups, and pairs (keeper, case) that are similar but stay apart because a third does not fit.
+
+    `doubtful` are pairs, with their similarity, that are similar and do not agree.
+    """
 
     groups: Sequence[Group]
     chains: Sequence[tuple[int, int]]
+    doubtful: Sequence[tuple[int, int, float]] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agreement:
+    """Which rows may be joined: those of the same code, and of them those that do not `differ`."""
+
+    codes: Ints
+    differ: Callable[[int, int], bool]
+
+    def with_row(self, row: int, others: Ints) -> Flags:
+        agree: Flags = self.codes[others] == self.codes[row]
+        for place in np.flatnonzero(agree):
+            agree[place] = not self.differ(row, int(others[place]))
+        return agree
 
 
 def duplicates(
@@ -46,13 +65,15 @@ def duplicates(
     *,
     above: float,
     apart: Collection[tuple[int, int]] = (),
+    agreement: Agreement | None = None,
     rows: int = ROWS,
 ) -> Grouping:
     """Group rows that are in the order of preference; `may_go` says which can be taken in.
 
-    `apart` are pairs (the lower place first) that are not joined, however similar. Zero vectors are like nothing.
+    `apart` are pairs (the lower place first) that are not joined, however similar; `agreement` tells which others are
+    not joined but asked about. Zero vectors are like nothing.
     """
-    return _Search(vectors, may_go, above, frozenset(apart), rows).run()
+    return _Search(vectors, may_go, above, frozenset(apart), agreement, rows).run()
 
 
 def fitting(
@@ -70,7 +91,7 @@ def fitting(
                 chains.append((group.keeper, member))
         if kept:
             groups.append(Group(keeper=group.keeper, members=tuple(kept), similarities=tuple(kept.values())))
-    return Grouping(groups=groups, chains=chains)
+    return Grouping(groups=groups, chains=chains, doubtful=found.doubtful)
 
 
 class _Whole:
@@ -97,9 +118,17 @@ def _all_above(some: Numbers, others: Numbers, above: float) -> bool:
 
 class _Search:
     def __init__(
-        self, vectors: NDArray[np.floating], may_go: Flags, above: float, apart: frozenset[tuple[int, int]], rows: int
+        self,
+        vectors: NDArray[np.floating],
+        may_go: Flags,
+        above: float,
+        apart: frozenset[tuple[int, int]],
+        agreement: Agreement | None,
+        rows: int,
     ) -> None:
         self.stored, self.above, self.apart, self.rows = vectors, above, apart, rows
+        self.agreement, self.asked = agreement, np.zeros(len(vectors), dtype=np.bool_)
+        self.doubtful: list[tuple[int, int, float]] = []
         self.unit = unit_rows(vectors)
         # Only these can be found; where that is all of them, nothing is copied.
         self.columns = np.flatnonzero(may_go)
@@ -117,7 +146,8 @@ class _Search:
             self._forget_itself(near, block, first)
             for place in np.flatnonzero(near.any(axis=1)):
                 self._look(int(block[place]), self.columns[first:][near[place]])
-        return Grouping(groups=self.groups, chains=self.chains)
+        left = [pair for pair in self.doubtful if not self.gone[pair[1]]]
+        return Grouping(groups=self.groups, chains=self.chains, doubtful=left)
 
     def _forget_itself(self, near: Flags, block: Ints, first: int) -> None:
         """Every row is like itself: that is not worth a look."""
@@ -138,7 +168,7 @@ class _Search:
     def _look(self, keeper: int, near: Ints) -> None:
         if self.gone[keeper]:
             return
-        near = near[(near > keeper) & self.free[near]]
+        near = self._agreeing(keeper, near[(near > keeper) & self.free[near]])
         exact = similarities(self.stored, keeper, near)
         duplicate = (exact > self.above) & self._may_meet(keeper, near)
         members, exact = self._complete(keeper, near[duplicate], exact[duplicate])
@@ -147,6 +177,18 @@ class _Search:
             self.groups.append(
                 Group(keeper=keeper, members=tuple(members.tolist()), similarities=tuple(exact.tolist()))
             )
+
+    def _agreeing(self, keeper: int, near: Ints) -> Ints:
+        """Those that say the same; the others are asked about, unless they were before."""
+        if self.agreement is None:
+            return near
+        agree = self.agreement.with_row(keeper, near)
+        doubtful = near[~agree & ~self.asked[near]]
+        exact = similarities(self.stored, keeper, doubtful)
+        for place in np.flatnonzero((exact > self.above) & self._may_meet(keeper, doubtful)):
+            self.asked[doubtful[place]] = True
+            self.doubtful.append((keeper, int(doubtful[place]), float(exact[place])))
+        return near[agree]
 
     def _complete(self, keeper: int, near: Ints, exact: Numbers) -> tuple[Ints, Numbers]:
         """Of those near a keeper, in their order, the ones that are near each other too."""

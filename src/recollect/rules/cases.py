@@ -206,6 +206,16 @@ class CaseColumns:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CaseText:
+    """What a case says."""
+
+    id: UUID
+    query: str
+    answer: str
+    category: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CaseVectors:
     """Vectors of one length, as they are stored (float16), and the ids of their cases."""
 

@@ -89,8 +89,13 @@ def lexical_match(scores: Numbers, most_possible: float) -> Numbers:
     return share
 
 
-def own_relevance(lexical: Numbers, similarity: Numbers) -> Numbers:
-    """The two ways of finding something, joined; what flows in from neighbours comes on top."""
+def own_relevance(lexical: Numbers, similarity: Numbers, *, by_words_alone: bool = False) -> Numbers:
+    """The two ways of finding something, joined; what flows in from neighbours comes on top.
+
+    A question that the embedder cannot read has only words, which then count in full (D43).
+    """
+    if by_words_alone:
+        return lexical
     return LEXICAL_SHARE * lexical + (1 - LEXICAL_SHARE) * similarity
 
 

@@ -34,7 +34,8 @@ _EDGE_SIGNS = ",;:"
 # Words and numbers of a value; 24.10 and 129,99 stay whole.
 _WORDS = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
-_NUMBERS = re.compile(r"\d+")
+# With their sign, where it is no hyphen: -40 is not 40, but E-40 is E40.
+_NUMBERS = re.compile(r"(?:(?<![^\s(])[-−])?\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAPITALS = re.compile(r"[^\W\d_]\w*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w*")
 # Signs that join or end words; any other sign (a bracket, a plus) may tell two names apart.
@@ -147,6 +148,20 @@ DOUBTS = {
     BARE: "nothing but a name is known of one of them",
     NAMELESS: "they have no names, only texts that are alike",
     NAMESAKES: "another of that name says otherwise, so that the name alone does not tell",
+}
+# The same of two cases, whose queries are sentences (rules/wording): what makes a question of the pair (E34).
+ANSWER = "answer"
+CATEGORY = "category"
+DENIAL = "denial"
+OPPOSITES = "opposites"
+ORDER = "order"
+CASE_DOUBTS = {
+    ANSWER: "their answers differ",
+    CATEGORY: "they are in different categories",
+    NUMBERS: "they hold different numbers",
+    DENIAL: "one of them denies what the other says",
+    OPPOSITES: "one says the opposite of the other",
+    ORDER: "the same words stand in another order",
 }
 
 

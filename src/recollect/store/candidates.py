@@ -107,17 +107,14 @@ class FirstLook:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A question as the legs ask it: where, by which model's vector, and by which words."""
+    """A question as the legs ask it: where, by which model's vector (None where it cannot read it), by which words."""
 
     space_id: UUID
     model: str
-    vector: NDArray[np.float32]
+    dim: int
+    vector: NDArray[np.float32] | None
     words: lexicon.Question | None = None
     with_summaries: bool = False
-
-    @property
-    def dim(self) -> int:
-        return len(self.vector)
 
     @property
     def most_possible(self) -> float:
@@ -125,8 +122,8 @@ class Asked:
         return self.words.most_possible if self.words else 0.0
 
     @cached_property
-    def half(self) -> HalfVector:
-        return HalfVector(self.vector)
+    def half(self) -> HalfVector | None:
+        return None if self.vector is None else HalfVector(self.vector)
 
 
 async def first_look(connection: AsyncConnection, space_id: UUID, text: str) -> FirstLook:
@@ -184,6 +181,8 @@ async def nearest(
 
     A filter that leaves many is applied to ever longer lists, until enough of them pass.
     """
+    if asked.vector is None:
+        return {}
     most = POOL if within is None else 5 * POOL
     while True:
         found = await _nearest(connection, asked, kinds=kinds, exactly=exactly, most=most)

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.model import Case, CaseFilter, CaseOutcome, CaseStatus, NewCase
-from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.rules.text import checksum
 from recollect.store.cursors import after
 from recollect.store.database import driver
@@ -79,8 +79,9 @@ SELECT n.id, n.text, n.metadata, n.status, n.merged_into, n.protected, n.source,
  ORDER BY g.place
 """
 TOUCH = """
-INSERT INTO activity (space_id, node_id, last_used_at) VALUES ($1, $2, $3)
-ON CONFLICT (space_id, node_id) DO UPDATE SET last_used_at = greatest(activity.last_used_at, excluded.last_used_at)
+INSERT INTO activity (space_id, node_id, last_used_at, uses) VALUES ($1, $2, $3, $4)
+ON CONFLICT (space_id, node_id) DO UPDATE
+   SET last_used_at = greatest(activity.last_used_at, excluded.last_used_at), uses = activity.uses + excluded.uses
 """
 ADD_OUTCOME = """
 INSERT INTO outcomes (space_id, node_id, success, error_type, milliseconds, created_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -111,7 +112,9 @@ TOTALS = """
 SELECT count(*) AS cases, coalesce(sum(s.uses), 0)::int8 AS uses, count(s.success_rate) AS rated,
        avg(s.success_rate) AS mean_rate, count(*) FILTER (WHERE s.success_rate < $2) AS warned,
        count(*) FILTER (WHERE NOT EXISTS (SELECT FROM embeddings e WHERE e.space_id = $1 AND e.node_id = s.case_id
-            AND e.model = (SELECT embedding_model FROM spaces WHERE id = $1))) AS without_vector
+            AND e.model = (SELECT embedding_model FROM spaces WHERE id = $1))) AS without_vector,
+       count(*) FILTER (WHERE EXISTS (SELECT FROM embedding_jobs j WHERE j.space_id = $1 AND j.node_id = s.case_id
+            AND j.model = (SELECT embedding_model FROM spaces WHERE id = $1) AND j.status = 'unreadable')) AS unreadable
   FROM case_standings($1, ARRAY(SELECT id FROM nodes WHERE space_id = $1 AND kind = 'case' AND status = 'active')) s
 """
 WORST = """
@@ -258,16 +261,20 @@ def _rated(space_id: UUID, sign: str, rate: float) -> TextClause:
 # -- how they do
 
 
-async def touch(connection: AsyncConnection, space_id: UUID, id_: UUID, now: datetime) -> None:
-    """Note that somebody asked for a case at this moment, without a use."""
+async def touch(connection: AsyncConnection, space_id: UUID, id_: UUID, at: datetime, *, uses: int = 0) -> None:
+    """Note that somebody asked for a case at this moment, with or without a use."""
     raw = await driver(connection)
-    await raw.execute(TOUCH, space_id, id_, now)
+    await raw.execute(TOUCH, space_id, id_, at, uses)
 
 
-async def add_outcome(connection: AsyncConnection, space_id: UUID, id_: UUID, one: CaseOutcome, now: datetime) -> None:
+async def add_outcome(
+    connection: AsyncConnection, space_id: UUID, id_: UUID, one: CaseOutcome, now: datetime, *, uses: int
+) -> None:
+    """An outcome is an access, and a use unless that was counted before (E35)."""
     raw = await driver(connection)
-    values = (one.success, one.error_type, one.milliseconds, one.created_at or now)
-    await raw.execute(ADD_OUTCOME, space_id, id_, *values)
+    at = one.created_at or now
+    await raw.execute(ADD_OUTCOME, space_id, id_, one.success, one.error_type, one.milliseconds, at)
+    await touch(connection, space_id, id_, at, uses=uses)
 
 
 async def outcomes_of(connection: AsyncConnection, space_id: UUID, id_: UUID, *, limit: int) -> list[CaseOutcome]:
@@ -295,7 +302,10 @@ async def worst(connection: AsyncConnection, space_id: UUID, *, below: float, li
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """The active cases together: how many, their uses and rates, how many do poorly or have no vector (yet)."""
+    """The active cases together: how many, their uses and rates, how many do poorly or have no vector (yet).
+
+    `unreadable` of those without a vector get none, because the model cannot read them.
+    """
 
     cases: int
     uses: int
@@ -303,6 +313,7 @@ class Totals:
     mean_rate: float | None
     warned: int
     without_vector: int
+    unreadable: int
 
 
 async def totals(connection: AsyncConnection, space_id: UUID, *, warn_below: float) -> Totals:
@@ -350,6 +361,11 @@ ACTIVE_VECTORS = """
    AND NOT EXISTS (SELECT FROM embedding_jobs j WHERE j.space_id = $1 AND j.node_id = e.node_id AND j.model = e.model
                       AND j.status <> 'completed')
 """
+TEXTS = """
+SELECT n.id, n.text AS query, c.response_text AS answer, c.category_path AS category FROM unnest($2::uuid[]) AS g(id)
+ CROSS JOIN LATERAL (SELECT id, text FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
+ CROSS JOIN LATERAL (SELECT * FROM cases WHERE space_id = $1 AND node_id = g.id OFFSET 0) c
+"""
 WITHIN = f"""{PARTS}SELECT part.keeper, e.vector FROM part,
        LATERAL (SELECT vector FROM embeddings WHERE space_id = $1 AND node_id = part.id AND dim = $3
                    AND model = (SELECT embedding_model FROM spaces WHERE id = $1) OFFSET 0) e
@@ -379,6 +395,12 @@ async def vectors(connection: AsyncConnection, space_id: UUID) -> list[CaseVecto
     raw = await driver(connection)
     lengths = await raw.fetch(f"SELECT DISTINCT e.dim {ACTIVE_VECTORS} ORDER BY 1", space_id)
     return [await _vectors(connection, space_id, row["dim"]) for row in lengths]
+
+
+async def texts(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[CaseText]:
+    """What some cases say."""
+    raw = await driver(connection)
+    return [CaseText(**row) for row in await raw.fetch(TEXTS, space_id, list(ids))]
 
 
 async def vectors_within(

@@ -31,19 +31,25 @@ RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, n
 # order of the ids: whoever changes a node holds it before its jobs, and so nobody waits for each other in a circle.
 HOLD = "SELECT FROM nodes WHERE space_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE"
 # A job that was queued anew meanwhile, because its text changed, is not finished by the vector of the old text.
+# What the model cannot read comes without a vector: it keeps none, and its job says so for good (D43).
 SAVE = """
 WITH given AS (
     SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::halfvec[]) AS g(job_id, node_id, vector)
 ), finished AS (
-    UPDATE embedding_jobs j SET status = 'completed', completed_at = $7, error_message = NULL
+    UPDATE embedding_jobs j SET status = CASE WHEN g.vector IS NULL THEN 'unreadable' ELSE 'completed' END,
+           completed_at = $7, error_message = NULL
       FROM given g WHERE j.space_id = $1 AND j.id = g.job_id RETURNING j.node_id
 ), saved AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
     SELECT $1, n.id, $5, $6, g.vector, n.kind, n.recallable, $7 FROM given g JOIN finished f ON f.node_id = g.node_id
       JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
+     WHERE g.vector IS NOT NULL
     ON CONFLICT (space_id, node_id, model)
     DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
                   created_at = excluded.created_at
+), dropped AS (
+    DELETE FROM embeddings e USING given g JOIN finished f ON f.node_id = g.node_id
+     WHERE e.space_id = $1 AND e.node_id = g.node_id AND e.model = $5 AND g.vector IS NULL
 )
 SELECT node_id FROM finished
 """
@@ -100,7 +106,8 @@ ON CONFLICT DO NOTHING
 
 UNFINISHED = text("""
 SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
- WHERE space_id = :space AND model = :model AND node_id = ANY(CAST(:ids AS uuid[])) AND status <> 'completed'
+ WHERE space_id = :space AND model = :model AND node_id = ANY(CAST(:ids AS uuid[]))
+   AND status NOT IN ('completed', 'unreadable')
 """)
 
 CLEAR = text("DELETE FROM embedding_jobs WHERE space_id = :space AND status = 'completed' AND completed_at < :before")
@@ -139,13 +146,16 @@ async def save(
     connection: AsyncConnection,
     space_id: UUID,
     done: Sequence[Job],
-    vectors: Vectors,
+    vectors: Sequence[Vectors | None],
     *,
     model: str,
+    dim: int,
     renewing: bool,
     now: datetime,
 ) -> set[UUID]:
     """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already.
+
+    What the model cannot read has None: its job ends as unreadable.
 
     Returns the nodes that were finished; those whose text changed meanwhile are still waiting.
     """
@@ -153,10 +163,11 @@ async def save(
     nodes = [job.node_id for job in done]
     await raw.execute(HOLD, space_id, nodes)
     if renewing:
-        await raw.execute(RENEW, space_id, nodes, now)
-    vectors_as_halves = [HalfVector(vector) for vector in vectors]
+        given = [node for node, vector in zip(nodes, vectors, strict=True) if vector is not None]
+        await raw.execute(RENEW, space_id, given, now)
+    vectors_as_halves = [None if vector is None else HalfVector(vector) for vector in vectors]
     jobs = [job.id for job in done]
-    finished = await raw.fetch(SAVE, space_id, jobs, nodes, vectors_as_halves, model, vectors.shape[1], now)
+    finished = await raw.fetch(SAVE, space_id, jobs, nodes, vectors_as_halves, model, dim, now)
     return {row["node_id"] for row in finished}
 
 
@@ -227,7 +238,7 @@ async def unfinished(
     """The nodes of a space that are being worked on or wait; and those that failed or were put off, with the reason."""
     statement = text("""
         SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
-         WHERE space_id = :space AND model = :model AND status <> 'completed'""")
+         WHERE space_id = :space AND model = :model AND status NOT IN ('completed', 'unreadable')""")
     found = list(await connection.execute(statement, {"space": space_id, "model": model, "now": now}))
     return (
         [row.node_id for row in found if not row.postponed],
@@ -256,15 +267,27 @@ async def failures(connection: AsyncConnection, space_id: UUID, *, most: int = 2
     return [(row.node_id, row.error_message or "") for row in await connection.execute(statement)]
 
 
+async def unreadable(connection: AsyncConnection, space_id: UUID, *, model: str) -> tuple[int, int]:
+    """How many of the active texts of a space a model cannot read, and how many there are."""
+    statement = text("""
+        SELECT count(j.id) AS unreadable, count(*) AS texts
+          FROM nodes n LEFT JOIN embedding_jobs j ON j.space_id = :space AND j.node_id = n.id AND j.model = :model
+               AND j.status = 'unreadable'
+         WHERE n.space_id = :space AND n.status = 'active' AND coalesce(n.text, n.name) IS NOT NULL""")
+    row = (await connection.execute(statement, {"space": space_id, "model": model})).one()
+    return row.unreadable, row.texts
+
+
 async def lacks_vectors(connection: AsyncConnection, space_id: UUID, *, model: str) -> bool:
-    """Whether any recallable node still waits for its vector of this model (one that failed for good does not)."""
+    """Whether any recallable node still waits for its vector of this model (one that failed for good, or that the model
+    cannot read, does not)."""
     missing = text("""
         SELECT EXISTS (SELECT FROM nodes n WHERE n.space_id = :space AND n.status = 'active' AND NOT n.exclude
            AND coalesce(n.text, n.name) IS NOT NULL AND NOT EXISTS (
                SELECT FROM embeddings e WHERE e.space_id = :space AND e.node_id = n.id AND e.model = :model)
            AND NOT EXISTS (
                SELECT FROM embedding_jobs j WHERE j.space_id = :space AND j.node_id = n.id AND j.model = :model
-                  AND j.status = 'failed'))
+                  AND j.status IN ('failed', 'unreadable')))
     """)
     return bool((await connection.execute(missing, {"space": space_id, "model": model})).scalar_one())
 

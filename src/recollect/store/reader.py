@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Edge, Topic
-from recollect.rules.cases import CaseColumns, CaseVectors
+from recollect.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.rules.concepts import Known, LastPass
 from recollect.rules.graph import EdgeColumns, as_ids
 from recollect.rules.stored_pages import Batch, StoredPage
@@ -183,6 +183,9 @@ class StoreReader:
 
     async def case_vectors(self) -> Sequence[CaseVectors]:
         return await case_store.vectors(self.connection, self.space_id)
+
+    async def case_texts(self, ids: Sequence[UUID]) -> Sequence[CaseText]:
+        return await case_store.texts(self.connection, self.space_id, ids)
 
     async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
         return await case_store.vectors_within(self.connection, self.space_id, ids, dim)

@@ -320,7 +320,8 @@ embedding_jobs = Table(
     moment("completed_at"),
     PrimaryKeyConstraint("space_id", "id"),
     node_reference("node_id"),
-    CheckConstraint("status IN ('pending', 'processing', 'completed', 'failed')", name="status"),
+    # Unreadable: the model knows too little of the text to make a vector of it (D43). It stays as the reason for that.
+    CheckConstraint("status IN ('pending', 'processing', 'completed', 'failed', 'unreadable')", name="status"),
     Index("embedding_jobs_status", "space_id", "status", "created_at"),
     # One job a node and model, however often it is asked for.
     Index("embedding_jobs_node", "space_id", "node_id", "model", unique=True),

@@ -103,6 +103,9 @@ class OutcomeIn(BaseModel):
     error_type: Annotated[str | None, Field(description="Why it failed, in a word or two.")] = None
     milliseconds: Annotated[float | None, Field(ge=0, description="How long it took.")] = None
     at: Annotated[Time, Field(description="When; now, if nothing is said.")] = None
+    search: Annotated[
+        str | None, Field(description="The id of the search that found the case: it counted this use already.")
+    ] = None
 
 
 # -- adding
@@ -233,13 +236,15 @@ async def update_case(
 
 @router.post("/cases/{id}/outcomes", status_code=201, summary="Say how a use went", responses=WITH_BODY)
 async def record_outcome(id: Id, outcome: OutcomeIn, engine: Writing) -> Case:
-    """The last 100 make the success rate, once there are 10."""
+    """The last 100 make the success rate, once there are 10. It counts as a use, unless `search` names the one that
+    found the case: that counted it already."""
     return await engine.cases.record_outcome(
         id,
         outcome.success,
         error_type=outcome.error_type,
         milliseconds=outcome.milliseconds,
         at=parsed_time("at", outcome.at),
+        search=outcome.search,
     )
 
 

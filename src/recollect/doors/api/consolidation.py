@@ -12,6 +12,7 @@ from recollect.doors.api.access import Asking, Consolidating
 from recollect.doors.api.schemas import WITH_BODY, problems
 from recollect.engine.case_looking import Health, Summary
 from recollect.engine.case_tidying import Consolidation
+from recollect.policies import merge_duplicate_cases
 
 router = access.router("consolidation", problems(409))
 router.dependencies.append(Depends(access.need_key))
@@ -31,11 +32,15 @@ class ConsolidationIn(BaseModel):
     ] = 30.0
     min_usage_count: Annotated[int, Field(ge=0, description="Only a case with more uses is.")] = 10
     similarity_threshold: Annotated[
-        float, Field(gt=0, lt=1, description="Cases whose queries are more similar are merged.")
+        float, Field(gt=0, lt=1, description="Cases whose queries are more similar may be merged.")
     ] = 0.95
     success_rates: Annotated[
         Literal["weighted", "plain"], Field(description="Combined weighted by uses, or each alike.")
     ] = "weighted"
+    ask_about: Annotated[
+        tuple[Literal["answer", "category", "denial", "numbers", "opposites", "order"], ...],
+        Field(description="What makes a question of two cases that differ in it; [] merges whatever is similar."),
+    ] = merge_duplicate_cases.Options().ask_about  # type: ignore[assignment]
     inactive_days: Annotated[float, Field(ge=0, le=36500, description="A case idle for longer is archived.")] = 90.0
     keep_usage_count: Annotated[int, Field(ge=0, description="Not one with more uses than this.")] = 100
     recent_days: Annotated[float, Field(ge=0, le=36500, description="What was used within so many days stays.")] = 7.0

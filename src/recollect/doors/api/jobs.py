@@ -15,6 +15,7 @@ async def list_jobs(engine: Reading) -> Jobs:
         processing=counts.processing,
         completed=counts.completed,
         failed=counts.failed,
+        unreadable=counts.unreadable,
         failures=tuple(JobFailure(id=id_, why=why) for id_, why in failures),
     )
 

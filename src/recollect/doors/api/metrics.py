@@ -37,6 +37,7 @@ class Metrics:
         self._jobs.labels("pending").set(totals.jobs.pending)
         self._jobs.labels("processing").set(totals.jobs.processing)
         self._jobs.labels("completed").set(totals.jobs.completed)
+        self._jobs.labels("unreadable").set(totals.jobs.unreadable)
         self._jobs.labels("failed").set(totals.jobs.failed)
         self._embeddings.clear()
         for model, number in totals.embeddings.items():

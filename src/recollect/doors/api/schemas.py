@@ -274,6 +274,8 @@ class Jobs:
     processing: int
     completed: int
     failed: int
+    # Without a vector, because the model cannot read the text: found by words alone.
+    unreadable: int
     failures: tuple[JobFailure, ...]
 
 

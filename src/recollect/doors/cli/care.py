@@ -104,19 +104,22 @@ def _show_checkup(found: "Checkup") -> None:
     output.facts(_facts(found))
     output.say("")
     output.table(
-        ("space", "embedded", "waiting", "failed", "embedder"),
+        ("space", "embedded", "waiting", "failed", "no vector", "embedder"),
         [
             (
                 space.slug,
                 f"{space.jobs.completed:,}",
                 f"{space.jobs.waiting:,}",
                 f"{space.jobs.failed:,}",
+                f"{space.unreadable:,}",
                 space.embedding_model or "-",
             )
             for space in found.spaces
         ],
     )
     output.say("")
+    for sentence in found.notes:
+        output.say(f"Note: {sentence}")
     for sentence in found.advice:
         output.say(f"To do: {sentence}")
     if found.healthy:

@@ -14,7 +14,7 @@ from recollect.model import Case, CaseHits, CasePage, CaseStatus
 if TYPE_CHECKING:
     from recollect.engine.case_import import CaseImport
     from recollect.engine.case_looking import CaseRun, ErrorType, Health, Reflection, Summary
-    from recollect.engine.case_tidying import Consolidation
+    from recollect.engine.case_tidying import Consolidation, DoubtfulCase
     from recollect.engine.engine import Engine
 
 app = typer.Typer()
@@ -226,12 +226,17 @@ def outcome(
         str | None, typer.Option("--error", metavar="TYPE", help="Why it failed, in a word or two.")
     ] = None,
     milliseconds: Annotated[float | None, typer.Option("--ms", metavar="N", help="How long it took.")] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", metavar="ID", help="The search that found it and counted the use.")
+    ] = None,
 ) -> None:
-    """Say how a use of a case went; the last 100 make its success rate, once there are 10."""
+    """Say how a use of a case went; the last 100 make its success rate, once there are 10. It counts as a use."""
     if success is None:
         raise InvalidInput("Say how it went: --success or --failure.", field="success")
     case = door.ask(
-        lambda memory: memory.cases.record_outcome(id_, success, error_type=error, milliseconds=milliseconds)
+        lambda memory: memory.cases.record_outcome(
+            id_, success, error_type=error, milliseconds=milliseconds, search=search
+        )
     )
     door.show(case, lambda case: output.say(f"{output.short(case.case_id)}: {_rate(case.success_rate)} of success."))
 
@@ -390,15 +395,22 @@ def _show_consolidation(done: "Consolidation") -> None:
                 for one in details.merged
             ),
             *(("archive", output.short(case), "nobody asks for it") for case in details.archived),
+            *(("review", output.short(one.other), _doubt(one)) for one in done.doubtful),
         ][: 10 * MOST_LINES],
     )
     short = output.short(done.plan_id)
     for sentence in done.notes:
         output.note(sentence)
+    if done.merged_cases + done.removed_cases + done.archived_cases == 0:
+        return
     if done.status == "waiting":
         output.note(f"`recollect plan show {short}` tells why, `recollect apply {short}` carries it out.")
     else:
         output.hint(f"`recollect plan show {short}` tells why, `recollect undo {short}` takes it back.")
+
+
+def _doubt(one: "DoubtfulCase") -> str:
+    return f"{one.similarity:.4f} like {output.short(one.keeper)}, but {' and '.join(one.doubts)}"
 
 
 def _show_reflection(found: "Reflection") -> None:

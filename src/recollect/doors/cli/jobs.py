@@ -98,10 +98,10 @@ async def _until_idle(memory: "Engine") -> int:
 async def _watch(memory: "Engine", show: output.Progress, finished: "anyio.Event") -> None:
     import anyio
 
-    before = _total((await _all_jobs(memory)).values()).completed
+    before = _total((await _all_jobs(memory)).values()).finished
     while not finished.is_set():
         now = _total((await _all_jobs(memory)).values())
-        done = now.completed - before
+        done = now.finished - before
         show(done, done + now.waiting)
         with anyio.move_on_after(LOOK_EVERY_SECONDS):
             await finished.wait()
