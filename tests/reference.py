@@ -6,6 +6,7 @@ python -m tests.reference --write | --check
 
 import ast
 import contextlib
+import functools
 import inspect
 import io
 import json
@@ -91,6 +92,7 @@ def errors() -> str:
     return "\n".join(lines) + "\n"
 
 
+@functools.cache
 def cli() -> str:
     """Every command with its help, as it is shown where there is no terminal."""
     from typer.main import get_command

@@ -1,7 +1,7 @@
-"""Runs `recollect` and `python` for the test of the documents, each in a process of its own that starts at once.
+"""Runs `recollect` and `python` for the test of the documents, without the seconds that starting them takes.
 
-Most of what a short command takes is importing. Here one process imports everything and forks for each command: the
-child has the caller's arguments, directory, environment, input and output, and ends with an exit code of its own.
+Most of what a short command takes is importing and loading the model. Here one process does that once and runs the
+commands of its callers one after the other, each with the caller's arguments, directory, environment, input and output.
 `python quick.py SOCKET` waits for callers; `python quick.py SOCKET recollect recall tea` is one.
 """
 
@@ -11,7 +11,7 @@ import socket
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 STANDARD = (0, 1, 2)
 LONGEST = 1 << 17
@@ -35,34 +35,37 @@ def serve(address: str) -> None:
 
 def _answer(caller: socket.socket) -> None:
     said, files, _, _ = socket.recv_fds(caller, LONGEST, len(STANDARD))
-    child = os.fork()
-    if child == 0:
-        _become(json.loads(said), files)
-    for file in files:
-        os.close(file)
-    _, status = os.waitpid(child, 0)
-    caller.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+    own = [os.dup(standard) for standard in STANDARD]
+    _take(files)
+    code = _as_asked(json.loads(said))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _take(own)
+    caller.sendall(str(code).encode())
 
 
-def _become(asked: dict[str, Any], files: list[int]) -> NoReturn:
-    """The command that was asked for, and nothing after it."""
+def _take(files: list[int]) -> None:
+    """Make these the standard input, output and error."""
     for standard, file in zip(STANDARD, files, strict=True):
         os.dup2(file, standard)
+        os.close(file)
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+
+
+def _as_asked(asked: dict[str, Any]) -> int:
     os.chdir(asked["directory"])
     os.environ.clear()
     os.environ.update(asked["environment"])
     sys.argv = asked["arguments"]
-    code: object = 0
     try:
         _run(sys.argv)
     except SystemExit as left:
-        code = left.code
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
     except BaseException:  # noqa: BLE001 - what the interpreter would do
         traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code if isinstance(code, int) else int(code is not None))
+        return 1
+    return 0
 
 
 def _run(arguments: list[str]) -> None:
