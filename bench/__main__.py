@@ -1,11 +1,11 @@
-"""Benchmarks: `./run bench NAME [--size N] [--json FILE]`. What the figures in the README come from."""
+"""Benchmarks: `./run bench NAME [--size N] [--json FILE]`. What docs/figures.md comes from."""
 
 import argparse
 import importlib
 import sys
 from pathlib import Path
 
-from bench.figures import show
+from bench.figures import as_typed, save, show
 
 NAMES = ("store", "recall", "graph", "cases", "dedupe", "pages", "web", "web_graph")
 
@@ -17,7 +17,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     given, rest = parser.parse_known_args()
     figures = importlib.import_module(f"bench.{given.name}").run(given.size, rest)
-    show(figures, given.json)
+    show(figures)
+    if given.json:
+        save(figures, given.json, as_typed(given.name, given.size, rest))
     return 0 if all(figure.holds for figure in figures) else 1
 
 

@@ -2,9 +2,11 @@
 
 import json
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -28,35 +30,60 @@ class Figure:
         return self.value >= self.bar if self.better == "higher" else self.value <= self.bar
 
 
-def _shown(value: float) -> str:
+def shown(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def show(figures: Sequence[Figure], file: Path | None) -> None:
+def show(figures: Sequence[Figure]) -> None:
     table = Table("figure", "value", "bar", "holds", "how")
     for one in figures:
         sign = "≥" if one.better == "higher" else "≤"
         bar = "" if one.bar is None else f"{sign} {one.bar:g}"
         table.add_row(
-            one.name, _shown(one.value), bar, "" if one.bar is None else ("yes" if one.holds else "NO"), one.how
+            one.name, shown(one.value), bar, "" if one.bar is None else ("yes" if one.holds else "NO"), one.how
         )
     Console(width=160).print(table)
-    if file:
-        file.write_text(
-            json.dumps(
-                {
-                    one.name: {
-                        "value": one.value,
-                        "bar": one.bar,
-                        "better": one.better,
-                        "holds": one.holds,
-                        "how": one.how,
-                    }
-                    for one in figures
-                },
-                indent=2,
-            )
-        )
+
+
+def save(figures: Sequence[Figure], file: Path, command: str) -> None:
+    """As one JSON object, each figure with the day, the commit and the command it was measured with."""
+    measured = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": _commit(), "command": command}
+    document = {
+        one.name: {
+            "value": one.value,
+            "bar": one.bar,
+            "better": one.better,
+            "holds": one.holds,
+            "how": one.how,
+            **measured,
+        }
+        for one in figures
+    }
+    file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _commit() -> str:
+    """The commit that was measured; `+` where files were changed since."""
+    said = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--abbrev=7", "--exclude=*"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout.strip() or "unknown"
+
+
+def as_typed(name: str, size: int | None, rest: Sequence[str]) -> str:
+    """The command that measured, without the paths of the machine it was typed on."""
+    sized = [] if size is None else ["--size", str(size)]
+    return " ".join(["./run bench", name, *sized, *(_without_path(word) for word in rest)])
+
+
+def _without_path(word: str) -> str:
+    if word.startswith("--") or "/" not in word:
+        return word
+    return "FILE" if Path(word).is_file() else "DIR"
 
 
 def alternate(rounds: int, *sides: Callable[[], float]) -> list[list[float]]:

@@ -8,9 +8,10 @@ with Recollect() as memory:
 
 import functools
 import inspect
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from recollect.background.worker import working
 from recollect.doors import logs
@@ -58,6 +59,9 @@ class Recollect:
     Use it in a `with` block, or call `close()` when done.
     """
 
+    _engine: Engine
+    _portal: BlockingPortal
+
     def __init__(
         self,
         url: str | None = None,
@@ -88,40 +92,66 @@ class Recollect:
         other._engine = self._portal.call(functools.partial(self._engine.in_space, slug))
         return other
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._engine)})
-
-    def __getattr__(self, name: str) -> Any:
-        return _through(self._portal, self._engine, name)
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._engine.settings
 
 
 class _Part:
-    """A face of the engine (`memory.plans`, `memory.graph`), called through the same portal."""
+    """A part of the engine (`memory.plans`, `memory.graph`), called through the same portal."""
 
-    def __init__(self, portal: Portal, face: Face) -> None:
-        self._portal, self._face = portal, face
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._face)})
-
-    def __getattr__(self, name: str) -> Any:
-        return _through(self._portal, self._face, name)
+    def __init__(self, portal: Portal, engine: Face) -> None:
+        self._portal, self._engine = portal, engine
 
 
-def _through(portal: Portal, owner: object, name: str) -> Any:
-    """An attribute of the engine as a script sees it: no `await` anywhere."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    found = getattr(owner, name)
-    if isinstance(found, Face):
-        return _Part(portal, found)
+# What follows gives `Recollect` and its parts the verbs of the asynchronous classes, once, when this file is imported,
+# so that help(), dir() and inspect.signature() speak of them as of any other method. Editors and type checkers read
+# python.pyi, which `./run fix` writes from the same classes (tests/stub.py).
+
+
+def _give_verbs(here: type, there: type) -> None:
+    """What the asynchronous class itself defines for others: methods, generators, parts and properties, no `await`."""
+    for name, found in vars(there).items():
+        if not name.startswith("_") and not hasattr(here, name):
+            setattr(here, name, _without_await(name, found))
+
+
+def _without_await(name: str, found: Any) -> Any:
+    if isinstance(found, property):
+        return _property(name, found)
     if inspect.isasyncgenfunction(found):
-        return lambda *args, **kwargs: portal.iterate(found(*args, **kwargs))
-    if not inspect.iscoroutinefunction(found):
-        return found
+        return _iterator(name, found)
+    return _method(name, found)
 
+
+def _method(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(found)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return portal.call(functools.partial(found, *args, **kwargs))
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._portal.call(functools.partial(getattr(self._engine, name), *args, **kwargs))
 
     return call
+
+
+def _iterator(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(found)
+    def iterate(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        return self._portal.iterate(getattr(self._engine, name)(*args, **kwargs))
+
+    signature = inspect.signature(found)
+    returned: Any = Iterator
+    returned = returned[get_args(signature.return_annotation)[0]]
+    iterate.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    return iterate
+
+
+def _property(name: str, found: property) -> property:
+    kind = inspect.signature(found.fget).return_annotation if found.fget else None
+    if isinstance(kind, type) and issubclass(kind, Face):
+        part = type(kind.__name__, (_Part,), {"__doc__": kind.__doc__, "__module__": __name__})
+        _give_verbs(part, kind)
+        return property(lambda self: part(self._portal, getattr(self._engine, name)), doc=found.__doc__)
+    return property(lambda self: getattr(self._engine, name), doc=found.__doc__)
+
+
+_give_verbs(Recollect, Engine)

@@ -96,6 +96,7 @@ class Engine:
 
     @property
     def core(self) -> Core:
+        """What the verbs stand on: the database, the embedders, the settings."""
         if self._core is None:
             raise InvalidInput("The memory is not open: use it in a `with` block.")
         return self._core
