@@ -22,6 +22,7 @@ from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.case_duplicates import Group, Grouping, duplicates, fitting
 from recollect.rules.cases import CaseVectors
 from recollect.rules.graph import Ints, places_in
+from recollect.wording import counted
 
 WEIGHTED, PLAIN = "weighted", "plain"
 
@@ -46,7 +47,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     await decide(reader, bank, options)
     return bank.draft.plan(
         policy=POLICY.name,
-        title=f"Merge {len(bank.draft.decisions):,} cases into those that say the same",
+        title=f"Merge {counted(len(bank.draft.decisions), 'case')} into those that say the same",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),
