@@ -108,6 +108,14 @@ class Refused:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """Something worth knowing about one of a batch, which was stored all the same: a tag that looks like a slip."""
+
+    position: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
     """What became of a batch: the ids stored, in order, and what was refused, by position.
 
@@ -117,6 +125,7 @@ class Added:
     ids: tuple[UUID, ...]
     refused: tuple[Refused, ...] = ()
     postponed: Mapping[UUID, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from recollect.errors import InvalidInput
+from recollect.wording import cannot_be
 
 PREFIX = "RECOLLECT_"
 
@@ -114,12 +115,8 @@ class Settings(BaseSettings):
         except ValidationError as error:
             first = error.errors()[0]
             name = str(first["loc"][0]).lower().removeprefix(PREFIX.lower())
-            shown = "" if "key" in name or "url" in name else f" {first['input']!r}"
-            raise InvalidInput(
-                f"The setting {PREFIX}{name.upper()} cannot be{shown}: {first['msg']}. "
-                f"Unset it, or give another value.",
-                field=name,
-            ) from error
+            said = cannot_be(f"The setting {PREFIX}{name.upper()}", first, secret="key" in name or "url" in name)
+            raise InvalidInput(f"{said}. Unset it, or give another value.", field=name) from error
 
     @classmethod
     def environment_names(cls, name: str) -> list[str]:

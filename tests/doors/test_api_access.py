@@ -352,15 +352,15 @@ async def test_E28_an_admin_bound_to_a_space_administers_that_space_only(app: Fa
             ("GET", "/api/v1/keys", None),
             ("POST", "/api/v1/keys", {"name": "k", "scopes": ["admin"]}),
             ("POST", "/api/v1/spaces", {"slug": "more"}),
-            ("PATCH", f"/api/v1/spaces/{other.slug}", {"settings": {"open_tags": True}}),
+            ("PATCH", f"/api/v1/spaces/{other.slug}", {"settings": {"strict_tags": True}}),
             ("PATCH", "/api/v1/spaces/no-such-space", {"settings": {}}),
             ("GET", "/metrics", None),
         ]
         for method, path, body in refused:
             problem(await caller.request(method, path, json=body), 403, "not_allowed")
         assert [space["slug"] for space in (await caller.get("/api/v1/spaces")).json()] == [engine.space.slug]
-        answer = await caller.patch(f"/api/v1/spaces/{engine.space.slug}", json={"settings": {"open_tags": True}})
-        assert answer.json()["settings"] == {"open_tags": True}
+        answer = await caller.patch(f"/api/v1/spaces/{engine.space.slug}", json={"settings": {"strict_tags": True}})
+        assert answer.json()["settings"] == {"strict_tags": True}
 
 
 async def test_E28_revoked_expired_wrong_and_unknown_keys_are_refused(
@@ -443,16 +443,26 @@ async def test_E28_a_key_is_made_shown_once_listed_and_revoked(app: FastAPI, cli
         problem(await caller.post("/api/v1/keys/%00/revoke"), 422, "invalid_input", field="prefix")
 
 
-async def test_D06_a_space_registers_tags_of_its_own(client: httpx.AsyncClient, engine: Engine) -> None:
+async def test_D06_G08_a_strict_space_registers_tags_of_its_own(client: httpx.AsyncClient, engine: Engine) -> None:
     garden = {"text": "roses", "metadata": {"tags": ["garden"]}}
+    await client.patch(f"/api/v1/spaces/{engine.space.slug}", json={"settings": {"strict_tags": True}})
     problem(await client.post(MEMORIES, json=garden), 422, "invalid_input", field="metadata.tags")
     await client.patch(f"/api/v1/spaces/{engine.space.slug}", json={"settings": {"tags": ["garden"]}})
     assert (await client.post(MEMORIES, json=garden)).status_code == 201
 
 
+async def test_G08_what_looks_like_a_slip_is_in_the_answer(client: httpx.AsyncClient) -> None:
+    answer = await client.post(MEMORIES, json={"text": "roses", "metadata": {"tags": ["helth"]}})
+    assert (answer.status_code, answer.json()["metadata"]["tags"]) == (201, ["helth"])
+    assert "if you meant 'health'" in answer.json()["notes"][0]
+    batch = [{"nothing": 1}, {"text": "tulips", "metadata": {"tags": ["techncal"]}}, {"text": "plain"}]
+    answer = await client.post(f"{MEMORIES}/batch", json=batch)
+    assert [(one["position"], "'technical'" in one["message"]) for one in answer.json()["notes"]] == [(1, True)]
+
+
 async def test_D05_a_space_is_made_once(client: httpx.AsyncClient) -> None:
     slug = f"t-{uuid4().hex[:12]}"
-    answer = await client.post("/api/v1/spaces", json={"slug": slug, "settings": {"open_tags": True}})
+    answer = await client.post("/api/v1/spaces", json={"slug": slug, "settings": {"strict_tags": True}})
     assert (answer.status_code, answer.json()["slug"]) == (201, slug)
     problem(await client.post("/api/v1/spaces", json={"slug": slug}), 409, "conflict")
     assert slug in [space["slug"] for space in (await client.get("/api/v1/spaces")).json()]

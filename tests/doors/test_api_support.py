@@ -111,7 +111,9 @@ async def added(client: httpx.AsyncClient, text: str | None = None, **fields: An
     """A memory just added, as the API shows it."""
     answer = await client.post("/api/v1/memories", json={"text": text or f"a memory {uuid4()}", **fields})
     assert answer.status_code == 201, answer.text
-    return dict(answer.json())
+    node = dict(answer.json())
+    assert node.pop("notes") == []
+    return node
 
 
 def problem(answer: httpx.Response, status: int, code: str, *, field: str | None = None) -> str:

@@ -251,7 +251,7 @@ def test_export_and_import_bring_everything_back(cli: Cli, tmp_path: Path) -> No
 
 def test_spaces_are_apart_and_named_before_or_after_the_command(cli: Cli) -> None:
     other = f"o-{uuid4().hex[:8]}"
-    assert cli.json("spaces", "add", other, "--open-tags")["settings"] == {"open_tags": True}
+    assert cli.json("spaces", "add", other, "--open-tags")["settings"] == {"strict_tags": False}
     id_ = cli.json("--space", other, "add", "there", "--tag", "garden")["id"]
     assert cli.json("list")["items"] == []
     assert cli.json("list", "--space", other)["items"][0]["id"] == id_
@@ -260,14 +260,24 @@ def test_spaces_are_apart_and_named_before_or_after_the_command(cli: Cli) -> Non
     assert f"{other}\t" in cli("spaces").out
 
 
-def test_D06_a_space_can_register_tags(cli: Cli) -> None:
+def test_D06_G08_a_space_can_be_strict_and_register_tags(cli: Cli) -> None:
+    strict = ["--strict-tags", "--tag", "garden"]
+    assert cli("spaces", "set", cli.space, "--strict-tags").out.endswith("\tonly the registered\n")
     assert "'garden' is not registered" in cli.refused("add", "x", "--tag", "garden", code=2)
-    assert cli.json("spaces", "set", cli.space, "--tag", "garden")["settings"] == {"tags": ["garden"]}
+    settings = {"strict_tags": True, "tags": ["garden"]}
+    assert cli.json("spaces", "set", cli.space, *strict)["settings"] == settings
     cli.add("x", "--tag", "garden")
-    assert cli("spaces", "set", cli.space, "--open-tags").out.endswith("\tany\n")
-    cli.add("y", "--tag", "whatever")
-    cli("spaces", "set", cli.space, "--closed-tags")
     cli.refused("add", "z", "--tag", "whatever", code=2)
+    assert cli("spaces", "set", cli.space, "--open-tags").out.endswith("\tany, suggested garden\n")
+    cli.add("y", "--tag", "whatever")
+
+
+def test_G08_a_new_tag_that_looks_like_a_slip_is_pointed_out(cli: Cli) -> None:
+    answer = cli("add", "roses", "--tag", "lessons")
+    assert answer.code == 0
+    assert "'lessons' is new here and was kept; if you meant 'lesson'" in answer.err
+    assert cli.json("add", "tulips", "--tag", "helath")["notes"][0].startswith("The tag 'helath' is new here")
+    assert cli.json("add", "daisies", "--tag", "helath")["notes"] == []
     assert "nothing to set" in cli.refused("spaces", "set", cli.space, code=2)
 
 
@@ -480,7 +490,7 @@ def test_every_command_has_help_space_and_json(path: list[str], capsys: pytest.C
         (["export", "--json"], 2, "name a file"),
         (["export", "/dev/null/x.jsonl"], 2, "cannot be written"),
         (["spaces", "add", "Not A Slug"], 2, "cannot name a space"),
-        (["spaces", "set", "nowhere", "--open-tags"], 3, "There is no space"),
+        (["spaces", "set", "nowhere", "--strict-tags"], 3, "There is no space"),
         (["backup", "/dev/null/x.dump"], 2, "cannot be written"),
         (["serve", "--port", "99999"], 2, "RECOLLECT_PORT"),
     ],

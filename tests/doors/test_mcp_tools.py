@@ -10,12 +10,14 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import TextContent, TextResourceContents
 
+from recollect.doors.mcp import guide
 from recollect.doors.mcp.server import TOOLS
 from recollect.doors.running import Running
 from recollect.engine.engine import Engine
 from recollect.errors import Busy, DatabaseProblem
 from recollect.model import NewEdge, NewMemory, Scope
 from recollect.plan import PlanStatus
+from recollect.rules.tags import REGISTERED_TAGS
 from recollect.rules.text import count_tokens, first_tokens
 from tests.doors import test_api_support as support
 from tests.doors.test_mcp_support import agent, as_sent, caller, refused, said, text_of, told
@@ -45,6 +47,18 @@ async def test_the_list_of_tools_costs_less_than_3000_tokens(client: Client) -> 
     listed = await client.list_tools()
     sent = listed.model_dump(mode="json", by_alias=True, exclude_none=True, include={"tools"})
     assert count_tokens(as_sent(sent)) < MOST_TOKENS
+
+
+async def test_G08_the_registered_tags_are_suggested_and_any_other_is_accepted(client: Client) -> None:
+    [add] = [tool for tool in (await client.list_tools()).tools if tool.name == "add_memory"]
+    assert "tags: [any word, such as lesson, important" in (add.description or "")
+    assert all(tag in guide.TEXT for tag in REGISTERED_TAGS)
+    added = await told(client, "add_memory", text="roses", metadata={"tags": ["gardening", "helth"]})
+    assert [note.startswith("The tag 'helth' is new here and was kept") for note in added["notes"]] == [True]
+    many = await told(
+        client, "add_memories", memories=[{"text": "one"}, {"text": "x", "metadata": {"tags": ["lessn"]}}]
+    )
+    assert many["notes"][0].startswith("2: The tag 'lessn'")
 
 
 async def test_every_tool_says_when_to_use_it_and_has_schemas(client: Client) -> None:
@@ -341,7 +355,7 @@ async def test_undoing_a_tidying_needs_the_right_to_tidy(engine: Engine) -> None
         ("recall", {"query": "x", "limt": 3}, "recall has no argument 'limt': it has query, limit,"),
         ("recall", {"query": "x", "kinds": ["dream"]}, "kinds[0] cannot be 'dream': input should be 'memory'"),
         ("recall", {"query": "x", "limit": 0}, "limit cannot be 0:"),
-        ("add_memory", {"text": "x", "metadata": {"tags": ["nonsense"]}}, "The tag 'nonsense' is not registered"),
+        ("add_memory", {"text": "x", "metadata": {"tags": ["two\nlines"]}}, "'two\\nlines' cannot be a tag"),
         ("propose_consolidation", {"policy": "burn"}, "There is no policy 'burn': it is one of prune"),
         ("apply_plan", {"id": "abcdef"}, "There is no plan"),
         ("dream", {}, "There is no tool 'dream': there are recall,"),

@@ -203,7 +203,7 @@ async def test_an_altered_line_is_refused_and_the_rest_goes_on(memory: Engine, o
 
 
 async def test_the_contract_of_the_new_space_holds(memory: Engine, other: Engine) -> None:
-    await memory.set_space(memory.space.slug, {"open_tags": True})
+    await other.set_space(other.space.slug, {"strict_tags": True})
     await memory.add("free", metadata={"tags": ["anything"]}, wait=False)
     report = await other.import_(["-"], stdin=await exported(memory), wait=False)
     assert "not registered" in report.refused[0].message

@@ -209,8 +209,11 @@ async def test_a_document_without_a_date_has_the_time_of_its_file(memory: Engine
     assert (await everything(memory))[-1].created_at > moment.replace(year=2025)
 
 
-async def test_D06_unknown_tags_are_refused_or_kept_in_extra(memory: Engine, tmp_path: Path) -> None:
-    write(tmp_path, {"tea.md": "---\ntags: [life, green-tea]\n---\ntea"})
+async def test_D06_G08_in_a_strict_space_rows_are_refused_or_their_tags_kept_in_extra(
+    memory: Engine, tmp_path: Path
+) -> None:
+    await memory.set_space(memory.space.slug, {"strict_tags": True})
+    write(tmp_path, {"tea.csv": 'text,tags\ntea,"life,green-tea"\n'})
     refused = await memory.import_([tmp_path], wait=False)
     assert counts(refused) == (0, 0, 1)
     assert "'green-tea' is not registered" in refused.refused[0].message
@@ -218,6 +221,51 @@ async def test_D06_unknown_tags_are_refused_or_kept_in_extra(memory: Engine, tmp
     assert counts(kept) == (1, 0, 0)
     [node] = await everything(memory)
     assert (node.metadata["tags"], node.metadata["extra"]) == (["life"], {"tags": ["green-tea"]})
+    with pytest.raises(InvalidInput, match="'oolong' is not registered"):
+        await memory.import_([tmp_path], options=Options(tags=("oolong",)), wait=False)
+
+
+NOTES: dict[str, str | bytes] = {
+    "nested.md": "---\ntags: [area/health, '#Tea', Sức khoẻ, 2024, 1.5, yes, null, [deep, deeper]]\n---\nnested",
+    "comma.md": "---\ntags: machine learning, AI\n---\ncomma",
+    "unfit.md": '---\ntags: ["' + "x" * 101 + '", "a\\0b", "#", {a: b}]\n---\nunfit',
+    "many.md": "---\ntags: [" + ", ".join(f"tag-{number:04}" for number in range(900)) + "]\n---\nmany",
+    "odd.md": "---\ntags: {a: [1]}\n---\nodd",
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_G08_no_note_is_refused_for_its_tags(memory: Engine, tmp_path: Path, strict: bool, dry_run: bool) -> None:
+    await memory.set_space(memory.space.slug, {"strict_tags": strict})
+    write(tmp_path, NOTES)
+    report = await memory.import_([tmp_path], wait=False, dry_run=dry_run)
+    assert counts(report) == (len(NOTES), 0, 0)
+    said = [str(line) for line in report.notes]
+    assert any("unfit.md: 2 tags of the front matter were left out: a tag has 1 to 100" in line for line in said)
+    assert any("many.md" in line and "of its tags were left out, for want of room" in line for line in said)
+    aside = (
+        "tags are not registered in this strict space, and were kept in metadata.extra: machine learning, AI, tag-0000"
+    )
+    assert any(aside in line for line in said) is strict
+    nodes = {} if dry_run else {node.text: node for node in await everything(memory)}
+    if nodes and strict:
+        assert nodes["nested"].metadata["tags"] == ["deep"]
+        assert nodes["nested"].metadata["extra"]["tags"][:3] == ["area/health", "Tea", "Sức khoẻ"]
+    elif nodes:
+        written = ["area/health", "Tea", "Sức khoẻ", "2024", "1.5", "true", "deep", "deeper"]
+        assert nodes["nested"].metadata["tags"] == written
+        assert nodes["comma"].metadata["tags"] == ["machine learning", "AI"]
+        assert len(nodes["many"].metadata["tags"]) > 200
+
+
+async def test_G08_an_import_points_out_what_looks_like_a_slip(memory: Engine, tmp_path: Path) -> None:
+    write(tmp_path, {"a.md": "---\ntags: helth\n---\nfirst", "b.md": "---\ntags: helth\n---\nsecond"})
+    foreseen = await memory.import_([tmp_path], wait=False, dry_run=True)
+    report = await memory.import_([tmp_path], wait=False)
+    assert report.lines == foreseen.lines
+    [line] = report.notes
+    assert (Path(line.file).name, "if you meant 'health'" in line.message) == ("a.md", True)
 
 
 async def test_options_say_what_the_documents_do_not(memory: Engine, tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from recollect.engine.engine import Engine
 from recollect.errors import DuplicateText, InvalidInput, NotFound
 from recollect.model import ContentType, NewMemory, NodeFilter, Status
-from recollect.rules.contract import REGISTERED_TAGS, TAGS
+from recollect.rules.tags import LONGEST_TAG, REGISTERED_TAGS, TAGS
 from recollect.rules.text import checksum, normalise
+from recollect.store import spaces as store
 
 pytestmark = pytest.mark.anyio
 
@@ -101,7 +102,9 @@ def test_D06_there_are_22_registered_tags() -> None:
 @pytest.mark.parametrize(
     ("metadata", "sentence"),
     [
-        ({"tags": ["gardening"]}, "the tag 'gardening' is not registered; registered are ai, article, code"),
+        ({"tags": [" "]}, "' ' cannot be a tag: a tag has 1 to 100 characters on one line"),
+        ({"tags": ["x" * (LONGEST_TAG + 1)]}, "cannot be a tag: a tag has 1 to 100 characters"),
+        ({"tags": ["two\nlines"]}, "without control characters"),
         ({"tags": "ai"}, "tags is a list of texts"),
         ({"type": "invoice"}, "type 'invoice' is unknown; one of expense, todo, bookmark is"),
         ({"source": "fax"}, "source 'fax' is unknown; one of cli, telegram, import, api, mcp, web is"),
@@ -123,13 +126,54 @@ async def test_D06_bad_metadata_is_named_and_nothing_stored(memory: Engine, meta
     assert await memory.count() == 0
 
 
-async def test_D06_a_space_may_register_tags_or_open_them(memory: Engine) -> None:
+async def test_D06_G08_a_strict_space_accepts_registered_tags_only(memory: Engine) -> None:
+    await memory.set_space(memory.space.slug, {"strict_tags": True})
+    with pytest.raises(InvalidInput, match="'gardening' is not registered; registered are ai, article, code"):
+        await memory.add("roses", metadata={"tags": ["gardening"]}, wait=False)
+    assert await memory.count() == 0
     await memory.set_space(memory.space.slug, {"tags": ["gardening"]})
     await memory.add("roses", metadata={"tags": ["gardening"]}, wait=False)
     with pytest.raises(InvalidInput, match="'opera' is not registered"):
         await memory.add("tosca", metadata={"tags": ["opera"]}, wait=False)
-    await memory.set_space(memory.space.slug, {"open_tags": True})
+    await memory.set_space(memory.space.slug, {"strict_tags": False})
     await memory.add("tosca", metadata={"tags": ["opera"]}, wait=False)
+
+
+@pytest.mark.parametrize("tag", ["gardening", "area/health", "2024", "Sức khoẻ", "x" * LONGEST_TAG, "🍵", "C++ & Rust"])
+async def test_G08_any_word_is_a_tag(memory: Engine, tag: str) -> None:
+    node = await memory.add("roses", metadata={"tags": [tag]}, wait=False)
+    assert node.metadata["tags"] == [tag]
+    assert (await memory.edit(node.id, metadata={"tags": [tag, "opera"]})).metadata["tags"] == [tag, "opera"]
+
+
+async def test_G08_a_new_tag_that_looks_like_a_slip_is_pointed_out_once_and_kept(memory: Engine) -> None:
+    def new(text: str, *tags: str) -> NewMemory:
+        return NewMemory(text=text, metadata={"tags": list(tags)})
+
+    first = await memory.add_many([new("a", "gardening"), new("b", "helth"), new("c", "helth")], wait=False)
+    [note] = first.notes
+    assert (note.position, len(first.ids)) == (1, 3)
+    assert "'helth' is new here and was kept; if you meant 'health'" in note.message
+    again = await memory.add_many([new("d", "helth"), new("e", "Gardenning")], wait=False)
+    assert ["'gardening'" in one.message for one in again.notes] == [True]
+
+
+@pytest.mark.parametrize("stored", [{"open_tags": True}, {"open_tags": False}, {"open_tags": False, "tags": ["opera"]}])
+async def test_G08_a_space_that_was_opened_or_closed_before_stays_so(memory: Engine, stored: dict[str, Any]) -> None:
+    async with memory.core.database.owner() as connection:
+        await store.change_settings(connection, memory.space.id, stored)
+    if stored["open_tags"]:
+        await memory.add("roses", metadata={"tags": ["gardening"]}, wait=False)
+    else:
+        with pytest.raises(InvalidInput, match="'gardening' is not registered"):
+            await memory.add("roses", metadata={"tags": ["gardening"]}, wait=False)
+    [space] = [one for one in await memory.spaces() if one.id == memory.space.id]
+    strict = {} if stored["open_tags"] else {"strict_tags": True}
+    assert space.settings == {name: value for name, value in stored.items() if name == "tags"} | strict
+    changed = await memory.set_space(memory.space.slug, {"strict_tags": False})
+    assert changed.settings["strict_tags"] is False
+    with pytest.raises(InvalidInput, match="set strict_tags in place of open_tags"):
+        await memory.set_space(memory.space.slug, {"open_tags": True})
 
 
 async def test_D07_metadata_over_4096_bytes_is_refused_on_insert_and_update(memory: Engine) -> None:

@@ -347,10 +347,10 @@ def test_a_space_is_made_and_entered(house: House) -> None:
     page.get_by_text(f"The space {slug} is there.").wait_for()
     page.get_by_role("button", name=f"Enter {slug}").click()
     page.get_by_role("listitem").filter(has_text=slug).get_by_text("you are here").wait_for()
-    page.get_by_role("listitem").filter(has_text=slug).get_by_label("any word is a tag").check()
+    page.get_by_role("listitem").filter(has_text=slug).get_by_label("only registered tags").check()
     page.get_by_text(f"Changed: {slug}.").wait_for()
     spaces = {one["slug"]: one for one in house.said("GET", "/spaces")}
-    assert spaces[slug]["settings"]["open_tags"] is True
+    assert spaces[slug]["settings"]["strict_tags"] is True
 
 
 def test_A25_a_schedule_is_changed_paused_and_run(house: House) -> None:

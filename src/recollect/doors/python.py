@@ -60,7 +60,7 @@ class Recollect:
     """
 
     _engine: Engine
-    _portal: BlockingPortal
+    _portal: Portal
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Recollect:
         worker: bool = True,
         settings: Settings | None = None,
     ) -> None:
-        self._engine: Engine = AsyncRecollect(url, space, home, worker=worker, settings=settings)
+        self._engine = AsyncRecollect(url, space, home, worker=worker, settings=settings)
         self._portal = Portal(self._engine)
         self._stack = ExitStack()
         self._stack.callback(self._portal.close)

@@ -30,6 +30,7 @@ from recollect.store import edges, graph
 from recollect.store.database import Connection
 from recollect.store.graph import Moment
 from recollect.store.reader import StoreReader
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.core import Core
@@ -179,7 +180,7 @@ async def walk(core: "Core", connection: Connection, space_id: UUID, seeds: Mapp
             return Walk(reached=reached, how="in the database")
         adjacency = await core.adjacencies.loaded(connection, space_id)
     reached = spread_over(adjacency, seeds, core.now()).reached(at_most=REACHED_AT_MOST)
-    return Walk(reached=reached, how=f"in memory: {len(adjacency):,} edges")
+    return Walk(reached=reached, how=f"in memory: {counted(len(adjacency), 'edge')}")
 
 
 async def _walk_in_database(

@@ -12,6 +12,7 @@ from recollect.errors import Conflict
 from recollect.store import care, spaces
 from recollect.store import dump as dumps
 from recollect.store.database import upgrade
+from recollect.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +49,7 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
         present = await care.count_nodes(connection)
     if present and not overwrite:
         raise Conflict(
-            f"A restore would replace what the database holds ({present:,} memories): "
+            f"A restore would replace what the database holds ({counted(present, 'memory', 'memories')}): "
             f"back it up first, then repeat with --overwrite."
         )
     await anyio.to_thread.run_sync(dumps.restore, core.database.dsn, file)

@@ -30,6 +30,7 @@ from recollect.store import changes, edges, jobs, plans, spaces
 from recollect.store import undo as undoing
 from recollect.store.database import Connection
 from recollect.store.reader import StoreReader
+from recollect.wording import cannot_be, counted
 
 log = structlog.get_logger("recollect.consolidate")
 
@@ -102,10 +103,8 @@ def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:
         return TypeAdapter(policy.options).validate_python(dict(wanted))
     except ValidationError as error:
         first = error.errors()[0]
-        name, said = str(first["loc"][0]), first["msg"]
-        raise InvalidInput(
-            f"The option {name} cannot be {first['input']!r:.60}: {said[0].lower()}{said[1:]}.", field=name
-        ) from error
+        name = str(first["loc"][0])
+        raise InvalidInput(f"{cannot_be(f'The option {name}', first)}.", field=name) from error
 
 
 def _braked(core: Core, plan: Plan) -> Plan:
@@ -219,7 +218,7 @@ async def gate(core: Core, space_id: UUID) -> str | None:
     async with core.transaction(space_id) as connection:
         number, first = await edges.graph_age(connection, space_id)
     if number < settings.gate_min_edges:
-        return f"the graph has {number:,} edges, fewer than {settings.gate_min_edges}"
+        return f"the graph has {counted(number, 'edge')}, fewer than {settings.gate_min_edges}"
     days = (core.now() - first).total_seconds() / 86_400 if first else 0.0
     if days < settings.gate_min_days:
         return f"the graph is {days:.1f} days old, younger than {settings.gate_min_days:g}"

@@ -387,7 +387,7 @@ class Engine:
             return await spaces.add(connection, slug, checked_space_settings(settings or {}))
 
     async def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
-        """Change settings of a space: `tags` it registers besides the common ones, `open_tags`."""
+        """Change settings of a space: `tags` it registers besides the common ones; `strict_tags`: no others."""
         async with self.core.database.owner() as connection:
             space = await spaces.get(connection, slug)
             merged = checked_space_settings({**space.settings, **settings})

@@ -6,6 +6,7 @@ A rehearsal (`dry_run`) goes the same way and writes nothing.
 """
 
 import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,16 +23,19 @@ from recollect.engine.core import Core
 from recollect.engine.import_graph import Gathered, Woven
 from recollect.engine.sources import Format, Found, Graph, Line, Options, Read, Reader, check
 from recollect.errors import Conflict, DuplicateText, InvalidInput
-from recollect.model import ExportedMemory, Metadata, NewMemory, Node, Status
+from recollect.model import ExportedMemory, Metadata, NewMemory, Node, Note, Status
 from recollect.plan import Draft
 from recollect.rules.contract import Contract, checked, checked_metadata, checked_time
 from recollect.rules.documents import with_parent
+from recollect.rules.tags import tags_of
 from recollect.rules.text import checksum
 from recollect.store import changes, nodes, spaces
+from recollect.wording import counted
 
 MOST_MEMORIES = remember.BATCH
 MOST_CHARACTERS = 16_000_000
 ATTEMPTS = 5
+MOST_NAMED = 10
 
 Progress = Callable[[int], None]
 
@@ -69,7 +73,7 @@ class ImportReport:
 
     def __str__(self) -> str:
         would_be = "would be " if self.dry_run else ""
-        graph = f", {self.concepts:,} concepts and {self.links:,} links {would_be}made"
+        graph = f", {counted(self.concepts, 'concept')} and {counted(self.links, 'link')} {would_be}made"
         return (
             f"{self.added:,} {would_be}added, {self.already_there:,} there already, "
             f"{len(self.refused):,} {would_be}refused, {len(self.skipped):,} skipped"
@@ -98,6 +102,7 @@ async def import_(
     check(sources, format, stream)
     async with core.transaction(space_id) as connection:
         contract = core.contract(await spaces.by_id(connection, space_id))
+    checked_metadata({"tags": list(options.tags)}, contract)
     reader = Reader(
         space_id=space_id,
         chunk_tokens=options.chunk_tokens or core.settings.chunk_tokens,
@@ -108,7 +113,7 @@ async def import_(
     )
     desk = (_Rehearsal if dry_run else _Desk)(core, space_id, contract)
     with _closing(reader.read(sources)) as read:  # whatever happens, no file stays open
-        passed = _passed(read, partial(_fit, core, contract, options), desk.tally)
+        passed = _passed(read, partial(_fit, core, contract, options, desk.tally), desk.tally)
         await _take_all(desk, passed, progress)
         await desk.weave()
     if wait and not dry_run:  # also what an import that was interrupted had stored
@@ -129,7 +134,7 @@ def _closing(read: Generator[Read]) -> Iterator[Generator[Read]]:
 # -- from the reader to the desk
 
 
-def _passed(read: Iterable[Read], fit: Callable[[NewMemory], NewMemory], tally: "_Tally") -> Iterator[Found]:
+def _passed(read: Iterable[Read], fit: Callable[[Found], NewMemory], tally: "_Tally") -> Iterator[Found]:
     """What passed the contract; the rest becomes lines of the report."""
     for one in read:
         if isinstance(one, Line):
@@ -140,7 +145,7 @@ def _passed(read: Iterable[Read], fit: Callable[[NewMemory], NewMemory], tally: 
             continue
         tally.files.add(one.file)
         try:
-            found = replace(one, memory=fit(one.memory))
+            found = replace(one, memory=fit(one))
         except InvalidInput as problem:
             tally.lines.append(one.refused(problem.message))
         else:
@@ -149,10 +154,13 @@ def _passed(read: Iterable[Read], fit: Callable[[NewMemory], NewMemory], tally: 
             yield found
 
 
-def _fit(core: Core, contract: Contract, options: Options, memory: NewMemory) -> NewMemory:
+def _fit(core: Core, contract: Contract, options: Options, tally: "_Tally", found: Found) -> NewMemory:
     """The memory as it will be stored, or InvalidInput."""
-    if options.unknown_tags == "extra":
-        memory = _with_known_tags(memory, contract)
+    memory = found.memory
+    if contract.strict_tags and (found.is_note or options.unknown_tags == "extra"):
+        memory = _with_known_tags(memory, contract, tally)
+    if found.is_note:
+        memory = _with_tags_that_fit(replace(found, memory=memory), contract, tally)
     memory = checked(memory, contract, core.now())
     if isinstance(memory, ExportedMemory):
         embedder = core.embedder()
@@ -166,17 +174,38 @@ def _fit(core: Core, contract: Contract, options: Options, memory: NewMemory) ->
     return memory
 
 
-def _with_known_tags(memory: NewMemory, contract: Contract) -> NewMemory:
-    """The tags that the space does not know, in metadata.extra instead."""
-    metadata: object = memory.metadata
-    tags, extra = (metadata.get("tags"), metadata.get("extra", {})) if isinstance(metadata, dict) else (None, None)
-    if contract.open_tags or not isinstance(tags, list) or not isinstance(extra, dict):
+def _with_known_tags(memory: NewMemory, contract: Contract, tally: "_Tally") -> NewMemory:
+    """The tags that a strict space does not know, in metadata.extra instead."""
+    unknown = [tag for tag in tags_of(memory.metadata) if tag not in contract.tags]
+    extra = memory.metadata.get("extra", {}) if unknown else None
+    if not isinstance(extra, dict):
         return memory
-    unknown = [tag for tag in tags if isinstance(tag, str) and tag not in contract.tags]
-    if not unknown:
-        return memory
-    known = [tag for tag in tags if tag not in unknown]
+    tally.set_aside.update(dict.fromkeys(unknown))
+    known = [tag for tag in memory.metadata["tags"] if tag not in unknown]
     return replace(memory, metadata={**memory.metadata, "tags": known, "extra": {**extra, "tags": unknown}})
+
+
+def _with_tags_that_fit(found: Found, contract: Contract, tally: "_Tally") -> NewMemory:
+    """A note with as many of its tags as its metadata has room for."""
+    memory = found.memory
+    tags, extra = tags_of(memory.metadata), memory.metadata.get("extra", {})
+    aside = tags_of(extra) if contract.strict_tags else []
+    excess = _size(memory.metadata) - contract.max_metadata_bytes
+    left_out = 0
+    while excess > 0 and (aside or tags):
+        excess -= _size((aside or tags).pop()) + len(", ")
+        left_out += 1
+    if not left_out:
+        return memory
+    why = f"{left_out:,} of its tags {'was' if left_out == 1 else 'were'} left out, for want of room in its metadata."
+    tally.note(Line(what="note", file=found.file, line=found.line, message=why))
+    extra = {**extra, "tags": aside} if contract.strict_tags and "tags" in extra else extra
+    metadata = {**memory.metadata, "tags": tags, **({"extra": extra} if extra else {})}
+    return replace(memory, metadata=metadata)
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 def _grouped(passed: Iterable[Found]) -> Iterator[list[Found]]:
@@ -253,12 +282,21 @@ class _Tally:
     postponed: Counter[str] = field(default_factory=Counter)
     graph: Gathered = field(default_factory=Gathered)
     woven: Woven = field(default_factory=Woven)
+    # Tags of notes that a strict space does not know; a mapping keeps their order.
+    set_aside: dict[str, None] = field(default_factory=dict)
+
+    def note(self, line: Line) -> None:
+        """Once only: the chunks of a document all say the same."""
+        if line not in self.lines:
+            self.lines.append(line)
 
     @property
     def done(self) -> int:
         return self.added + self.already_there + sum(line.what == "refused" for line in self.lines)
 
     def report(self, *, dry_run: bool) -> ImportReport:
+        if self.set_aside:
+            self.lines.insert(0, Line(what="note", file="", message=_about_set_aside([*self.set_aside])))
         return ImportReport(
             dry_run=dry_run,
             files=len(self.files),
@@ -270,6 +308,16 @@ class _Tally:
             concepts=self.woven.concepts,
             links=self.woven.links,
         )
+
+
+def _about_set_aside(tags: Sequence[str]) -> str:
+    which = ", ".join(tags[:MOST_NAMED]) + (", ..." if len(tags) > MOST_NAMED else "")
+    what = (
+        "1 tag is not registered in this strict space, and was"
+        if len(tags) == 1
+        else (f"{len(tags):,} tags are not registered in this strict space, and were")
+    )
+    return f"{what} kept in metadata.extra: {which}."
 
 
 class _Desk:
@@ -290,9 +338,17 @@ class _Desk:
                 there.append((found, refusal.existing_id))
             else:
                 self.tally.lines.append(found.refused(refusal.message))
+        self._note_tags(fresh, added.notes)
         self.tally.added += len(added.ids)
         self.tally.already_there += len(there)
         await self._link(there)
+
+    def _note_tags(self, batch: Sequence[Found], notes: Iterable[Note]) -> None:
+        told = {line.message for line in self.tally.lines if line.what == "note"}
+        for note in notes:
+            if note.message not in told:
+                found = batch[note.position]
+                self.tally.note(Line(what="note", file=found.file, line=found.line, message=note.message))
 
     async def weave(self) -> None:
         self.tally.woven = woven = await import_graph.weave(self.core, self.space_id, self.tally.graph)
@@ -333,7 +389,8 @@ class _Desk:
                 if linked.count:
                     _decide(draft, known[id_], linked.metadata, chunks, now.isoformat())
             if draft.decisions:
-                title = f"{len(draft.decisions)} memories are chunks of one more document"
+                chunks_are = counted(len(draft.decisions), "memory is a chunk", "memories are chunks")
+                title = f"{chunks_are} of one more document"
                 plan = draft.plan(policy="import", title=title, now=now)
                 await changes.apply(connection, self.space_id, plan, now)
         for linked in outcomes:
@@ -354,6 +411,9 @@ class _Rehearsal(_Desk):
         ids = [twin.id for found, twin in zip(batch, twins, strict=True) if twin is not None and _names_parent(found)]
         async with self.core.transaction(self.space_id) as connection:
             known = await nodes.get_many(connection, self.space_id, ids)
+            memories = [found.memory for found in batch]
+            notes = await remember.notes_on_tags(connection, self.space_id, self.contract, memories)
+        self._note_tags(batch, notes)
         for found, twin in zip(batch, twins, strict=True):
             self._foresee(found, twin, known)
 

@@ -18,6 +18,7 @@ from recollect.rules.labels import shortened
 from recollect.rules.picture import MOST_DOTS, Picture, page, side_by_side, svg
 from recollect.store import edges, graph, nodes, plans
 from recollect.store.database import Connection
+from recollect.wording import counted
 
 Form = Literal["svg", "html"]
 FORMS = ("svg", "html")
@@ -56,7 +57,8 @@ async def of_topic(core: Core, space_id: UUID, key: str, *, form: Form = "svg") 
     view = await whole_topic(core, space_id, key)
     picture = drawing.topic_picture(view.topic, view.members, view.edges, core.now())
     intro = (
-        f"The topic {key} contains {len(view.members):,} nodes; {view.topic.internal_edges:,} pairs of them are linked "
+        f"The topic {key} contains {counted(len(view.members), 'node')} and "
+        f"{counted(view.topic.internal_edges, 'linked pair')} of them "
         f"(connectivity {view.topic.connectivity:.2f})."
     )
     return await anyio.to_thread.run_sync(lambda: _drawn([(key, svg(picture))], f"Topic {key}", intro, form))
@@ -133,7 +135,7 @@ def _title(fitting: Sequence[Decision], total: int) -> str:
         return f"{fitting[0].verb}: {shortened(fitting[0].reason, 100)}"
     verbs = {verb: sum(one.verb == verb for one in fitting) for verb in dict.fromkeys(one.verb for one in fitting)}
     told = ", ".join(f"{verb} {number:,}" for verb, number in verbs.items()) or "nothing that changes the graph"
-    return told if len(fitting) == total else f"{told} (of {total:,} decisions)"
+    return told if len(fitting) == total else f"{told} (of {counted(total, 'decision')})"
 
 
 def _plan_drawn(plan: Plan, parts: Sequence[tuple[str, Picture, Picture]], groups: int, form: Form) -> str:

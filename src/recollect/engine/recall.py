@@ -33,6 +33,7 @@ from recollect.rules.text import count_tokens, is_storable
 from recollect.store import activity, candidates, nodes, recalls, spaces
 from recollect.store.candidates import Asked, Candidate, FirstLook, Found
 from recollect.store.database import Connection
+from recollect.wording import counted
 
 LIMIT = 20
 MOST = 1000
@@ -417,7 +418,7 @@ class _Search:
             return {}
         count = await self._count()
         exactly = count <= candidates.EXACT_BELOW
-        rows = f"{count:,} vectors" if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
+        rows = counted(count, "vector") if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
         self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
         within = self.query.wanted if self.query.wanted.is_selective else None
         return await candidates.nearest(self.connection, self.asked, kinds=self.kinds, exactly=exactly, within=within)

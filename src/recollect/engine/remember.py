@@ -8,9 +8,11 @@ from uuid import UUID
 from recollect.engine import embed
 from recollect.engine.core import Core, log
 from recollect.errors import DuplicateText, InvalidInput, RecollectError
-from recollect.model import Added, ExportedMemory, NewMemory, Node, Refused, Space
+from recollect.model import Added, ExportedMemory, NewMemory, Node, Note, Refused, Space
+from recollect.rules import tags
 from recollect.rules.contract import Contract, checked
 from recollect.store import lexicon, nodes, spaces
+from recollect.store.database import Connection
 
 BATCH = 2000
 
@@ -23,6 +25,8 @@ async def add(core: Core, space_id: UUID, memory: NewMemory, *, wait: bool) -> N
     added = await add_many(core, space_id, [memory], wait=wait, atomic=True)
     for id_, why in added.postponed.items():
         log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
+    for note in added.notes:
+        log.warning(note.message, id=str(added.ids[0]))
     async with core.transaction(space_id) as connection:
         return await nodes.get(connection, space_id, added.ids[0])
 
@@ -42,23 +46,27 @@ async def add_many(
     """
     ids: list[UUID] = []
     refused: list[Refused] = []
+    notes: list[Note] = []
     done = 0
     async for batch in _batches(memories, whole=atomic):
         part = await _store(core, space_id, batch, first=done, atomic=atomic)
         ids += part.ids
         refused += part.refused
+        notes += part.notes
         done += len(batch)
         if progress:
             progress(done)
     postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
-    return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed)
+    return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed, notes=tuple(notes))
 
 
 async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, first: int, atomic: bool) -> Added:
     now = core.now()
     async with core.transaction(space_id) as connection:
         space = await spaces.by_id(connection, space_id)
-        accepted = _Accepted.from_batch(batch, core.contract(space), now, first=first, atomic=atomic)
+        contract = core.contract(space)
+        accepted = _Accepted.from_batch(batch, contract, now, first=first, atomic=atomic)
+        notes = await notes_on_tags(connection, space_id, contract, accepted.memories)
         stored = await nodes.add_memories(
             connection,
             space_id,
@@ -76,7 +84,20 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
                     raise problem
                 refused.append(_refusal(accepted.positions[place], problem, twin.id))
     ids = tuple(id_ for id_ in stored.ids if id_ is not None)
-    return Added(ids=ids, refused=tuple(sorted(refused, key=lambda one: one.position)))
+    placed = [Note(position=accepted.positions[note.position], message=note.message) for note in notes]
+    return Added(ids=ids, refused=tuple(sorted(refused, key=lambda one: one.position)), notes=tuple(placed))
+
+
+async def notes_on_tags(
+    connection: Connection, space_id: UUID, contract: Contract, memories: Sequence[NewMemory]
+) -> list[Note]:
+    """New tags that look like slips of known ones, each where it stands first; to be asked before they are stored."""
+    given = {tag: place for place, one in reversed([*enumerate(memories)]) for tag in tags.tags_of(one.metadata)}
+    if not given.keys() - contract.tags:
+        return []
+    used = await nodes.tags_in_use(connection, space_id)
+    said = tags.notes_on(given, registered=contract.tags, used=used)
+    return [Note(position=place, message=said[tag]) for tag, place in sorted(given.items()) if tag in said]
 
 
 def _searchable_at_once(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:

@@ -41,8 +41,9 @@ BLOCK = 1 << 20
 class Options:
     """How to import, for what does not say it itself.
 
-    `tags` are added to every memory; `unknown_tags` says whether a tag that the space does not know is refused, or kept
-    in metadata.extra; `file_times` takes the time of a file as that of a document without a date.
+    `tags` are added to every memory; `unknown_tags` says whether in a strict space a row with a tag that is not
+    registered is refused, or the tag kept in metadata.extra (a note is never refused for its tags); `file_times` takes
+    the time of a file as that of a document without a date.
     """
 
     subtype: str = ContentType.NOTE
@@ -61,7 +62,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """One line of the report: what was refused, skipped or is worth knowing, where, and why."""
+    """One line of the report: what was refused, skipped or is worth knowing, where (unless everywhere), and why."""
 
     what: What
     file: str
@@ -69,17 +70,23 @@ class Line:
     message: str
 
     def __str__(self) -> str:
+        if not self.file:
+            return self.message
         return f"{self.file}{'' if self.line is None else f':{self.line}'}: {self.message}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """A memory that was read, and where; and the names of the things it is about, where that was said."""
+    """A memory that was read, and where; and the names of the things it is about, where that was said.
+
+    `is_note`: somebody wrote it for people, and its tags must not keep it out.
+    """
 
     memory: NewMemory
     file: str
     line: int | None = None
     about: tuple[str, ...] = ()
+    is_note: bool = False
 
     def refused(self, why: str) -> Line:
         return Line(what="refused", file=self.file, line=self.line, message=why)
@@ -190,7 +197,7 @@ class Reader:
         parts = self._chunked(replace(memory, created_at=memory.created_at or written), thread)
         if len(parts) == 1 and thread is not None:
             parts = [replace(parts[0], thread=thread, position=1)]
-        yield from (Found(memory=part, file=name) for part in parts)
+        yield from (Found(memory=part, file=name, is_note=True) for part in parts)
 
     def _table(self, stream: BinaryIO, format: Format, name: str, *, thread: str | None) -> Iterator[Read]:
         if format == "jsonl":

@@ -15,6 +15,7 @@ from recollect.policies import case_bank
 from recollect.policies.case_bank import LOW_PERFORMANCE, Bank, Protection
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import Flags
+from recollect.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +36,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     await anyio.to_thread.run_sync(decide, bank, options)
     return bank.draft.plan(
         policy=POLICY.name,
-        title=f"Archive {len(bank.draft.decisions):,} cases that mostly fail",
+        title=f"Archive {counted(len(bank.draft.decisions), 'case that mostly fails', 'cases that mostly fail')}",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),
@@ -67,7 +68,7 @@ def is_tried(bank: Bank, options: Options) -> Flags:
 def _reason(bank: Bank, place: int, options: Options) -> str:
     standing = bank.standing(place)
     rate, least = case_bank.percent(standing["success_rate"]), case_bank.percent(options.success_rate_below)
-    return f"success {rate} < {least} in {standing['usage_count']:,} uses"
+    return f"success {rate} < {least} in {counted(standing['usage_count'], 'use')}"
 
 
 POLICY = Policy(

@@ -12,6 +12,7 @@ from recollect.policies import case_bank
 from recollect.policies.case_bank import INACTIVE, Bank, Protection
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import Flags
+from recollect.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +33,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     await anyio.to_thread.run_sync(decide, bank, options)
     return bank.draft.plan(
         policy=POLICY.name,
-        title=f"Archive {len(bank.draft.decisions):,} cases that nobody asks for",
+        title=f"Archive {counted(len(bank.draft.decisions), 'case')} that nobody asks for",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),
@@ -63,7 +64,7 @@ def is_much_used(bank: Bank, options: Options) -> Flags:
 
 def _reason(bank: Bank, place: int, options: Options) -> str:
     idle, uses = bank.idle_days[place], int(bank.uses[place])
-    return f"not used for {idle:,.4g} days > {options.inactive_days:g}, {uses:,} uses in all"
+    return f"not used for {idle:,.4g} days > {options.inactive_days:g}, {counted(uses, 'use')} in all"
 
 
 POLICY = Policy(

@@ -17,7 +17,11 @@ from recollect.plan import Change, Decision, Draft, Premise, Row
 from recollect.policies.policy import require
 from recollect.rules.cases import MOST_USES, CaseColumns
 from recollect.rules.graph import Flags
+<<<<<<< HEAD
 from recollect.rules.similarity import CASE_DOUBTS
+=======
+from recollect.wording import counted
+>>>>>>> cli
 
 LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
 # So many findings are listed; the summary counts all.
@@ -272,7 +276,7 @@ def tally(_summary: Mapping[str, Any], applied: Sequence[Decision]) -> Mapping[s
 
 def said(standing: Row) -> str:
     """`40 uses, 12.5 % success`."""
-    return f"{standing['usage_count']:,} uses, {percent(standing['success_rate'])} success"
+    return f"{counted(standing['usage_count'], 'use')}, {percent(standing['success_rate'])} success"
 
 
 def percent(rate: float | None) -> str:

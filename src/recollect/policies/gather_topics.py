@@ -18,6 +18,7 @@ from recollect.policies import targets
 from recollect.policies.policy import Policy, Reader, require
 from recollect.rules.graph import EdgeColumns, as_uuids
 from recollect.rules.topics import FULL, KEYS, MIN_CLUSTER_SIZE, OVERLAP, Gathered, gathered
+from recollect.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +48,7 @@ def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: date
     _replace(draft, last, rows)
     return draft.plan(
         policy=POLICY.name,
-        title=f"Gather {len(found):,} topics",
+        title=f"Gather {counted(len(found), 'topic')}",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),
@@ -95,13 +96,15 @@ def id_of(key: str) -> UUID:
 def _add(draft: Draft, key: str, row: dict[str, Any]) -> None:
     topic = id_of(key)
     change = Change(table="topics", id=topic, before=None, after={"id": str(topic), **row})
-    draft.decide("gather", topic, f"{key} has {len(row['member_ids']):,} members", [change], factors=_factors(row))
+    draft.decide(
+        "gather", topic, f"{key} has {counted(len(row['member_ids']), 'member')}", [change], factors=_factors(row)
+    )
 
 
 def _keep(draft: Draft, topic: Topic, row: dict[str, Any]) -> None:
     """A topic found again: at least the time of its gathering is new."""
     joined, left = _came_and_went(topic, row)
-    reason = f"{topic.key} has {len(row['member_ids']):,} members: {joined:,} came, {left:,} went"
+    reason = f"{topic.key} has {counted(len(row['member_ids']), 'member')}: {joined:,} came, {left:,} went"
     change = patch(table="topics", id=topic.id, before=_row_of(topic), after=row)
     draft.decide("gather", topic.id, reason, [change], factors=_factors(row))
 

@@ -21,6 +21,7 @@ from recollect.policies.policy import OVERLAP, Policy, Reader, require
 from recollect.rules.graph import EdgeColumns, Flags, Ints, Numbers, as_text, places_in
 from recollect.rules.neighbours import Pairs, near_pairs
 from recollect.rules.strength import DECAY_A_DAY
+from recollect.wording import counted
 
 RELATION = "similar"
 
@@ -79,7 +80,7 @@ def _plan(
     _link(draft, nodes, near, fresh, tags, options, now)
     return draft.plan(
         policy=POLICY.name,
-        title=f"Link {len(draft.decisions):,} pairs that are alike",
+        title=f"Link {counted(len(draft.decisions), 'pair that is', 'pairs that are')} alike",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),

@@ -27,7 +27,11 @@ from recollect.rules.case_doubts import Stance, doubts, stance
 from recollect.rules.case_duplicates import Agreement, Group, Grouping, duplicates, fitting
 from recollect.rules.cases import CaseText, CaseVectors
 from recollect.rules.graph import Ints, places_in
+<<<<<<< HEAD
 from recollect.rules.similarity import CASE_DOUBTS
+=======
+from recollect.wording import counted
+>>>>>>> cli
 
 WEIGHTED, PLAIN = "weighted", "plain"
 READ_AT_ONCE = 1000
@@ -58,7 +62,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     await decide(reader, bank, options)
     return bank.draft.plan(
         policy=POLICY.name,
-        title=f"Merge {len(bank.draft.decisions):,} cases into those that say the same",
+        title=f"Merge {counted(len(bank.draft.decisions), 'case')} into those that say the same",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),

@@ -48,6 +48,7 @@ from recollect.rules.stored_pages import (
     row_of,
 )
 from recollect.rules.text import checksum
+from recollect.wording import counted
 
 TOGETHER = 20
 """Sub-graphs that share a transaction: few enough that a run that is killed has little to do again."""
@@ -116,7 +117,7 @@ def _plan(batch: Batch, world: _World, options: Options, now: datetime) -> Plan:
     summary = _summary(done, before, draft)
     return draft.plan(
         policy=POLICY.name,
-        title=f"Merge {batch.label}: {summary['created']:,} pages created, {summary['merged']:,} merged",
+        title=f"Merge {batch.label}: {counted(summary['created'], 'page')} created, {summary['merged']:,} merged",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),

@@ -23,6 +23,7 @@ from recollect.rules.graph import EdgeColumns, as_text
 from recollect.rules.neighbours import Pairs
 from recollect.rules.similarity import WEIGHTS
 from recollect.rules.strength import DECAY_A_DAY
+from recollect.wording import counted
 
 EXPLANATION = "probably the same"
 THREADS = 2
@@ -60,9 +61,10 @@ def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime) -> P
         _note(draft, nodes, group, options)
     for number, row, keeper in _unlinked(nodes, groups, ever):
         _link(draft, nodes, row, keeper, number, now)
+    which = counted(len(draft.decisions), "memory that is", "memories that are")
     return draft.plan(
         policy=POLICY.name,
-        title=f"Link {len(draft.decisions):,} memories that are probably the same as another",
+        title=f"Link {which} probably the same as another",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),

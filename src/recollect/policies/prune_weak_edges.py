@@ -28,6 +28,7 @@ from recollect.rules.graph import (
     as_uuids,
     prunable,
 )
+from recollect.wording import counted
 
 # So many findings are listed; the summary counts all.
 LISTED = 1_000
@@ -89,7 +90,7 @@ def _plan(edges: EdgeColumns, options: Options, now: datetime) -> Plan:
     _note_kept(draft, look, kept)
     return draft.plan(
         policy=POLICY.name,
-        title=f"Prune {len(pruning.removed):,} of {len(edges):,} edges",
+        title=f"Prune {len(pruning.removed):,} of {counted(len(edges), 'edge')}",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),

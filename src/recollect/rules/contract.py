@@ -12,15 +12,9 @@ from uuid import UUID
 
 from recollect.errors import InvalidInput
 from recollect.model import ContentType, Metadata, NewMemory
+from recollect.rules.tags import REGISTERED_TAGS, WHAT_A_TAG_IS, can_be_tag
 from recollect.rules.text import is_storable, normalise
 
-TAGS = {
-    "domain": ("ai", "code", "life", "finance", "health", "startup", "product", "psychology"),
-    "format": ("video", "music", "repo", "file", "article"),
-    "style": ("funny", "deep", "technical", "practical", "random"),
-    "system": ("knowledge", "lesson", "important", "person"),
-}
-REGISTERED_TAGS = frozenset(tag for group in TAGS.values() for tag in group)
 TYPES = ("expense", "todo", "bookmark")
 SOURCES = ("cli", "telegram", "import", "api", "mcp", "web")
 FIELDS = ("tags", "type", "source", "source_urls", "extra", "parent_id", "chunk_index", "total_chunks")
@@ -36,7 +30,7 @@ class Contract:
     """What a space accepts."""
 
     tags: frozenset[str] = REGISTERED_TAGS
-    open_tags: bool = False
+    strict_tags: bool = False
     max_text_bytes: int = 1_000_000
     max_metadata_bytes: int = 4096
 
@@ -44,7 +38,7 @@ class Contract:
     def of_space(cls, settings: Mapping[str, Any], *, max_text_bytes: int, max_metadata_bytes: int) -> "Contract":
         return cls(
             tags=REGISTERED_TAGS | frozenset(settings.get("tags", ())),
-            open_tags=bool(settings.get("open_tags", False)),
+            strict_tags=bool(settings.get("strict_tags", False)),
             max_text_bytes=max_text_bytes,
             max_metadata_bytes=max_metadata_bytes,
         )
@@ -175,19 +169,32 @@ def checked_metadata_filter(metadata: object) -> Metadata:
 
 
 def checked_space_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be set for a space: more registered tags, or tags open to any word."""
+    """What can be set for a space: more registered tags, and whether only registered ones are accepted."""
     for name, value in settings.items():
         if name == "tags":
             _as_json({"tags": value})
-            _string_list("tags", value, Contract())
-        elif name == "open_tags":
+            _tags("tags", value, Contract())
+        elif name == "strict_tags":
             if not isinstance(value, bool):
-                _refuse("open_tags", f"open_tags is true or false, not {_shown(value)}")
+                _refuse("strict_tags", f"strict_tags is true or false, not {_shown(value)}")
         elif name == "calibrations":
             _calibrations(value)
+        elif name == "open_tags":
+            _refuse(name, "tags are open unless a space is strict: set strict_tags in place of open_tags")
         else:
-            _refuse(name, f"{name!r} is not a setting of a space; tags and open_tags are")
+            _refuse(name, f"{name!r} is not a setting of a space; tags and strict_tags are")
     return dict(settings)
+
+
+def current_space_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were stored, in today's words: spaces once had `open_tags`, and were strict without it.
+
+    Only a space that was closed by hand stays strict.
+    """
+    kept = {name: value for name, value in stored.items() if name != "open_tags"}
+    if stored.get("open_tags") is False:
+        kept.setdefault("strict_tags", True)
+    return kept
 
 
 def _calibrations(value: object) -> None:
@@ -214,12 +221,14 @@ def as_utc(moment: datetime) -> datetime:
 def _tags(field: str, value: object, contract: Contract) -> None:
     _string_list(field, value, contract)
     assert isinstance(value, Collection)
+    if unfit := [tag for tag in value if not can_be_tag(tag)]:
+        _refuse("metadata.tags", f"{_shown(unfit[0])} cannot be a tag: {WHAT_A_TAG_IS}")
     unknown = [tag for tag in value if tag not in contract.tags]
-    if unknown and not contract.open_tags:
+    if unknown and contract.strict_tags:
         _refuse(
             "metadata.tags",
             f"the tag {unknown[0]!r} is not registered; registered are {', '.join(sorted(contract.tags))}. "
-            f"A space can register more, or be set to open tags (`recollect spaces set`)",
+            f"Register it in this space, or open its tags (`recollect spaces set`)",
         )
 
 

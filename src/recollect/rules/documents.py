@@ -31,6 +31,7 @@ from recollect.rules.contract import (
     parsed_time,
 )
 from recollect.rules.contract import FIELDS as CONTRACT_FIELDS
+from recollect.rules.tags import WHAT_A_TAG_IS, can_be_tag, written_tags
 from recollect.rules.text import checksum, is_storable, normalise
 
 UTF8_MARK = b"\xef\xbb\xbf"
@@ -43,7 +44,7 @@ DELIMITERS = (",", ";", "\t")
 # The lazy ?? lets an empty front matter end at once.
 FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 LOOKS_LIKE_FRONT_MATTER = re.compile(r"---[ \t]*\n[\w-]+[ \t]*:")
-_ANY_TAG = Contract(open_tags=True)
+_ANY_TAG = Contract()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,6 +156,9 @@ def _placed(fields: Mapping[str, Any], text: str) -> Document:
     extra: Metadata = {}
     notes: list[str] = []
     for name, value in fields.items():
+        if name in ("tags", "tag") and "tags" not in metadata:
+            metadata |= _tags(value, notes)
+            continue
         place, fit, note = _place_or_extra(name, value)
         if note:
             notes.append(note)
@@ -168,6 +172,16 @@ def _placed(fields: Mapping[str, Any], text: str) -> Document:
     if extra:
         metadata["extra"] = extra
     return Document(memory=NewMemory(text=text, metadata=metadata, **memory), notes=tuple(notes))
+
+
+def _tags(value: Any, notes: list[str]) -> Metadata:
+    """The tags of a note. Whatever stands there, the note is kept: what cannot be a tag is left out, and counted."""
+    given = written_tags(value)
+    kept = [tag for tag in given if can_be_tag(tag)]
+    if left_out := len(given) - len(kept):
+        which = "1 tag of the front matter was" if left_out == 1 else f"{left_out:,} tags of the front matter were"
+        notes.append(f"{which} left out: {WHAT_A_TAG_IS}.")
+    return {"tags": kept} if kept else {}
 
 
 def _place_or_extra(name: str, value: Any) -> tuple[str, Any, str | None]:
@@ -188,21 +202,12 @@ def _place(name: str, value: Any) -> tuple[str, Any]:
         return "importance", checked_importance(value)
     if name in ("subtype", "content_type") or (name == "type" and value in tuple(ContentType)):
         return "subtype", None if value is None else checked_content_type(value)
-    if name == "tags":
-        return "tags", tags_of(value)
     if name in CONTRACT_FIELDS:
         fit = [value] if name == "source_urls" and isinstance(value, str) else value
         if fit is not None:
             checked_metadata({name: fit}, _ANY_TAG)
         return name, fit or ({} if name == "extra" else None)
     return "extra", {name: value}
-
-
-def tags_of(value: Any) -> list[str] | None:
-    """Tags from a list or from words with commas or spaces between them, with or without #; None for none."""
-    given = value if isinstance(value, list) else re.split(r"[,;\s]+", "" if value is None else str(value))
-    tags = [str(tag).strip().lstrip("#") for tag in given if tag is not None]
-    return list(dict.fromkeys(tag for tag in tags if tag)) or None
 
 
 # -- rows
@@ -288,6 +293,10 @@ def _whole_number(cell: str) -> int | str:
         return cell
 
 
+def _cell_tags(cell: str) -> list[str] | None:
+    return written_tags(cell) or None
+
+
 def _object(cell: str) -> Metadata:
     try:
         found = json.loads(cell)
@@ -310,7 +319,7 @@ _MEMORY_CELLS: dict[str, Callable[[str], Any]] = {
     "source_id": str.strip,
     "metadata": _object,
 }
-_METADATA_CELLS: dict[str, Callable[[str], Any]] = {"tags": tags_of, "type": str.strip, "source_urls": str.split}
+_METADATA_CELLS: dict[str, Callable[[str], Any]] = {"tags": _cell_tags, "type": str.strip, "source_urls": str.split}
 
 
 # -- long documents

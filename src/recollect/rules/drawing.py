@@ -14,6 +14,7 @@ from recollect.model import Edge, Node, Topic
 from recollect.plan import Change, Decision
 from recollect.rules.picture import Dot, Line, Mark, Picture
 from recollect.rules.strength import current
+from recollect.wording import counted
 
 Row = Mapping[str, Any]
 
@@ -44,7 +45,11 @@ def line_of(edge: Edge, now: datetime) -> Line:
 
 
 def _about(created_by: str, walks: int, protected: bool, explanation: str | None, id_: object) -> str:
-    facts = [f"made by {created_by}", f"walked {walks:,} times" if walks else "", "protected" if protected else ""]
+    facts = [
+        f"made by {created_by}",
+        f"walked {counted(walks, 'time')}" if walks else "",
+        "protected" if protected else "",
+    ]
     return "\n".join(filter(None, (", ".join(filter(None, facts)), (explanation or "")[:LONGEST_TEXT], str(id_))))
 
 
@@ -74,7 +79,7 @@ def topic_row(topic: Topic) -> Row:
 
 
 def _topic_dot(id_: str, row: Row) -> Dot:
-    return Dot(id=f"topic:{id_}", label=row["key"], kind=TOPIC, detail=f"{len(row['member_ids']):,} members")
+    return Dot(id=f"topic:{id_}", label=row["key"], kind=TOPIC, detail=counted(len(row["member_ids"]), "member"))
 
 
 def _contains(id_: str, row: Row) -> list[Line]:

@@ -20,6 +20,7 @@ from recollect.rules.page_similarity import Scores
 from recollect.rules.page_vetoes import CONTRADICTION, veto
 from recollect.rules.pages import Finding, Page, type_and_name
 from recollect.rules.subgraphs import Detected, detect_subgraphs
+from recollect.wording import counted
 
 Judge = Callable[[Page, Page, float], Verdict | None]
 """Asked about a pair in between: new page, old page, score. None: it cannot say."""
@@ -298,7 +299,7 @@ def _no_match(attempts: Sequence[_Attempt]) -> Decision:
     if best.target is None:
         reason = "Nothing of its type to compare with" + ("" if best.scope.is_global else f" under {best.scope.parent}")
     elif best.scope.is_global:
-        reason = f"No good match among {len(best.scope.candidates)} pages of its type"
+        reason = f"No good match among {counted(len(best.scope.candidates), 'page')} of its type"
     else:
         reason = f"No {'good ' if many else ''}match in {scopes}"
     if best.against:

@@ -237,6 +237,20 @@ async def existing(
     return tuple(twins.get(number) for number in range(len(memories)))
 
 
+# The newest memories say what tags are in use; to look through all of them would cost more than the answer is worth.
+TAGS_IN_USE = """
+    SELECT DISTINCT tag
+    FROM (SELECT metadata FROM nodes WHERE space_id = $1 ORDER BY created_at DESC, id LIMIT 10000) AS newest,
+         jsonb_array_elements_text(
+             CASE jsonb_typeof(metadata -> 'tags') WHEN 'array' THEN metadata -> 'tags' END) AS tag
+"""
+
+
+async def tags_in_use(connection: AsyncConnection, space_id: UUID) -> set[str]:
+    raw = await driver(connection)
+    return {record["tag"] for record in await raw.fetch(TAGS_IN_USE, space_id)}
+
+
 async def vectors_of(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
     """The vectors of some nodes, of every model: the numbers as little-endian float16."""
     raw = await driver(connection)

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from recollect.model import ApiKey, Edge, Kind, Node, Scope, Space, Status, Topic
+from recollect.rules.contract import current_space_settings
 from recollect.store.tables import edges, nodes
 
 NODE_COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_id", "recallable"))
@@ -43,7 +44,8 @@ def space(row: Any) -> Space:
 
 
 def space_of(columns: Mapping[str, Any]) -> Space:
-    return Space(**{field.name: columns[field.name] for field in fields(Space)})
+    known = {field.name: columns[field.name] for field in fields(Space)}
+    return Space(**known | {"settings": current_space_settings(known["settings"])})
 
 
 def api_key(row: Any) -> ApiKey:

@@ -39,7 +39,6 @@ from recollect.doors.api import (
 from recollect.doors.api.edge import Edge, finish_headers
 from recollect.doors.api.metrics import Metrics
 from recollect.doors.running import Running
-from recollect.doors.sentences import cannot_be, place_of
 from recollect.doors.web import page
 from recollect.engine.engine import Engine
 from recollect.errors import (
@@ -56,6 +55,7 @@ from recollect.errors import (
     ProviderUnavailable,
     RecollectError,
 )
+from recollect.wording import cannot_be, place_of
 
 log = structlog.get_logger("recollect.api")
 
@@ -178,9 +178,9 @@ def sentence_of(error: Mapping[str, Any]) -> tuple[str, str]:
     field = place_of(error["loc"][1:]) or str(error["loc"][0])
     match error["type"]:
         case "json_invalid":
-            return "body", f"The body is not JSON: {error['ctx']['error']}, at character {error['loc'][-1]}."
+            return "body", f"The body is not JSON: look at character {error['loc'][-1]}."
         case "missing":
             return field, "A JSON body is needed." if field == "body" else f"{field} is missing."
         case "extra_forbidden":
             return field, f"{field!r} is not a field of this request: /openapi.json lists those that are."
-    return field, cannot_be("The body" if field == "body" else field, error)
+    return field, cannot_be("The body" if field == "body" else field, error) + "."

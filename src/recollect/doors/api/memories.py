@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, NoReturn
 
 from fastapi import Body, Depends, Header, HTTPException, Path, Query, Response
@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.schemas import WITH_BODY, Batch, EditIn, MemoryIn, ReasonIn, problems
-from recollect.engine import edit, remember
+from recollect.doors.api.schemas import WITH_BODY, Batch, EditIn, MemoryIn, ReasonIn, Remembered, problems
+from recollect.engine import edit
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.model import Added, Kind, NewMemory, Node, NodeFilter, Page, Refused, Status
@@ -86,14 +86,18 @@ Wanted = Annotated[NodeFilter, Depends(filter_of)]
 
 
 @router.post("/memories", status_code=201, summary="Remember a text", responses={**WITH_BODY, **problems(409)})
-async def add_memory(memory: MemoryIn, engine: Writing, response: Response, wait: Wait = False) -> Node:
+async def add_memory(memory: MemoryIn, engine: Writing, response: Response, wait: Wait = False) -> Remembered:
     """It is stored at once, and can be found when a worker has embedded it.
 
-    A text that is remembered already is refused with 409, naming the id it has.
+    A text that is remembered already is refused with 409, naming the id it has. `notes` tells of tags that look like
+    slips.
     """
-    node = await remember.add(engine.core, engine.space.id, memory_from_mapping(memory.fields()), wait=wait)
+    added = await engine.add_many([memory_from_mapping(memory.fields())], wait=wait, atomic=True)
+    node = _at_version(await engine.get(added.ids[0]), response)
     response.headers["Location"] = f"/api/v1/memories/{node.id}"
-    return _at_version(node, response)
+    known = {field.name: getattr(node, field.name) for field in fields(node)}
+    waiting = [f"It is stored, but cannot be found yet ({why})." for why in added.postponed.values()]
+    return Remembered(**known, notes=(*waiting, *(note.message for note in added.notes)))
 
 
 @router.post(
@@ -232,7 +236,10 @@ def batch_of(added: Added, refused: Sequence[Refused], positions: Sequence[int])
     """The answer to a batch; `positions` tells where what the engine was given stood in it."""
     moved = [replace(one, position=positions[one.position]) for one in added.refused]
     everything = sorted([*refused, *moved], key=lambda one: one.position)
-    return Batch(stored=len(added.ids), ids=added.ids, refused=tuple(everything), postponed=added.postponed)
+    notes = tuple(replace(one, position=positions[one.position]) for one in added.notes)
+    return Batch(
+        stored=len(added.ids), ids=added.ids, refused=tuple(everything), postponed=added.postponed, notes=notes
+    )
 
 
 def _containment(metadata: str | None, named: dict[str, Any]) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from recollect.model import ApiKey, ContentType, Kind, Mode, NodeFilter, Refused, Scope
+from recollect.model import ApiKey, ContentType, Kind, Mode, Node, NodeFilter, Note, Refused, Scope
 from recollect.rules.contract import (
     FIELDS,
     LONGEST_NAME,
-    REGISTERED_TAGS,
     SOURCES,
     TYPES,
     checked_metadata_filter,
     parsed_time,
 )
+from recollect.rules.tags import LONGEST_TAG, REGISTERED_TAGS
 from recollect.rules.text import is_storable
 from recollect.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
 
@@ -43,7 +43,17 @@ _Metadata = Annotated[
             "description": f"Contract V1, at most 4,096 bytes of JSON: {', '.join(FIELDS)}; anything else in extra.",
             "additionalProperties": False,
             "properties": {
-                "tags": {**_Texts, "description": f"Registered are {', '.join(sorted(REGISTERED_TAGS))}."},
+                "tags": {
+                    "type": "array",
+                    "items": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": LONGEST_TAG,
+                        "examples": sorted(REGISTERED_TAGS),
+                    },
+                    "description": f"Any words; registered, and so with a meaning of their own, are "
+                    f"{', '.join(sorted(REGISTERED_TAGS))}. A space with strict_tags accepts registered ones only.",
+                },
                 "type": {"type": "string", "enum": list(TYPES)},
                 "source": {"type": "string", "enum": list(SOURCES)},
                 "source_urls": _Texts,
@@ -213,14 +223,16 @@ class SpaceIn(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"slug": "team-wiki"}]})
 
     slug: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$", description="Its name, for good.")]
-    settings: Annotated[dict[str, Any], Field(description="tags it registers besides the common ones, open_tags.")] = {}
+    settings: Annotated[
+        dict[str, Any], Field(description="`tags` it registers besides the common ones; `strict_tags`: no others.")
+    ] = {}
 
 
 class SpaceSettingsIn(BaseModel):
     """Settings of a space to change; the others stay."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"settings": {"open_tags": True, "tags": ["garden"]}}]}
+        extra="forbid", json_schema_extra={"examples": [{"settings": {"strict_tags": True, "tags": ["garden"]}}]}
     )
 
     settings: dict[str, Any]
@@ -250,12 +262,20 @@ class NewKey:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """What became of a batch: how many were stored, their ids in order, and each refusal by its position."""
+    """What became of a batch: how many were stored, their ids in order, each refusal by its position, and notes."""
 
     stored: int
     ids: tuple[UUID, ...]
     refused: tuple[Refused, ...]
     postponed: Mapping[UUID, str]
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered(Node):
+    """A memory that was just added, and what is worth knowing about that: a tag that looks like a slip."""
+
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,6 +29,6 @@ async def add_space(new: SpaceIn, engine: Administering) -> Space:
 
 @router.patch("/spaces/{slug}", summary="Change settings of a space", responses=WITH_BODY)
 async def set_space(slug: Slug, change: SpaceSettingsIn, engine: Whole, caller: Asking) -> Space:
-    """`tags` are those it registers besides the common ones; with `open_tags`, any word is a tag. Needs admin."""
+    """`tags` are those it registers besides the common ones; with `strict_tags`, no other is accepted. Needs admin."""
     caller.need(Scope.ADMIN, slug)
     return await engine.set_space(slug, change.settings)

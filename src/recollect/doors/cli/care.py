@@ -8,6 +8,7 @@ import typer
 
 from recollect.doors.cli import output
 from recollect.doors.cli.door import Door, command
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.backup import Backup
@@ -37,7 +38,7 @@ def restore_backup(door: Door, file: Path, *, overwrite: bool) -> None:
     number = door.ask_all(lambda memory: memory.restore_backup(file, overwrite=overwrite), doing="Restoring")
     door.show(
         number,
-        lambda number: output.say(f"Restored {file}: {output.counted(number, 'memory', 'memories')}."),
+        lambda number: output.say(f"Restored {file}: {counted(number, 'memory', 'memories')}."),
         as_json={"file": file, "nodes": number},
     )
 
@@ -91,7 +92,7 @@ def _show_backup(made: "Backup") -> None:
 
 def _show_verification(found: "Verification") -> None:
     if found.whole:
-        output.say(f"Everything is whole: {output.counted(found.texts, 'text')} checked.")
+        output.say(f"Everything is whole: {counted(found.texts, 'text')} checked.")
         return
     output.table(
         ("id", "fault"),
@@ -139,7 +140,7 @@ def _facts(found: "Checkup") -> Iterator[tuple[str, str]]:
     yield "spaces kept apart by", "row-level security" if found.rows_guarded else "conditions in every query only"
     for index in found.indexes:
         state = "not built" if index.state == "missing" else index.state
-        yield f"index {index.name}", f"{state}, {output.counted(index.rows, 'vector')}"
+        yield f"index {index.name}", f"{state}, {counted(index.rows, 'vector')}"
     yield "last vacuum", output.minute(server.last_vacuum_at)
     yield "last backup", output.minute(found.last_backup_at)
     yield "last maintained", output.minute(found.last_maintained_at)
@@ -148,6 +149,6 @@ def _facts(found: "Checkup") -> Iterator[tuple[str, str]]:
 def _show_report(report: dict[str, Any]) -> None:
     if "backup" in report:
         output.say(f"Backed up to {report['backup']}.")
-    output.say(f"Vacuumed; {output.counted(report['jobs_cleared'], 'finished job')} cleared.")
+    output.say(f"Vacuumed; {counted(report['jobs_cleared'], 'finished job')} cleared.")
     if "reindexed" in report:
         output.say(f"Vector indexes built anew: {', '.join(report['reindexed']) or 'there are none yet'}.")

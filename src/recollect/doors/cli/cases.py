@@ -10,6 +10,7 @@ from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command, listing
 from recollect.errors import InvalidInput
 from recollect.model import Case, CaseHits, CasePage, CaseStatus
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.case_import import CaseImport
@@ -341,11 +342,16 @@ def _show_case(case: Case) -> None:
         "category": case.category_path or "",
         "state": _state(case),
         "uses": f"{case.usage_count:,}, last {output.minute(case.last_accessed_at)}",
-        "success": _rate(case.success_rate) + (f" of the last {case.judged:,} outcomes" if case.judged else ""),
+        "success": _rate(case.success_rate)
+        + (f" of the last {counted(case.judged, 'outcome')}" if case.judged else ""),
         "version": f"{case.version}, {output.minute(case.updated_at)}",
         "by": case.updated_by or "",
     }
     output.facts((name, value) for name, value in known.items() if value)
+
+
+def _of_outcomes(judged: int) -> str:
+    return f" of the last {counted(judged, 'outcome')}" if judged else ""
 
 
 def _state(case: Case) -> str:
@@ -360,7 +366,7 @@ def _show_hits(hits: CaseHits) -> None:
         (
             f"{hit.score:.2f}",
             output.short(hit.case.case_id),
-            f"{hit.case.usage_count:,} uses",
+            counted(hit.case.usage_count, "use"),
             _rate(hit.case.success_rate),
             hit.case.query,
             hit.case.response_text,
@@ -380,7 +386,7 @@ def _show_import(report: "CaseImport") -> None:
     if len(report.lines) > MOST_LINES:
         output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
     for why, number in report.postponed.items():
-        output.note(f"{output.counted(number, 'case')} cannot be found yet ({why}): `recollect work` tries again.")
+        output.note(f"{counted(number, 'case')} cannot be found yet ({why}): `recollect work` tries again.")
 
 
 def _show_consolidation(done: "Consolidation") -> None:
@@ -415,7 +421,7 @@ def _doubt(one: "DoubtfulCase") -> str:
 
 def _show_reflection(found: "Reflection") -> None:
     output.say(
-        f"{found.rated:,} of {output.counted(found.cases, 'case')} have a success rate, "
+        f"{found.rated:,} of {counted(found.cases, 'case')} have a success rate, "
         f"{_rate(found.mean_success_rate)} on average; {found.warned:,} are below {found.warn_below:g} %."
     )
     output.table(
@@ -443,7 +449,7 @@ def _show_summary(found: "Summary") -> None:
     rests = ", ".join(f"{reason} {number:,}" for reason, number in sorted(found.archived_by_reason.items()))
     output.facts(
         (
-            ("active", f"{found.active:,} cases, {found.usage_count:,} uses"),
+            ("active", f"{counted(found.active, 'case')}, {counted(found.usage_count, 'use')}"),
             ("success", f"{_rate(found.mean_success_rate)} on average of {found.rated:,}; {found.warned:,} below 50 %"),
             ("at rest", f"{found.archived + found.merged:,}" + (f" ({rests})" if rests else "")),
             ("without vector", f"{found.without_vector:,}"),

@@ -13,6 +13,7 @@ from recollect.doors.cli.memories import Reason
 from recollect.errors import InvalidInput
 from recollect.model import Concept, Formed, KeptApart
 from recollect.plan import Outcome
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.alike import Duplicate, Why
@@ -287,7 +288,7 @@ def _show_one(one: Concept) -> None:
             ("energy", _energy(one) or "none"),
             ("base weight", "none" if one.base_weight is None else f"{one.base_weight:g}"),
             ("links", str(one.links)),
-            ("made of", output.counted(one.made_of, "concept")),
+            ("made of", counted(one.made_of, "concept")),
             ("aliases", ", ".join(one.aliases) or "none"),
             ("metadata", output.compact(one.metadata)),
             *((("protected", "yes"),) if one.protected else ()),

@@ -11,6 +11,7 @@ from recollect.doors.cli import output
 from recollect.doors.cli.door import Door, command, listing
 from recollect.errors import Conflict, InvalidInput
 from recollect.model import Node, Topic
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -133,7 +134,7 @@ def export(
     count = door.ask(write, doing="Exporting")
     if not to_stdout:
         told = {"file": file, "format": chosen, "edges": count}
-        door.show(told, lambda _: output.say(f"{output.counted(count, 'edge')} written to {file}."))
+        door.show(told, lambda _: output.say(f"{counted(count, 'edge')} written to {file}."))
 
 
 @command(app, "picture")
@@ -199,7 +200,7 @@ def _show_stats(found: "Stats") -> None:
             ("by relation", _listed(found.by_relation)),
             ("by creator", _listed(found.by_creator)),
             ("by strength", _listed(found.by_strength)),
-            ("components", f"{found.components:,}, the largest with {output.counted(found.largest_component, 'node')}"),
+            ("components", f"{found.components:,}, the largest with {counted(found.largest_component, 'node')}"),
             ("edges of a node", _listed(found.degrees)),
             ("most edges", f"{found.highest_degree:,}"),
             ("oldest edge", output.minute(found.oldest_edge_at, never="none")),
@@ -227,7 +228,7 @@ def _show_neighbours(found: "Sequence[Neighbour]") -> None:
 
 def _show_paths(found: "Sequence[Way]") -> None:
     for number, way in enumerate(found, start=1):
-        output.heading(f"{number}. {output.counted(way.hops, 'hop')}, strength {way.strength:.2f}")
+        output.heading(f"{number}. {counted(way.hops, 'hop')}, strength {way.strength:.2f}")
         output.table(("by", "id", "text"), _steps(way))
     if not found:
         output.note("No path leads from one to the other within so many hops.")
@@ -273,7 +274,7 @@ def _show_topics(found: Sequence[Topic]) -> None:
 
 
 def _show_topic(view: "TopicView") -> None:
-    output.say(f"{view.topic.key} contains {output.counted(len(view.members), 'node')}:")
+    output.say(f"{view.topic.key} contains {counted(len(view.members), 'node')}:")
     output.table(("kind", "id", "text"), [(one.kind, output.short(one.id), _text(one)) for one in view.members])
 
 

@@ -10,6 +10,7 @@ import typer
 from recollect.doors.cli import output
 from recollect.doors.cli.door import Door, command, listing
 from recollect.model import JobCounts
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     import anyio
@@ -36,7 +37,7 @@ def retry(door: Door) -> None:
     number = door.ask(lambda memory: memory.retry_jobs())
     door.show(
         number,
-        lambda number: output.say(f"{output.counted(number, 'text')} will be tried again."),
+        lambda number: output.say(f"{counted(number, 'text')} will be tried again."),
         as_json={"retried": number},
     )
     if number:
@@ -133,11 +134,11 @@ def _total(counted: Iterable[JobCounts]) -> JobCounts:
 
 
 def _report(embedded: int, total: JobCounts) -> str:
-    said = [f"{output.counted(embedded, 'text')} embedded."]
+    said = [f"{counted(embedded, 'text')} embedded."]
     if total.processing:
-        said.append(f"Another worker has {output.counted(total.processing, 'text')} in hand.")
+        said.append(f"Another worker has {counted(total.processing, 'text')} in hand.")
     if total.pending:
-        said.append(f"{output.counted(total.pending, 'text')} must wait for another attempt: repeat this in a while.")
+        said.append(f"{counted(total.pending, 'text')} must wait for another attempt: repeat this in a while.")
     if total.failed:
-        said.append(f"{output.counted(total.failed, 'text')} could not be embedded: `recollect doctor` says why.")
+        said.append(f"{counted(total.failed, 'text')} could not be embedded: `recollect doctor` says why.")
     return " ".join(said) if embedded or len(said) > 1 else "Nothing is waiting."

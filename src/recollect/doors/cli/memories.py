@@ -13,6 +13,7 @@ from recollect.errors import InvalidInput
 from recollect.model import Added, ContentType, Metadata, NewMemory, Node, NodeFilter, Page, Status
 from recollect.plan import HistoryEntry
 from recollect.rules.plan_text import difference
+from recollect.rules.tags import REGISTERED_TAGS
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -25,7 +26,17 @@ LONGEST_PAGE = 1000
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, or its first 4 or more characters.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the history.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat for more.")]
+
+
+def suggested_tags(beginning: str) -> list[str]:
+    """For completion: the registered tags. Any other word is a tag too."""
+    return sorted(tag for tag in REGISTERED_TAGS if tag.startswith(beginning))
+
+
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="A tag, any word; repeat for more.", autocompletion=suggested_tags),
+]
 Importance = Annotated[float | None, typer.Option("--importance", metavar="0..1", help="How much it matters.")]
 JsonText = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="Metadata, as a JSON object.")]
 
@@ -71,8 +82,10 @@ def add(
     door.show(
         node,
         lambda node: output.table(("", ""), [(str(node.id), "searchable" if searchable else "stored")]),
-        as_json={**output.plain(node), "searchable": searchable},
+        as_json={**output.plain(node), "searchable": searchable, "notes": [note.message for note in added.notes]},
     )
+    for note in added.notes:
+        output.note(note.message)
     for why in added.postponed.values():
         output.note(f"It is stored, but cannot be found yet ({why}): `recollect work` tries again.")
 

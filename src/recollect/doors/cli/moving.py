@@ -12,6 +12,7 @@ from recollect.doors.cli.door import Door, command
 from recollect.doors.cli.memories import Importance, Tags
 from recollect.errors import InvalidInput
 from recollect.model import ContentType
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -37,7 +38,8 @@ def import_(
     tag: Tags = None,
     importance: Importance = None,
     unknown_tags: Annotated[
-        UnknownTags, typer.Option("--unknown-tags", help="Refuse tags that are not registered, or keep them in extra.")
+        UnknownTags,
+        typer.Option("--unknown-tags", help="Strict spaces, rows only: refuse, or keep unregistered tags in extra."),
     ] = "refuse",
     hidden: Annotated[bool, typer.Option("--hidden", help="Read hidden files and folders too.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
@@ -88,7 +90,7 @@ def export(
     out = cast("BinaryIO", output.Stdout()) if to_stdout else Path(file)
     number = door.ask(partial(_export, out=out, with_vectors=with_vectors, overwrite=overwrite))
     if to_stdout:
-        output.hint(f"{output.counted(number, 'memory', 'memories')} exported.")
+        output.hint(f"{counted(number, 'memory', 'memories')} exported.")
     else:
         door.show(number, partial(_show_export, file), as_json={"file": file, "exported": number})
 
@@ -121,7 +123,7 @@ def _show_report(report: "ImportReport") -> None:
     if len(report.lines) > MOST_LINES:
         output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
     for why, number in report.postponed.items():
-        output.note(f"{output.counted(number, 'text')} cannot be found yet ({why}): `recollect work` tries again.")
+        output.note(f"{counted(number, 'text')} cannot be found yet ({why}): `recollect work` tries again.")
 
 
 def _report_as_json(report: "ImportReport") -> dict[str, object]:
@@ -140,4 +142,4 @@ def _report_as_json(report: "ImportReport") -> dict[str, object]:
 
 
 def _show_export(file: str, number: int) -> None:
-    output.say(f"Exported {output.counted(number, 'memory', 'memories')} to {file}.")
+    output.say(f"Exported {counted(number, 'memory', 'memories')} to {file}.")

@@ -208,11 +208,6 @@ def minute(moment: datetime | None, *, never: str = "never") -> str:
     return never if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}Z"
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 memory`, `2,000 memories`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def compact(value: object) -> str:
     """A value in few characters: texts as they are, the rest as JSON."""
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)

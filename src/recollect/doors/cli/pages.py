@@ -11,6 +11,7 @@ from recollect.doors.cli import output, showing
 from recollect.doors.cli.door import Door, command, listing
 from recollect.doors.cli.plans import is_short
 from recollect.model import Page as Stretch
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -163,7 +164,7 @@ def export(
     number = door.ask(lambda memory: memory.pages.export(folder, format=format_), doing="Writing")
     door.show(
         number,
-        lambda number: output.say(f"{output.counted(number, 'page')} written to {folder}."),
+        lambda number: output.say(f"{counted(number, 'page')} written to {folder}."),
         as_json={"pages": number, "folder": str(folder)},
     )
 
@@ -224,7 +225,7 @@ def _show_versions(found: "Sequence[Version]") -> None:
 
 def _show_import(found: "PageImport", *, merged: "Merged | None", file: Path) -> None:
     id_, summary = output.short(found.plan.id), found.plan.summary
-    output.say(f"{output.counted(found.pages, 'page')} read, in {output.counted(summary['subgraphs'], 'sub-graph')}.")
+    output.say(f"{counted(found.pages, 'page')} read, in {counted(summary['subgraphs'], 'sub-graph')}.")
     for line in found.lines[:MOST_LINES]:
         output.note(line)
     if len(found.lines) > MOST_LINES:

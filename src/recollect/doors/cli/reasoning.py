@@ -9,6 +9,7 @@ from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command, listing
 from recollect.doors.cli.memories import PANEL, Id
 from recollect.model import Activity, Answer, RecallLog, RecallLogs, Replay
+from recollect.wording import counted
 
 app = typer.Typer()
 group = typer.Typer()
@@ -184,13 +185,13 @@ def _show_replay(again: Replay) -> None:
     ]
     output.table(("what", "id", ""), rows)
     if again.is_same:
-        output.say(f"The same {output.counted(len(again.recall), 'hit')}, in the same order.")
+        output.say(f"The same {counted(len(again.recall), 'hit')}, in the same order.")
     for sentence in again.recall.notes:
         output.note(sentence)
 
 
 def _show_activity(now: Activity) -> None:
-    output.say(f"Counted: helped {now.successes:,} of {output.counted(now.judged, 'time')}; used {now.uses:,}.")
+    output.say(f"Counted: helped {now.successes:,} of {counted(now.judged, 'time')}; used {now.uses:,}.")
 
 
 def _place(number: int | None) -> str:

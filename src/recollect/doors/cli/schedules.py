@@ -8,6 +8,7 @@ import typer
 from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command, listing
 from recollect.errors import InvalidInput
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.scheduled import Ran
@@ -116,7 +117,7 @@ def _how_often(one: "Schedule") -> str:
     if one.cron is not None:
         return f"{one.cron} {one.time_zone}"
     minutes = one.every_minutes or 0
-    return f"every {SPANS[minutes]}" if minutes in SPANS else f"every {minutes:,} minutes"
+    return f"every {SPANS[minutes]}" if minutes in SPANS else f"every {counted(minutes, 'minute')}"
 
 
 def _show_run(ran: "Ran") -> None:

@@ -8,6 +8,7 @@ from recollect.doors.cli import output
 from recollect.plan import Outcome, Plan, PlanStatus, Run
 from recollect.rules import plan_text
 from recollect.rules.plan_text import Line
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.consolidate import Tidied
@@ -61,7 +62,9 @@ def more(plan: "ShownPlan", *, is_all: bool) -> None:
     id_ = output.short(plan.id)
     if plan.next_after is not None and not is_all:
         total = sum(plan.counts.values())
-        output.note(f"These are the first {FIRST} of {total:,} decisions: `recollect plan show {id_} --all` shows all.")
+        output.note(
+            f"These are the first {FIRST} of {counted(total, 'decision')}: `recollect plan show {id_} --all` shows all."
+        )
     if len(plan.findings) > LEFT_ALONE:
         output.note(f"{len(plan.findings):,} were left alone: `recollect plan show {id_} --md` lists them.")
     for sentence in plan.warnings:
@@ -111,7 +114,7 @@ def policies(found: "Sequence[PolicyInfo]") -> None:
 def _schedule(policy: "PolicyInfo") -> str:
     if policy.every_minutes is None:
         return policy.cron or "not by schedule"
-    return f"every {output.counted(policy.every_minutes // 1440, 'day')}"
+    return f"every {counted(policy.every_minutes // 1440, 'day')}"
 
 
 def _options(policy: "PolicyInfo") -> str:
@@ -136,7 +139,7 @@ def runs(found: Sequence[Run]) -> None:
 
 def _report(run: Run) -> str:
     if run.status == "running":
-        return f"{run.report.get('done', 0):,} of {run.report.get('total', 0):,} decisions"
+        return f"{run.report.get('done', 0):,} of {counted(run.report.get('total', 0), 'decision')}"
     marks = run.report.get("metrics", {})
     plain = {name: value for name, value in run.report.items() if name not in ("metrics", "policy", "status")}
     said = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
@@ -167,7 +170,7 @@ def applied(outcome: Outcome) -> None:
 def merged(done: "Merged") -> None:
     """A merge of pages: what was made of them, and what could not be merged."""
     result = done.result
-    created, edited = (output.counted(len(pages), "page") for pages in (result.created_pages, result.edited_pages))
+    created, edited = (counted(len(pages), "page") for pages in (result.created_pages, result.edited_pages))
     output.say(f"{result.overall.value}: {created} created, {edited} merged.")
     for id_, why in result.failed.items():
         output.say(f"{id_} failed: {why}")
@@ -191,7 +194,7 @@ def undone(outcome: Outcome) -> None:
     if outcome.repeated:
         output.say("That was undone already.")
         return
-    output.say(f"Undone: {output.counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
+    output.say(f"Undone: {counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
     output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes this back in turn.")
 
 

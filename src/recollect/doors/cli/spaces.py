@@ -17,8 +17,8 @@ Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="A tag it registers besides the common ones; repeat for more."),
 ]
-OpenTags = Annotated[
-    bool | None, typer.Option("--open-tags/--closed-tags", help="Accept any tag, or only registered ones.")
+StrictTags = Annotated[
+    bool | None, typer.Option("--strict-tags/--open-tags", help="Accept only registered tags, or any.")
 ]
 
 
@@ -30,25 +30,25 @@ def list_(door: Door) -> None:
 
 
 @command(app, "add")
-def add(door: Door, slug: Slug, tag: Tags = None, open_tags: OpenTags = None) -> None:
+def add(door: Door, slug: Slug, tag: Tags = None, strict_tags: StrictTags = None) -> None:
     """Make a space."""
-    space = door.ask_all(lambda memory: memory.add_space(slug, _settings(tag, open_tags)))
+    space = door.ask_all(lambda memory: memory.add_space(slug, _settings(tag, strict_tags)))
     door.show(space, lambda space: _show([space]))
     output.hint(f"Use it by `--space {space.slug}`, or by RECOLLECT_SPACE={space.slug}.")
 
 
 @command(app, "set")
-def set_(door: Door, slug: Slug, tag: Tags = None, open_tags: OpenTags = None) -> None:
+def set_(door: Door, slug: Slug, tag: Tags = None, strict_tags: StrictTags = None) -> None:
     """Change what a space accepts. The tags you give replace those it registered before."""
-    wanted = _settings(tag, open_tags)
+    wanted = _settings(tag, strict_tags)
     if not wanted:
-        raise InvalidInput("There is nothing to set: give --tag, --open-tags or --closed-tags.")
+        raise InvalidInput("There is nothing to set: give --tag, --strict-tags or --open-tags.")
     space = door.ask_all(lambda memory: memory.set_space(slug, wanted))
     door.show(space, lambda space: _show([space]))
 
 
-def _settings(tags: list[str] | None, open_tags: bool | None) -> dict[str, Any]:
-    given = {"tags": tags, "open_tags": open_tags}
+def _settings(tags: list[str] | None, strict_tags: bool | None) -> dict[str, Any]:
+    given = {"tags": tags, "strict_tags": strict_tags}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -61,6 +61,6 @@ def _show(found: Sequence[Space]) -> None:
 
 def _tags(space: Space) -> str:
     own = ", ".join(space.settings.get("tags", ()))
-    if space.settings.get("open_tags"):
-        return "any"
-    return f"the registered, and {own}" if own else "the registered"
+    if not space.settings.get("strict_tags"):
+        return f"any, suggested {own}" if own else "any"
+    return f"only the registered, and {own}" if own else "only the registered"

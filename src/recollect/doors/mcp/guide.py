@@ -2,6 +2,8 @@
 
 import mcp_types as types
 
+from recollect.rules.tags import TAGS
+
 INSTRUCTIONS = (
     "A memory that lasts between conversations. Recall before you answer what may have come up before; remember facts, "
     "preferences, decisions and lessons that will matter again. Nothing is ever deleted, every change can be undone."
@@ -22,12 +24,14 @@ on its own a year from now: names instead of "he", dates instead of "tomorrow". 
 Do not remember secrets (passwords, keys), what anybody can look up, what stands in the files you work on, small talk, \
 or a guess of yours as if it were a fact.
 
+Tags are any words. These are known: {tags}. Prefer them, and those you have used before, to new ones.
+
 When something changed, add the new fact and forget the old one, with the reason. Forgetting archives: restore brings \
 it back. Link two memories when one supports, contradicts or extends the other.
 
 Tidying: propose_consolidation shows what could be cleaned up. Read the plan, tell the person what it would do, and \
 apply it if it is safe; the risky ones wait for a person. undo_plan takes any of it back; history tells what happened.\
-"""
+""".format(tags=", ".join(tag for group in TAGS.values() for tag in group))
 
 
 def prompts() -> types.ListPromptsResult:

@@ -16,6 +16,7 @@ from recollect.errors import DuplicateText, InvalidInput
 from recollect.model import Added, NewMemory, Node, Refused, Scope
 from recollect.rules.contract import memory_from_mapping
 from recollect.rules.text import first_tokens
+from recollect.wording import counted
 
 MOST_AT_ONCE = 1000
 MOST_LINKS = 10
@@ -38,12 +39,14 @@ class MemoryIn(BaseModel):
 class Remembered(BaseModel):
     id: str
     added: bool
+    notes: list[str] | None = None
 
 
 class AllRemembered(BaseModel):
     ids: list[str]
     added: int
     refused: list[str]
+    notes: list[str] | None = None
 
 
 class Shown(BaseModel):
@@ -88,15 +91,17 @@ async def add_memory(
 ) -> Told[Remembered]:
     """Remember one fact, preference, decision or lesson for later conversations, in a full sentence. Not secrets,
     small talk, or what files say. Texts are permanent: to correct one, add the new and forget the old. Returns the id;
-    a known text is kept once. thread is its conversation; metadata {tags: [registered], extra: {any}}."""
+    a known text is kept once. thread is its conversation; metadata {tags: [any word, such as
+    lesson, important, person], extra: {any}}."""
     given = MemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
     try:
         added = await visit.memory.add_many([_new(given)], atomic=True)
     except DuplicateText as known:
         data = Remembered(id=str(known.existing_id), added=False)
         return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
-    data = Remembered(id=str(added.ids[0]), added=True)
-    return Told(text=f"Remembered as {short(data.id)}.{_postponed(added)}", data=data)
+    notes = [note.message for note in added.notes]
+    data = Remembered(id=str(added.ids[0]), added=True, notes=notes or None)
+    return Told(text=" ".join([f"Remembered as {short(data.id)}.{_postponed(added)}", *notes]), data=data)
 
 
 @tool(Scope.WRITE, hints=ADDS_ONCE)
@@ -105,8 +110,8 @@ async def add_memories(
     *,
     memories: Annotated[list[MemoryIn], Packed, Field(min_length=1, max_length=MOST_AT_ONCE), LIKE_ADD_MEMORY],
 ) -> Told[AllRemembered]:
-    """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; one that is
-    refused does not stop the rest."""
+    """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; a refusal
+    does not stop the rest."""
     known: list[tuple[int, NewMemory]] = []
     refused: list[Refused] = []
     for place, given in enumerate(memories):
@@ -125,9 +130,12 @@ def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -
     fresh = iter(added.ids)
     ids = {place: twins.get(place) or str(next(fresh)) for place in places if place not in wrong}
     said = [f"{place + 1}: {message}" for place, message in sorted(wrong.items())]
-    data = AllRemembered(ids=[ids[place] for place in sorted(ids)], added=len(added.ids), refused=said)
+    notes = [f"{places[one.position] + 1}: {one.message}" for one in added.notes]
+    data = AllRemembered(
+        ids=[ids[place] for place in sorted(ids)], added=len(added.ids), refused=said, notes=notes or None
+    )
     text = f"{len(added.ids):,} remembered, {len(twins):,} remembered already, {len(said):,} refused."
-    return Told(text="\n".join([text + _postponed(added), *said]), data=data)
+    return Told(text="\n".join([text + _postponed(added), *said, *notes]), data=data)
 
 
 def _new(given: MemoryIn) -> NewMemory:
@@ -192,7 +200,7 @@ async def history(visit: Visit, *, id: str) -> Told[Events]:
     kept = telling.fitting(events, HISTORY_TOKENS, field="reason")
     lines = [f"{one.at:%Y-%m-%d %H:%M}Z  {one.verb}: {one.reason}{_by(one.plan)}" for one in kept]
     if len(events) > len(kept):
-        lines.append(f"{telling.counted(len(events) - len(kept), 'older change', 'older changes')} not shown.")
+        lines.append(f"{counted(len(events) - len(kept), 'older change', 'older changes')} not shown.")
     return Told(text="\n".join(lines) or "Nothing has changed since it was added.", data=Events(events=kept))
 
 

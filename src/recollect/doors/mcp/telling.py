@@ -65,7 +65,3 @@ def _cut(item: Item, field: str, most: int) -> Item:
     text = str(getattr(item, field))
     beyond = cost(item) - count_tokens(text)
     return item.model_copy(update={field: clipped(text, max(1, most - beyond - 1))})
-
-
-def counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"

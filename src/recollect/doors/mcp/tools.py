@@ -15,9 +15,9 @@ import mcp_types as types
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from recollect.doors.mcp.visits import Visit
-from recollect.doors.sentences import cannot_be, place_of
 from recollect.errors import InvalidInput
 from recollect.model import Scope
+from recollect.wording import cannot_be, place_of
 
 Schema = dict[str, Any]
 Data = TypeVar("Data", bound=BaseModel)
@@ -95,7 +95,7 @@ class Tool:
             case "extra_forbidden":
                 known = ", ".join(self.arguments.model_fields)
                 return f"{self.name} has no argument {place!r}: it has {known}."
-        return cannot_be(place, error)
+        return cannot_be(place, error) + "."
 
 
 def tool(*scopes: Scope, hints: Hints) -> Callable[[Callable[..., Awaitable[Told[Any]]]], Tool]:
