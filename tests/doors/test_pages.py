@@ -1,15 +1,20 @@
 """Pages at the doors: on the command line and over HTTP."""
 
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
+from recollect.engine.engine import Engine
+from recollect.model import Kind, NodeFilter
+from recollect.plan import Plan
 from tests.doors import test_api_support as api
 from tests.doors import test_cli_support as support
 from tests.doors.test_api_support import problem
 from tests.doors.test_cli_support import Cli
+from tests.doors.test_mcp_support import agent, told
 
 own_database, in_default, cli = support.own_database, support.in_default, support.cli
 anyio_backend, api_database, api_settings = api.anyio_backend, api.api_database, api.api_settings
@@ -139,3 +144,112 @@ async def test_B27_an_edited_plan_is_handed_back_over_http(client: httpx.AsyncCl
     assert other["id"] != plan
     assert other["status"] == "applied"  # nothing is left to do
     problem(await client.post(f"/api/v1/pages/plans/{plan}/revise", json={"plan_md": "nothing"}), 422, "invalid_input")
+
+
+# -- P21: a plan means the same at every door
+
+EXPORTING = """# Principle: Exporting
+
+== Overview ==
+How models leave.
+
+* [[implemented_by::Implementation:Writer]]
+* [[implemented_by::Implementation:Printer]]
+"""
+THREE = [
+    ("principles/Exporting.md", EXPORTING),
+    ("implementations/Writer.md", "# Implementation: Writer\n\n== Overview ==\nWrites files to a disk.\n"),
+    ("implementations/Printer.md", "# Implementation: Printer\n\n== Overview ==\nPrints weights on paper.\n"),
+]
+WITHOUT_WRITER = ["Implementation:Printer", "Principle:Exporting"]
+
+
+Way = Callable[[Engine, httpx.AsyncClient, Plan], Awaitable[None]]
+
+
+def writer_of(plan: Plan) -> int:
+    return next(one.number for one in plan.decisions if one.factors["page_id"] == "Implementation:Writer")
+
+
+async def by_one_call(memory: Engine, _client: httpx.AsyncClient, plan: Plan) -> None:
+    await memory.plans.apply(plan.id, decline=[writer_of(plan)])
+
+
+async def declined_first(memory: Engine, _client: httpx.AsyncClient, plan: Plan) -> None:
+    await memory.plans.decline(plan.id, [writer_of(plan)])
+    await memory.plans.apply(plan.id)
+
+
+async def as_pages(memory: Engine, _client: httpx.AsyncClient, plan: Plan) -> None:
+    merged = await memory.pages.apply(plan.id, decline=[writer_of(plan)])
+    assert sorted(merged.result.created_pages) == WITHOUT_WRITER
+
+
+async def declined_then_as_pages(memory: Engine, _client: httpx.AsyncClient, plan: Plan) -> None:
+    await memory.plans.decline(plan.id, [writer_of(plan)])
+    merged = await memory.pages.apply(plan.id)
+    assert sorted(merged.result.created_pages) == WITHOUT_WRITER
+
+
+async def over_rest(_memory: Engine, client: httpx.AsyncClient, plan: Plan) -> None:
+    answer = await client.post(f"/api/v1/plans/{plan.id}/apply", json={"decline": [writer_of(plan)]})
+    assert answer.json()["applied"] == 2
+
+
+async def over_rest_as_pages(_memory: Engine, client: httpx.AsyncClient, plan: Plan) -> None:
+    answer = await client.post(f"/api/v1/pages/plans/{plan.id}/apply", json={"decline": [writer_of(plan)]})
+    assert sorted(answer.json()["result"]["created_pages"]) == WITHOUT_WRITER
+
+
+async def over_rest_declined_first(_memory: Engine, client: httpx.AsyncClient, plan: Plan) -> None:
+    await client.post(f"/api/v1/plans/{plan.id}/decline", json={"decisions": [writer_of(plan)]})
+    assert (await client.post(f"/api/v1/plans/{plan.id}/apply")).json()["applied"] == 2
+
+
+async def by_an_agent(memory: Engine, _client: httpx.AsyncClient, plan: Plan) -> None:
+    async with agent(memory) as client:
+        assert (await told(client, "apply_plan", id=str(plan.id), decline=[writer_of(plan)]))["applied"] == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "way",
+    [
+        by_one_call,
+        declined_first,
+        as_pages,
+        declined_then_as_pages,
+        over_rest,
+        over_rest_as_pages,
+        over_rest_declined_first,
+        by_an_agent,
+    ],
+)
+async def test_P21_a_declined_page_stays_out_and_the_others_come_in_whatever_the_door(
+    engine: Engine, client: httpx.AsyncClient, way: Way
+) -> None:
+    plan = (await engine.pages.import_texts(THREE)).plan
+    await way(engine, client, plan)
+    there = await engine.list(NodeFilter(kinds=(Kind.PAGE,)))
+    assert sorted(node.source_id or "" for node in there.items) == WITHOUT_WRITER
+    assert (await engine.plans.apply(plan.id)).repeated, "the plan that took its place was applied already"
+    await engine.undo(plan.id)
+    assert await engine.count(NodeFilter(kinds=(Kind.PAGE,))) == 0
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_P21_the_command_line_too(cli: Cli, tmp_path: Path, first: bool) -> None:
+    for path, text in THREE:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    plan = cli.json("pages", "import", str(tmp_path), "--plan-md", str(tmp_path / "plan.md"))["plan_id"]
+    number = next(
+        str(one["number"])
+        for one in cli.json("plan", "show", plan)["decisions"]
+        if one["factors"]["page_id"] == "Implementation:Writer"
+    )
+    if first:
+        cli.json("plan", "decline", plan, "--decision", number)
+    applied = cli("apply", plan, *([] if first else ["--decline", number]))
+    assert applied.out == "SUCCESS: 2 pages created, 0 pages merged.\n"
+    assert sorted(one["source_id"] for one in cli.json("pages")["items"]) == WITHOUT_WRITER

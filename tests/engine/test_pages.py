@@ -376,11 +376,13 @@ async def test_B27_a_done_page_cannot_be_decided_otherwise(memory: Engine) -> No
 async def test_P03_a_declined_line_leaves_the_rest_with_every_link_right(memory: Engine) -> None:
     found = await proposed(memory, page("P1", "I1", "I2"), page("I1"), page("I2"))
     number = next(one.number for one in found.plan.decisions if one.factors["page_id"] == id_of("I2"))
+    with pytest.raises(InvalidInput, match="no decision 99"):
+        await memory.pages.apply(found.plan.id, decline=[99])
     await memory.pages.apply(found.plan.id, decline=[number])
     assert set(await texts(memory)) == {id_of("P1"), id_of("I1")}
     assert await edges(memory) == {("P1", "implemented_by", "I1")}
-    with pytest.raises(InvalidInput, match="no decision 99"):
-        await memory.pages.apply(found.plan.id, decline=[99])
+    with pytest.raises(Conflict, match="was replaced by"):
+        await memory.pages.apply(found.plan.id, decline=[number])
 
 
 async def test_P11_a_merge_that_was_turned_down_is_not_offered_again(memory: Engine) -> None:

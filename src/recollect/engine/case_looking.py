@@ -316,16 +316,10 @@ def _problems(core: Core, now: Summary) -> Iterator[str]:
         short = str(run.plan_id)[:8]
         yield f"A plan waits for approval ({run.title}): `recollect plan show {short}`, `recollect apply {short}`."
     if now.warned:
-<<<<<<< HEAD
-        yield f"{now.warned:,} cases succeed in fewer than {WARN_BELOW:g} % of their uses: `recollect cases reflect`."
-    if waiting := now.without_vector - now.unreadable:
-        yield f"{waiting:,} cases cannot be found by meaning yet: `recollect work` embeds them."
-=======
         which = counted(now.warned, "case succeeds", "cases succeed")
         yield f"{which} in fewer than {WARN_BELOW:g} % of the uses: `recollect cases reflect`."
-    if now.without_vector:
-        yield f"{counted(now.without_vector, 'case')} cannot be found by meaning yet: `recollect work` embeds them."
->>>>>>> cli
+    if waiting := now.without_vector - now.unreadable:
+        yield f"{counted(waiting, 'case')} cannot be found by meaning yet: `recollect work` embeds them."
     if now.last_outcome is not None and now.last_outcome.startswith("failed"):
         yield f"The last scheduled run {now.last_outcome}"
     if now.active and not notices.is_anybody_told(core):

@@ -36,12 +36,13 @@ log = structlog.get_logger("recollect.consolidate")
 
 Progress = Callable[[int, int], None]
 Started = Callable[[UUID], None]
+Trying = Callable[[UUID], None]
 TRIES = 3
 # So many decisions share a transaction at most, where a policy lets its groups share one.
 MOST_TOGETHER = 500
 # A space of more nodes than this takes long enough to look through for others to notice.
 LARGE = 2_000
-HAND = "hand"
+HAND, UNDO = "hand", "undo"
 NOTHING_TO_DO = "There is nothing to do."
 NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
 NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
@@ -163,7 +164,7 @@ async def carry_out(
         told = await notices.tell(core, await _announcement(core, space_id, plan))
         if not notices.reached_anybody(told):
             async with core.transaction(space_id) as connection:
-                await plans.let_wait(connection, space_id, plan.id, NOBODY_HEARD)
+                await plans.note(connection, space_id, plan.id, "waits", NOBODY_HEARD)
             plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})
             return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
     outcome = await apply(core, space_id, plan.id, decline=decline, by=by, progress=progress)
@@ -225,6 +226,11 @@ async def gate(core: Core, space_id: UUID) -> str | None:
     return None
 
 
+def policy_of(plan: Plan) -> Policy | None:
+    """The policy that proposed a plan; a change by hand has none, nor has an undo."""
+    return None if plan.policy in (HAND, UNDO) else policy_named(plan.policy)
+
+
 # -- approving and declining
 
 
@@ -249,7 +255,7 @@ async def decline(
         plan = await plans.head(connection, space_id, plan_id, lock=True)
         if numbers is None:  # named decisions are looked at one by one: a no said before can still become a never
             _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, what="declined")
-        await _decline(core, connection, space_id, plan_id, numbers, never=never)
+        await _decline(core, connection, space_id, plan, numbers, never=never)
         counted = await plans.recount(connection, space_id, plan_id)
         if not counted.get("proposed"):
             await plans.set_status(connection, space_id, plan_id, changes.overall(counted))
@@ -257,13 +263,16 @@ async def decline(
 
 
 async def _decline(
-    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, numbers: Sequence[int] | None, *, never: bool
+    core: Core, connection: Connection, space_id: UUID, plan: Plan, numbers: Sequence[int] | None, *, never: bool
 ) -> None:
+    """What a declined decision takes with it is its policy's to say: it plans anew, or whatever needs it falls away."""
     waiting = DecisionStatus.PROPOSED if numbers is None else None
-    mine = (connection, space_id, plan_id)
+    mine = (connection, space_id, plan.id)
     meant = await plans.decisions_of(*mine, numbers=numbers, status=waiting, with_changes=False)
-    await plans.decline(connection, space_id, plan_id, [one.number for one in meant] if numbers is None else numbers)
-    await _keep_apart(core, connection, space_id, meant, f"declined in plan {plan_id}", never=never)
+    policy = policy_of(plan)
+    alone = policy is not None and policy.without is not None
+    await plans.decline(*mine, [one.number for one in meant] if numbers is None else numbers, alone=alone)
+    await _keep_apart(core, connection, space_id, meant, f"declined in plan {plan.id}", never=never)
 
 
 async def remember_declined(core: Core, space_id: UUID, plan_id: UUID, number: int) -> None:
@@ -308,15 +317,96 @@ async def apply(
     by: str = "user",
     progress: Progress | None = None,
     started: Started | None = None,
+    trying: Trying | None = None,
 ) -> Outcome:
-    """Carry out a plan, group by group; a plan that was interrupted goes on. Applying twice is success."""
+    """Carry out a plan, group by group; a plan that was interrupted goes on. Applying twice is success.
+
+    Every door comes through here (P21). A policy may plan anew without what was declined, and try again what failed:
+    then several plans are applied, one after the other, and `trying` is told each.
+    """
+    applied = 0
     async with _turn(core, space_id):
-        async with core.transaction(space_id) as connection:
-            plan = await _made_ready(core, connection, space_id, plan_id, decline, by)
-            applying = _Applying(core, space_id, plan, progress, started)
-            if not await applying.begin(connection):
-                return await _as_it_is(connection, space_id, plan_id)
-        return await applying.run()
+        next_one: UUID | None = await _settled(core, space_id, plan_id, decline, by)
+        while next_one is not None:
+            plan_id = next_one
+            if trying is not None:
+                trying(plan_id)
+            outcome = await _apply_once(core, space_id, plan_id, by, progress, started)
+            applied += outcome.applied
+            next_one = await _next_try(core, space_id, plan_id, outcome, by)
+    return replace(outcome, applied=applied)
+
+
+async def _apply_once(
+    core: Core, space_id: UUID, plan_id: UUID, by: str, progress: Progress | None, started: Started | None
+) -> Outcome:
+    async with core.transaction(space_id) as connection:
+        plan = await _made_ready(core, connection, space_id, plan_id, by)
+        applying = _Applying(core, space_id, plan, progress, started)
+        if not await applying.begin(connection):
+            return await _as_it_is(connection, space_id, plan_id)
+    return await applying.run()
+
+
+async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str) -> UUID:
+    """The plan that is to be applied: this one less what is declined, or the one its policy makes without that."""
+    async with core.transaction(space_id) as connection:
+        plan = await _in_force(connection, space_id, plan_id)
+        if decline and plan.id != plan_id:
+            raise Conflict(f"The plan {plan_id} was replaced by {plan.id}: look at that one, its numbers are others.")
+        _refuse_ended(plan)
+        if decline:
+            await _decline(core, connection, space_id, plan, decline, never=False)
+        policy = policy_of(plan)
+        mine = (connection, space_id, plan.id)
+        declined = await plans.decisions_of(*mine, status=DecisionStatus.DECLINED, with_changes=False)
+        waiting = await plans.groups_to_do(*mine)
+    if policy is None or policy.without is None or not declined or not waiting:
+        return plan.id
+    return (await anew(core, space_id, plan, policy.without(plan, declined), by)).id
+
+
+async def _in_force(connection: Connection, space_id: UUID, plan_id: UUID) -> Plan:
+    """A plan, or the one that has taken its place."""
+    plan = await plans.head(connection, space_id, plan_id, lock=True)
+    while later := plan.summary.get("replaced_by"):
+        plan = await plans.head(connection, space_id, UUID(later), lock=True)
+    return plan
+
+
+async def anew(core: Core, space_id: UUID, plan: Plan, options: Mapping[str, Any], by: str) -> Plan:
+    """A plan made again with other options; it takes the place of the first."""
+    made = await propose(core, space_id, plan.policy, options, created_by=by)
+    async with core.transaction(space_id) as connection:
+        mine = (connection, space_id, plan.id)
+        waiting = [
+            one
+            for status in (DecisionStatus.PROPOSED, DecisionStatus.FAILED)
+            for one in await plans.decisions_of(*mine, status=status, with_changes=False)
+        ]
+        notes = dict.fromkeys((one.number for one in waiting), f"the plan {made.id} takes its place")
+        await plans.mark(*mine, notes, DecisionStatus.DECLINED)
+        await plans.set_status(*mine, changes.overall(await plans.recount(*mine)))
+        await plans.note(*mine, "replaced_by", str(made.id))
+    return made
+
+
+async def _next_try(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome, by: str) -> UUID | None:
+    """The plan of another try at what failed, where its policy knows one."""
+    if not outcome.failed:
+        return None
+    async with core.transaction(space_id) as connection:
+        plan = await plans.head(connection, space_id, plan_id)
+        mine = (connection, space_id, plan_id)
+        failed = await plans.decisions_of(*mine, status=DecisionStatus.FAILED, with_changes=False)
+    policy = policy_of(plan)
+    options = policy.again(plan, failed) if policy and policy.again else None
+    if options is None:
+        log.error("a plan could not be applied as a whole", plan=str(plan_id), why=outcome.failed[0])
+        return None
+    made = await propose(core, space_id, plan.policy, options, created_by=by)
+    log.warning("what failed is tried again", plan=str(made.id), why=outcome.failed[0])
+    return made.id if made.decisions else None
 
 
 @asynccontextmanager
@@ -327,15 +417,14 @@ async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
         yield
 
 
-async def _made_ready(
-    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str
-) -> Plan:
-    """The plan, approved, with what is declined declined and what failed waiting again."""
-    plan = await plans.head(connection, space_id, plan_id, lock=True)
+def _refuse_ended(plan: Plan) -> None:
     if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
         raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
-    if decline:
-        await _decline(core, connection, space_id, plan_id, decline, never=False)
+
+
+async def _made_ready(core: Core, connection: Connection, space_id: UUID, plan_id: UUID, by: str) -> Plan:
+    """The plan, approved, with what failed waiting again."""
+    plan = await plans.head(connection, space_id, plan_id, lock=True)
     if plan.status is PlanStatus.PROPOSED:
         moments = {"approved_at": core.now(), "approved_by": by}
         await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
@@ -381,7 +470,7 @@ class _Applying:
         self, core: Core, space_id: UUID, plan: Plan, progress: Progress | None, started: Started | None
     ) -> None:
         self.core, self.space_id, self.plan = core, space_id, plan
-        self.policy = None if plan.policy in (HAND, "undo") else policy_named(plan.policy)
+        self.policy = policy_of(plan)
         self.progress = progress or (lambda _done, _total: None)
         self.has_started = started or (lambda _run_id: None)
         self.started = time.perf_counter()

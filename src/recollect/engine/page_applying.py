@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from recollect.engine import consolidate
 from recollect.engine.consolidate import Progress, Started
-from recollect.engine.core import Core, log
+from recollect.engine.core import Core
 from recollect.errors import Conflict, InvalidInput, RecollectError
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
 from recollect.policies.merge_pages import POLICY, pair_of, state_of
@@ -36,8 +36,8 @@ from recollect.rules.page_plans import (
 )
 from recollect.rules.pages import Page
 from recollect.rules.plan_md import Edit, edits_in, render_plan, with_edits
-from recollect.store import changes, plans
 from recollect.store import pages as kept
+from recollect.store import plans
 
 FOLLOW_SECONDS = 1.0
 FOLLOW_SHARE = 0.1
@@ -183,24 +183,10 @@ async def _with_edits(core: Core, space_id: UUID, head: Plan, shown: MergePlan, 
     earlier = {edit.page_id: edit for edit in _edits(head)}
     wanted = [*{**earlier, **{edit.page_id: edit for edit in edits}}.values()]
     options = {**head.options, "edits": [(one.page_id, one.decision.value, one.target) for one in wanted]}
-    plan = await consolidate.propose(core, space_id, POLICY.name, options, created_by=by)
+    plan = await consolidate.anew(core, space_id, head, options, by)
     async with core.transaction(space_id) as connection:
-        await _replaced(connection, space_id, head, plan)
         await _kept_apart(core, connection, space_id, shown, edits, there)
     return plan
-
-
-async def _replaced(connection: Any, space_id: UUID, old: Plan, new: Plan) -> None:
-    """What waits in the old plan is declined: the new one says it all."""
-    waiting = [
-        one
-        for status in (DecisionStatus.PROPOSED, DecisionStatus.FAILED)
-        for one in await plans.decisions_of(connection, space_id, old.id, status=status, with_changes=False)
-    ]
-    notes = dict.fromkeys((one.number for one in waiting), f"the plan {new.id} takes its place")
-    await plans.mark(connection, space_id, old.id, notes, DecisionStatus.DECLINED)
-    counted = await plans.recount(connection, space_id, old.id)
-    await plans.set_status(connection, space_id, old.id, changes.overall(counted))
 
 
 async def _kept_apart(
@@ -249,17 +235,17 @@ async def apply(
 
     `file` is kept current: it says how far each page is, also when the run is broken off.
     """
-    plan = await revised(core, space_id, plan_id, text=text, decline=decline, by=by)
-    applied: list[UUID] = []
-    while True:
-        async with _kept_current(core, space_id, plan.id, file):
-            outcome = await consolidate.apply(core, space_id, plan.id, by=by, progress=progress, started=started)
-        applied.append(plan.id)
-        again = await _again(core, space_id, plan.id, outcome, by) if outcome.failed else None
-        if again is None:
-            break
-        plan = again
-    return Merged(outcome=outcome, plans=tuple(applied), result=await _result(core, space_id, plan.id))
+    plan = await revised(core, space_id, plan_id, text=text, by=by)
+    applied = [plan.id]
+
+    def trying(id: UUID) -> None:
+        applied.append(id)
+
+    async with _kept_current(core, space_id, applied, file):
+        outcome = await consolidate.apply(
+            core, space_id, plan.id, decline=decline, by=by, progress=progress, started=started, trying=trying
+        )
+    return Merged(outcome=outcome, plans=tuple(applied[1:]), result=await _result(core, space_id, applied[-1]))
 
 
 async def _result(core: Core, space_id: UUID, plan_id: UUID) -> MergeResult:
@@ -272,54 +258,29 @@ async def _result(core: Core, space_id: UUID, plan_id: UUID) -> MergeResult:
 
 
 @asynccontextmanager
-async def _kept_current(core: Core, space_id: UUID, plan_id: UUID, file: Path | None) -> AsyncIterator[None]:
-    """Meanwhile the file follows: a run that is killed leaves it true to the second (B27)."""
+async def _kept_current(core: Core, space_id: UUID, tries: Sequence[UUID], file: Path | None) -> AsyncIterator[None]:
+    """Meanwhile the file follows the last plan tried: a run that is killed leaves it true to the second (B27)."""
     if file is None:
         yield
         return
-    following = asyncio.create_task(_follow(core, space_id, plan_id, file))
+    following = asyncio.create_task(_follow(core, space_id, tries, file))
     try:
         yield
     finally:
         following.cancel()
         await asyncio.wait([following])
-        await write_plan_md(core, space_id, plan_id, file)
+        await write_plan_md(core, space_id, tries[-1], file)
 
 
-async def _follow(core: Core, space_id: UUID, plan_id: UUID, file: Path) -> None:
+async def _follow(core: Core, space_id: UUID, tries: Sequence[UUID], file: Path) -> None:
     """Write the file again and again, without spending much of the time on it."""
     pause = FOLLOW_SECONDS
     with suppress(RecollectError):  # what stands in the way is said at the end, by the last writing
         while True:
             await asyncio.sleep(pause)
             started = time.monotonic()
-            await write_plan_md(core, space_id, plan_id, file)
+            await write_plan_md(core, space_id, tries[-1], file)
             pause = max(FOLLOW_SECONDS, (time.monotonic() - started) / FOLLOW_SHARE)
-
-
-async def _again(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome, by: str) -> Plan | None:
-    """The next try at the sub-graphs that failed; None once they were tried often enough."""
-    shown = await merge_plan(core, space_id, plan_id)
-    async with core.transaction(space_id) as connection:
-        head = await plans.head(connection, space_id, plan_id)
-        mine = (connection, space_id, plan_id)
-        short = await plans.decisions_of(*mine, status=DecisionStatus.FAILED, with_changes=False)
-    pages = {str(one.factors["page_id"]) for one in short}
-    failed = [one for one in shown.subgraphs if pages & one.nodes.keys()]
-    attempt = int(head.options["attempt"]) + 1
-    if not failed or attempt > MAX_RETRIES:
-        log.error("pages could not be merged", plan=str(plan_id), why=outcome.failed[0])
-        return None
-    merges = [id for one in failed for id, node in one.nodes.items() if node.decision is Verdict.MERGE]
-    options = {
-        **head.options,
-        "only": [one.subgraph_id for one in failed],
-        "careful": merges,
-        "attempt": attempt,
-    }
-    plan = await consolidate.propose(core, space_id, POLICY.name, options, created_by=by)
-    log.warning("pages are merged once more", plan=str(plan.id), attempt=attempt, why=outcome.failed[0])
-    return plan if plan.decisions else None
 
 
 # -- the file

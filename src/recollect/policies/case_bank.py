@@ -17,11 +17,8 @@ from recollect.plan import Change, Decision, Draft, Premise, Row
 from recollect.policies.policy import require
 from recollect.rules.cases import MOST_USES, CaseColumns
 from recollect.rules.graph import Flags
-<<<<<<< HEAD
 from recollect.rules.similarity import CASE_DOUBTS
-=======
 from recollect.wording import counted
->>>>>>> cli
 
 LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
 # So many findings are listed; the summary counts all.

@@ -27,11 +27,8 @@ from recollect.rules.case_doubts import Stance, doubts, stance
 from recollect.rules.case_duplicates import Agreement, Group, Grouping, duplicates, fitting
 from recollect.rules.cases import CaseText, CaseVectors
 from recollect.rules.graph import Ints, places_in
-<<<<<<< HEAD
 from recollect.rules.similarity import CASE_DOUBTS
-=======
 from recollect.wording import counted
->>>>>>> cli
 
 WEIGHTED, PLAIN = "weighted", "plain"
 READ_AT_ONCE = 1000

@@ -349,7 +349,7 @@ class _Writing:
             node.reason or verb,
             [change, *edges, *self._aliases(node, result)],
             score=node.best_match_score,
-            factors=self._factors(node, result),
+            factors={**self._factors(node, result), "subgraph": self.done.subgraphs[group].subgraph_id},
             group=group,
             premises=self._premises(result, edges),
         )
@@ -526,6 +526,27 @@ def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> Page:
     return page_from(id=page.id, type=page.type, name=page.name, path=page.path, text=before["text"])
 
 
+# -- declined pages, and pages that failed
+
+
+def without(plan: Plan, declined: Sequence[Decided]) -> dict[str, Any]:
+    """The merge as it is when some pages do not come in: their parents come without them (P21)."""
+    edits = {edit[0]: tuple(edit) for edit in plan.options["edits"]}
+    pages = (str(one.factors["page_id"]) for one in declined)
+    edits |= {id: (id, Verdict.DECLINE.value, None) for id in pages}
+    return {**plan.options, "edits": [*edits.values()]}
+
+
+def again(plan: Plan, failed: Sequence[Decided]) -> dict[str, Any] | None:
+    """The sub-graphs that failed, once more: what was merged in them is now kept whole (B23)."""
+    attempt = int(plan.options["attempt"]) + 1
+    if attempt > MAX_RETRIES:
+        return None
+    merges = [str(one.factors["page_id"]) for one in failed if one.factors["decision"] == Verdict.MERGE.value]
+    subgraphs = list(dict.fromkeys(str(one.factors["subgraph"]) for one in failed))
+    return {**plan.options, "only": subgraphs, "careful": merges, "attempt": attempt}
+
+
 POLICY = Policy(
     name="merge_pages",
     about="Pages that come in are merged into the wiki, sub-graph by sub-graph.",
@@ -537,4 +558,6 @@ POLICY = Policy(
     audit=audited,
     makes_nodes=True,
     together=TOGETHER,
+    without=without,
+    again=again,
 )

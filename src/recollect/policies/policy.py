@@ -105,6 +105,10 @@ Propose = Callable[[Reader, Any, datetime], Awaitable[Plan]]
 Recheck = Callable[[Reader, Sequence[Waiting], Any, datetime], Awaitable[Mapping[int, str]]]
 # What is wrong after a group was written, seen from inside its transaction; nothing wrong: nothing returned.
 Audit = Callable[[Reader, Sequence[Decision]], Awaitable[Sequence[str]]]
+# The options under which a policy proposes what a plan of its holds but for some decisions (P21).
+Without = Callable[[Plan, Sequence[Decision]], Mapping[str, Any]]
+# The options of another try at the decisions of a plan that failed; None once they were tried often enough.
+Again = Callable[[Plan, Sequence[Decision]], Mapping[str, Any] | None]
 # What was done, in the words of `says`, from the plan's summary and those of its decisions that were applied.
 Tally = Callable[[Mapping[str, Any], Sequence[Decision]], Mapping[str, int]]
 # A29: figures of a run, from the plan's summary and what was measured, each {"value", "target", "in_target"}.
@@ -147,6 +151,10 @@ class Policy:
     # Whether the audit looks at the changes of the decisions, or only at the decisions.
     audits_changes: bool = True
     metrics: Metrics | None = None
+    # How it plans anew where decisions are declined; None: what needs a declined decision falls away with it.
+    without: Without | None = None
+    # How what failed is tried again; None: it waits until somebody applies the plan again.
+    again: Again | None = None
 
 
 def require(holds: bool, field: str, expected: str) -> None:

@@ -265,12 +265,12 @@ async def set_status(
     await connection.execute(update(plans).where(mine).values(status=status, **moments))
 
 
-async def let_wait(connection: AsyncConnection, space_id: UUID, plan_id: UUID, why: str) -> None:
-    """Note why a plan waits for a person."""
+async def note(connection: AsyncConnection, space_id: UUID, plan_id: UUID, what: str, said: str) -> None:
+    """Add to what is known of a plan: why it waits for a person, or which plan has taken its place."""
     await connection.execute(
-        text("""UPDATE plans SET summary = summary || jsonb_build_object('waits', CAST(:why AS text))
+        text("""UPDATE plans SET summary = summary || jsonb_build_object(CAST(:what AS text), CAST(:said AS text))
                  WHERE space_id = :space AND id = :plan"""),
-        {"why": why, "space": space_id, "plan": plan_id},
+        {"what": what, "said": said, "space": space_id, "plan": plan_id},
     )
 
 
@@ -290,9 +290,11 @@ async def needs_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -
     return {row.number: row.needs for row in await connection.execute(statement)}
 
 
-async def decline(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int]) -> set[int]:
-    """Decline decisions that wait, and all that needs them; returns every number that is declined by it."""
-    fallen = falling_with(numbers, await needs_of(connection, space_id, plan_id))
+async def decline(
+    connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int], *, alone: bool = False
+) -> set[int]:
+    """Decline decisions that wait, and unless they go `alone` all that needs them; returns every number declined."""
+    fallen = set(numbers) if alone else falling_with(numbers, await needs_of(connection, space_id, plan_id))
     states = await _states(connection, space_id, plan_id, fallen)
     missing = sorted(set(numbers) - states.keys())
     if missing:
