@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -208,6 +208,7 @@ def test_S09_closed_is_closed(own_space: Settings) -> None:
         memory.count()
     with pytest.raises(InvalidInput, match="This memory is closed"):
         next(stream)
+    assert isinstance(stream, Generator)
     stream.close()
 
 

@@ -10,7 +10,6 @@ import pytest
 from bench import figures, results
 from recollect import model, plan
 from tests.reference import DOCUMENTS, REFERENCE, ROOT, cli
-from tests.waiting import HANG_SECONDS
 
 PAGES = sorted(
     page

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 from uuid import UUID
 
-from anyio.from_thread import BlockingPortal
-
+from recollect.doors.portal import Portal
 from recollect.engine.access import Caller, Session
 from recollect.engine.alike import Duplicate, Why
 from recollect.engine.backup import Backup
@@ -104,7 +103,7 @@ class Recollect:
     Use it in a `with` block, or call `close()` when done."""
 
     _engine: Engine
-    _portal: BlockingPortal
+    _portal: Portal
     def __init__(
         self,
         url: str | None = None,
@@ -252,7 +251,7 @@ class Recollect:
     def spaces(self) -> Sequence[Space]: ...
     def add_space(self, slug: str, settings: Mapping[str, Any] | None = None) -> Space: ...
     def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
-        """Change settings of a space: `tags` it registers besides the common ones, `open_tags`."""
+        """Change settings of a space: `tags` it registers besides the common ones; `strict_tags`: no others."""
     def add_key(
         self, name: str, *, scopes: Sequence[Scope], space: str | None = None, expires_at: datetime | None = None
     ) -> tuple[ApiKey, str]:
@@ -541,8 +540,11 @@ class Cases:
         error_type: str | None = None,
         milliseconds: float | None = None,
         at: datetime | None = None,
+        search: UUID | str | None = None,
     ) -> Case:
-        """Say how a use went; the last 100 make the success rate, once there are 10."""
+        """Say how a use went; the last 100 make the success rate, once there are 10.
+
+        It counts as a use. Give the `id` of the search that found the case, and its hit is not counted twice."""
     def outcomes(self, case: Reference, *, limit: int = 100) -> Sequence[CaseOutcome]:
         """How a case's own uses went, newest first."""
     def reflection(self, *, warn_below: float = WARN_BELOW, limit: int = 20) -> Reflection:
