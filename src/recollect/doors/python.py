@@ -136,7 +136,7 @@ def _method(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
 def _iterator(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(found)
     def iterate(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        return self._portal.iterate(getattr(self._engine, name)(*args, **kwargs))
+        yield from self._portal.iterate(getattr(self._engine, name)(*args, **kwargs))
 
     signature = inspect.signature(found)
     returned: Any = Iterator
