@@ -185,12 +185,12 @@ def test_S09_closing_breaks_off_the_calls_of_other_threads(own_space: Settings, 
 
 
 @contextmanager
-def locked_nodes(url: str) -> Iterator[Callable[[], object]]:
+def locked_nodes(url: str, mode: str = "SHARE") -> Iterator[Callable[[], object]]:
     """Nobody can add meanwhile; tells whether somebody waits for it."""
     asking = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'recollect.nodes'::regclass"
     with anyio.from_thread.start_blocking_portal() as portal:
         connection = portal.call(asyncpg.connect, url)
-        portal.call(connection.execute, "BEGIN; LOCK TABLE recollect.nodes IN SHARE MODE")
+        portal.call(connection.execute, f"BEGIN; LOCK TABLE recollect.nodes IN {mode} MODE")
         try:
             yield lambda: portal.call(connection.fetchval, asking)
         finally:
@@ -288,6 +288,7 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
 
 def reads_stdin(process: subprocess.Popen[bytes]) -> bool:
     """Whether any of its threads blocks in a read of its stdin (system call 0, file 0)."""
+    assert process.poll() is None, process.communicate()
     return any(task.joinpath("syscall").read_text().startswith("0 0x0 ") for task in tasks(process))
 
 
@@ -318,6 +319,8 @@ async def _ended_while_it_embeds(url: str) -> list[object]:
 
 
 def test_S01_a_command_that_asks_a_question(own_database: str) -> None:
+    with Recollect(settings=Settings.load(database_url=own_database, embedder="hashing:64")) as memory:
+        memory.add_many([NewMemory(text=f"{n} bottles of tea, and {n + 1} of {n} cups") for n in range(100)])
     terminal, its_end = pty.openpty()
     process = start(
         {"RECOLLECT_DATABASE_URL": own_database, "RECOLLECT_EMBEDDER": "hashing:64"}, "calibrate", stdin=its_end
@@ -326,6 +329,33 @@ def test_S01_a_command_that_asks_a_question(own_database: str) -> None:
     until(lambda: reads_stdin(process))
     assert ended(process)[0] == 143
     os.close(terminal)
+
+
+def test_S01_a_backup_leaves_no_program_and_no_half_file(own_database: str, tmp_path: Path) -> None:
+    with locked_nodes(own_database, "ACCESS EXCLUSIVE") as somebody_waits:
+        process = start({"RECOLLECT_DATABASE_URL": own_database}, "backup", str(tmp_path / "a.dump"))
+        until(somebody_waits)
+        assert ended(process) == (143, b"")
+        assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_S09_a_restore_that_is_killed_half_way_changes_nothing(database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.dump"
+    with support.a_database(database_url) as url:
+        settings = Settings.load(database_url=url, embedder="hashing:64")
+        with Recollect(settings=settings) as memory:
+            memory.add("in the backup")
+            memory.backup(file)
+            memory.add("since then")
+        with locked_nodes(url, "ACCESS SHARE") as somebody_waits:
+            process = start({"RECOLLECT_DATABASE_URL": url}, "restore", str(file), "--overwrite")
+            until(somebody_waits)
+            process.kill()
+            process.communicate()
+        until(lambda: not processes_of(Path(url)))  # psql, which is told where to write
+        with Recollect(settings=settings) as memory:
+            assert memory.count() == 2
 
 
 def test_S01_the_demonstration_leaves_nothing_behind(empty_home: Path) -> None:

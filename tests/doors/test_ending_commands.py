@@ -1,12 +1,14 @@
 """SIGTERM ends every command, though SIGINT is ignored, as it is for whatever a shell script starts with `&`.
 
-The commands are those that the command line itself lists. Each is brought to the point where it waits for the database
-(whose lock the test holds), told to end, and must do so with its exit code and without a word. Waits of other kinds
-(stdin, a question, embedding, serving) are in test_ending.
+The commands are those that the command line itself lists: every fifth, and all of them with TEST_TIMES=2 or more in the
+environment; that all of them run in the same way is the last test. Each is brought to the point where it waits for the
+database (whose lock the test holds), told to end, and must do so with its exit code and without a word. Waits of other
+kinds (stdin, a question, embedding) are in test_ending.
 """
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import time
@@ -19,12 +21,14 @@ import asyncpg
 import pytest
 from typer.main import get_command
 
+import recollect.doors
 from recollect.doors.cli.app import ENDED, build
 from recollect.store.database import PREPARE_LOCK
 from tests.doors import test_cli_support as support
 
 own_database = support.own_database
 
+ALL_OF_THEM = int(os.environ.get("TEST_TIMES", "1")) > 1
 AT_ONCE = 26
 PATIENCE_SECONDS = 120
 NEEDS_NO_DATABASE = {("config",), ("notify",), ("notify", "test"), ("plan", "policies")}
@@ -34,11 +38,12 @@ WORD = "abcd"
 GIVEN = {
     ("cases", "outcome"): ["--success"],
     ("edit",): ["--importance", "0.5"],
-    ("graph", "picture"): [WORD],
+    ("graph", "picture"): [WORD, "--out", "new.svg"],
     ("never-merge", "add"): [WORD, "efgh"],
     ("schedules", "set"): ["--every", "1h"],
     ("spaces", "set"): ["--open-tags"],
 }
+LOOP = r"\b(anyio|asyncio)\.run\(|\.run_until_complete\("
 EXIT_CODES = {"serve": 0, "mcp": 0}  # else ENDED
 HEAVY = ["recollect.doors.cli.app", "recollect.doors.mcp.stdio", "recollect.doors.api.server"]
 
@@ -111,7 +116,8 @@ def test_S01_SIGTERM_ends_every_command_though_SIGINT_is_ignored(locked_database
     (tmp_path / "a.txt").write_text("a note")
     known = dict(commands())
     assert len(known) > 100
-    chosen = sorted(set(known) - NEEDS_NO_DATABASE - ITS_OWN_DATABASE)
+    every = sorted(set(known) - NEEDS_NO_DATABASE - ITS_OWN_DATABASE)
+    chosen = every if ALL_OF_THEM else sorted({*every[::5], ("mcp",), ("serve",)})
     ends: dict[str, tuple[int | None, str]] = {}
     for first in range(0, len(chosen), AT_ONCE):
         some = {".".join(path): typed(path, known[path], tmp_path) for path in chosen[first : first + AT_ONCE]}
@@ -138,3 +144,12 @@ def told_to_end_while_they_wait(
             child.terminate()
             child.join(PATIENCE_SECONDS)
     return {name: (child.exitcode, (place / name).read_text()) for name, child in children.items()}
+
+
+def test_S01_every_loop_of_a_command_hears_SIGTERM() -> None:
+    """A loop is run by `ending.run`, or by a server that listens to signals itself."""
+    doors = Path(recollect.doors.__file__).parent
+    run = {str(file.relative_to(doors)) for file in doors.rglob("*.py") if re.search(LOOP, file.read_text())}
+    assert run == {"ending.py", "api/server.py", "mcp/stdio.py"}
+    for server in ("api/server.py", "mcp/stdio.py"):
+        assert "with leaving_when_told(" in (doors / server).read_text()

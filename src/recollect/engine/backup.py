@@ -1,10 +1,13 @@
 """Backups: the whole database to a file and back."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
+import anyio
 import anyio.to_thread
 
 from recollect.engine.core import Core
@@ -13,6 +16,8 @@ from recollect.store import care, spaces
 from recollect.store import dump as dumps
 from recollect.store.database import upgrade
 from recollect.wording import counted
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,8 +30,8 @@ class Backup:
 
 
 async def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False) -> int:
-    return await anyio.to_thread.run_sync(
-        lambda: dumps.dump(dsn, file, overwrite=overwrite, make_directory=make_directory)
+    return await _run(
+        lambda programs: dumps.dump(dsn, file, overwrite=overwrite, programs=programs, make_directory=make_directory)
     )
 
 
@@ -44,7 +49,7 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
 
     Refuses to replace memories that are there, unless told to overwrite them.
     """
-    await anyio.to_thread.run_sync(dumps.check_is_dump, file)
+    await _run(lambda programs: dumps.check_is_dump(file, programs))
     async with core.database.owner() as connection:
         present = await care.count_nodes(connection)
     if present and not overwrite:
@@ -52,13 +57,27 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
             f"A restore would replace what the database holds ({counted(present, 'memory', 'memories')}): "
             f"back it up first, then repeat with --overwrite."
         )
-    await anyio.to_thread.run_sync(dumps.restore, core.database.dsn, file)
+    await _run(lambda programs: dumps.restore(core.database.dsn, file, programs))
     core.recalls.clear()  # versions of spaces begin anew
     core.adjacencies.forget()
     await core.database.engine.dispose()  # the types of the old schema are gone, and connections remember them
     await upgrade(core.database)
     async with core.database.owner() as connection:
         return await care.count_nodes(connection)
+
+
+async def _run(work: Callable[[dumps.Programs], T]) -> T:
+    """In a thread. Whoever is cancelled ends the programs it runs, and waits until it has put things in order."""
+    programs = dumps.Programs()
+    thread = asyncio.create_task(anyio.to_thread.run_sync(work, programs))
+    try:
+        await asyncio.wait([thread])
+    except asyncio.CancelledError:
+        programs.end()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(thread, return_exceptions=True)
+        raise
+    return thread.result()
 
 
 def rotate(directory: Path, *, keep: int) -> Sequence[Path]:

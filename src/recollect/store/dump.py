@@ -1,19 +1,23 @@
 """Whole backups, with PostgreSQL's own pg_dump and pg_restore from the package.
 
 A dump is written beside its final name and renamed when complete. A restore is one transaction: the old schema goes and
-the new one comes, or nothing happens.
+the new one comes, or nothing happens. It is we who say COMMIT, as the last word: were it left to psql, it would also
+commit the half of a script that is left when we are killed half-way.
+
+Whoever gives up waiting ends the programs (`Programs.end`), and the thread that waits for them ends with them.
 """
 
 import contextlib
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from recollect.errors import Conflict, DatabaseProblem, InvalidInput
+from recollect.errors import Busy, Conflict, DatabaseProblem, InvalidInput
 from recollect.store.database import SCHEMA
 from recollect.store.embedded import clean_environment, tool
 
@@ -32,7 +36,29 @@ END $$;
 """.encode()
 
 
-def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False) -> int:
+class Programs:
+    """The programs that one thread runs, and another can end."""
+
+    def __init__(self) -> None:
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._changing = threading.Lock()
+        self._is_over = False
+
+    def start(self, command: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+        with self._changing:
+            if self._is_over:
+                raise Busy("It was broken off: nothing was changed.")
+            self._running.append(subprocess.Popen([tool(command[0]), *command[1:]], **options))
+            return self._running[-1]
+
+    def end(self) -> None:
+        with self._changing:
+            self._is_over = True
+            for program in self._running:
+                program.kill()
+
+
+def dump(dsn: str, file: Path, *, overwrite: bool, programs: Programs, make_directory: bool = False) -> int:
     """Write a backup; returns its size in bytes. The directory is made only for backups that we place ourselves."""
     if file.exists() and not overwrite:
         raise Conflict(f"{file} exists already: give another name, or --overwrite.")
@@ -46,6 +72,7 @@ def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False)
             ["pg_dump", "--format=custom", *PLAIN, f"--schema={SCHEMA}", f"--file={partial}", f"--dbname={address}"],
             environment,
             f"The backup to {file} failed",
+            programs,
         )
         partial.replace(file)
     except OSError as error:
@@ -56,19 +83,17 @@ def dump(dsn: str, file: Path, *, overwrite: bool, make_directory: bool = False)
     return file.stat().st_size
 
 
-def restore(dsn: str, file: Path) -> None:
+def restore(dsn: str, file: Path, programs: Programs) -> None:
     """Replace everything by what a backup holds, in one transaction."""
-    check_is_dump(file)
+    check_is_dump(file, programs)
     address, environment = _without_password(dsn)
-    reading = [str(tool("pg_restore")), *PLAIN, "--file=-", str(file)]
-    writing = [str(tool("psql")), "--quiet", "--no-psqlrc", "--single-transaction", "--set=ON_ERROR_STOP=1"]
-    writing += [f"--dbname={address}", f"--command=DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", "--file=-"]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    reading = ["pg_restore", *PLAIN, "--file=-", str(file)]
+    writing = ["psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--dbname={address}", "--file=-"]
     with (
         tempfile.TemporaryFile() as problems,
-        subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=problems, env=environment) as source,
-        subprocess.Popen(
-            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=problems, env=environment
-        ) as target,
+        programs.start(reading, stdout=pipe, stderr=problems, env=environment) as source,
+        programs.start(writing, stdin=pipe, stdout=nowhere, stderr=problems, env=environment) as target,
     ):
         assert source.stdout is not None
         assert target.stdin is not None
@@ -88,16 +113,17 @@ def restore(dsn: str, file: Path) -> None:
 def _pass_on(source: IO[bytes], target: IO[bytes], *, whole: Callable[[], bool]) -> None:
     """The script from pg_restore to psql. An older server does not know every setting of a newer dump's head; and if
     the dump ends half-way, an error at the end takes everything back."""
+    target.write(f"BEGIN;\nDROP SCHEMA IF EXISTS {SCHEMA} CASCADE;\n".encode())
     for line in source:
         if not line.startswith(b"SET transaction_timeout"):
             target.write(line)
         if line.startswith(b"CREATE SCHEMA"):
             break
     shutil.copyfileobj(source, target)
-    target.write(b"\n" + FORGET_TRANSACTIONS if whole() else b"\nSELECT the_backup_is_incomplete;\n")
+    target.write(b"\n" + FORGET_TRANSACTIONS + b"COMMIT;\n" if whole() else b"\nSELECT the_backup_is_incomplete;\n")
 
 
-def check_is_dump(file: Path) -> None:
+def check_is_dump(file: Path, programs: Programs) -> None:
     try:
         with file.open("rb") as opened:
             head = opened.read(len(MAGIC))
@@ -105,7 +131,9 @@ def check_is_dump(file: Path) -> None:
         raise InvalidInput(f"{file} cannot be read ({error.strerror}).") from error
     if head != MAGIC:
         raise InvalidInput(f"{file} is not a backup made by `recollect backup`.")
-    listing = _run(["pg_restore", "--list", str(file)], clean_environment(), f"{file} cannot be read as a backup")
+    listing = _run(
+        ["pg_restore", "--list", str(file)], clean_environment(), f"{file} cannot be read as a backup", programs
+    )
     if f" {SCHEMA} nodes " not in listing:
         raise InvalidInput(f"{file} is a PostgreSQL dump, but not one of Recollect.")
 
@@ -121,12 +149,13 @@ def _without_password(dsn: str) -> tuple[str, dict[str, str]]:
     return urlunsplit(parts._replace(netloc=f"{parts.username}@{host}")), environment
 
 
-def _run(command: list[str], environment: dict[str, str], failure: str) -> str:
-    program, *words = command
-    done = subprocess.run([tool(program), *words], capture_output=True, env=environment, check=False)
-    if done.returncode != 0:
-        raise DatabaseProblem(f"{failure}: {_last_line(done.stderr)}.")
-    return done.stdout.decode(errors="replace")
+def _run(command: list[str], environment: dict[str, str], failure: str, programs: Programs) -> str:
+    pipe = subprocess.PIPE
+    with programs.start(command, stdout=pipe, stderr=pipe, env=environment) as program:
+        said, problems = program.communicate()
+    if program.returncode != 0:
+        raise DatabaseProblem(f"{failure}: {_last_line(problems)}.")
+    return said.decode(errors="replace")
 
 
 def _last_line(output: bytes) -> str:
