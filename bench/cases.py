@@ -66,12 +66,15 @@ def vectors_of(count: int, dim: int, seed: int = 0) -> NDArray[np.float16]:
 
 
 def cases_of(count: int) -> list[NewCase]:
+    """Cases, of which one in so many asks and answers what the one before it does, like its vector."""
     chance = np.random.default_rng(1)
     now = datetime.now(UTC)
+    said = [(f"{sentence(chance)} {number}", sentence(chance)) for number in range(count)]
+    said[ONE_IN - 1 :: ONE_IN] = said[ONE_IN - 2 : -1 : ONE_IN]
     return [
         NewCase(
-            query=f"{sentence(chance)} {number}",
-            response_text=sentence(chance),
+            query=said[number][0],
+            response_text=said[number][1],
             usage_count=20,
             success_rate=5.0 if number % ONE_IN == 1 else 80.0,
             last_accessed_at=now - timedelta(days=120 if number % ONE_IN == 2 else 30),
