@@ -275,7 +275,7 @@ def test_A00b_A00c_links_are_made_used_protected_and_taken_away(cli: Cli) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["plan", "nonsense"], 2, "There is no policy 'nonsense': it is one of prune (prune_weak_edges)"),
+        (["plan", "nonsense"], 2, "There is no policy 'nonsense': it is one of prune, merge-edges"),
         (["plan", "prune", "--set", "threshold"], 2, "--set takes NAME=VALUE"),
         (["plan", "prune", "--set", "=1"], 2, "--set takes NAME=VALUE"),
         (["plan", "prune", "--set", "colour=red"], 2, "prune has no option 'colour'"),

@@ -10,6 +10,7 @@ in a text is taken for markup.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -284,7 +285,9 @@ def plain(value: Any) -> Any:
 def console(file: TextIO) -> "Console":
     from rich.console import Console
 
-    return Console(file=file, highlight=False, markup=False, emoji=False)
+    # By itself it takes a dumb terminal for 80 columns wide, whatever its width.
+    width = shutil.get_terminal_size().columns if file.isatty() else None
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)
 
 
 class Stdout:
