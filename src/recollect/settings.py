@@ -115,8 +115,12 @@ class Settings(BaseSettings):
         except ValidationError as error:
             first = error.errors()[0]
             name = str(first["loc"][0]).lower().removeprefix(PREFIX.lower())
-            said = cannot_be(f"The setting {PREFIX}{name.upper()}", first, secret="key" in name or "url" in name)
-            raise InvalidInput(f"{said}. Unset it, or give another value.", field=name) from error
+            is_given = given.get(name) is not None
+            subject = name if is_given else f"The setting {PREFIX}{name.upper()}"
+            said = cannot_be(subject, first, secret="key" in name or "url" in name)
+            raise InvalidInput(
+                f"{said}.{'' if is_given else ' Unset it, or give another value.'}", field=name
+            ) from error
 
     @classmethod
     def environment_names(cls, name: str) -> list[str]:

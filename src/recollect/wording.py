@@ -17,7 +17,7 @@ MUST_BE = {
     "datetime_": "a time like 2026-11-15T09:30:00Z",
     "dataclass_": "an object",
     "dict_type": "an object",
-    "enum": "one of {expected}",
+    "enum": "{choices}",
     "finite_number": "a finite number",
     "float_": "a number",
     "greater_than_equal": "at least {ge}",
@@ -27,7 +27,7 @@ MUST_BE = {
     "less_than_equal": "at most {le}",
     "less_than": "less than {lt}",
     "list_type": "a list",
-    "literal_error": "one of {expected}",
+    "literal_error": "{choices}",
     "mapping_type": "an object",
     "model_": "an object",
     "none_required": "left out",
@@ -42,6 +42,7 @@ MUST_BE = {
     "uuid_": "a UUID",
 }
 SHOWN = 60
+QUOTE = "'"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -65,19 +66,22 @@ def demand(error: Error) -> str:
     """What is demanded of a value that was refused, in our words."""
     kind, said = str(error["type"]), str(error.get("msg", ""))
     if kind in ("value_error", "assertion_error"):
-        return _uncapitalised(said.split(", ", 1)[-1].rstrip("."))
+        said = said.split(", ", 1)[-1].rstrip(".")
+        choices = said.partition(" is not one of ")[2]
+        return f"it must be one of {choices.replace(QUOTE, '')}" if choices else _uncapitalised(said)
     must_be = MUST_BE.get(kind) or next((words for name, words in MUST_BE.items() if kind.startswith(name)), None)
     if must_be is None:
         return "it is not of the kind that is wanted here"
     told = error.get("ctx", {})
     most, least = told.get("max_length", 0), told.get("min_length", 0)
-    sizes = {
+    words = {
+        "choices": str(told.get("expected", "")).replace(QUOTE, ""),
         "most_characters": counted(most, "character"),
         "least_characters": counted(least, "character"),
         "most_items": counted(most, "item"),
         "least_items": counted(least, "item"),
     }
-    return f"it must be {must_be.format_map({**told, **sizes})}"
+    return f"it must be {must_be.format_map({**told, **words})}"
 
 
 def _uncapitalised(text: str) -> str:

@@ -55,7 +55,7 @@ def test_add_update_and_outcomes(cli: Cli) -> None:
     assert "Nothing." in cli("history", case).out
     for _ in range(10):
         said = cli("cases", "outcome", case, "--failure", "--error", "outdated", "--ms", "12.5")
-    assert said.out == f"{case[:8]}: 0.0 % of success.\n"
+    assert said.out == f"{case[:8]}: success rate 0.0 %.\n"
     assert "outdated 10" in cli("cases", "reflect").out
     assert "--success or --failure" in cli.refused("cases", "outcome", case, code=2)
     assert cli.json("cases", "archive", case)["archived_reason"] == "by_hand"

@@ -77,7 +77,7 @@ def test_P02_a_proposal_shows_what_comes_changes_and_goes_and_writes_nothing_els
     facts = dict(line.split("\t") for line in answer.out.partition("\n\n")[0].splitlines())
     assert facts["what"] == "Merge 2 parallel edges into 1"
     assert facts["rows"] == "+ 0, ~ 1, - 1"
-    assert facts["state"] == "proposed; 1 proposed"
+    assert facts["state"] == "waiting; 1 waiting"
     first, second = answer.out.partition("\n\n")[2].splitlines()
     assert first.startswith(f"1\t~\t{winner[:8]}\ttea number 0 —extends→ cup number 0\t2 edges between the same ends")
     assert "(strength 0.5 -> 0.65, " in first
@@ -98,7 +98,7 @@ def test_A12_a_proposal_says_what_was_left_alone_and_by_which_rule(cli: Cli) -> 
     assert "report\t" in shown
     assert all(figure in shown for figure in ("total 7", "pruned 2", "kept 5", "kept by protected 1"))
     assert "min_inactive_days 14" in shown
-    left = shown.partition("\n\nLeft alone: 1 protected\n")[2]
+    left = shown.partition("\n\nSkipped: 1 protected\n")[2]
     assert left.startswith(f"protected\t{weak[0][:8]}\tnode 1 —similar→ node 2\t")
     assert "kept because it is protected" in left
 
@@ -168,7 +168,7 @@ def test_P03_P07_a_plan_is_declined_in_part_applied_shown_and_undone(cli: Cli) -
     assert cli("apply", plan).out == f"The plan {plan[:8]} was applied already: 1 applied, 1 declined.\n"
     shown = cli("history", first[:10]).out
     assert f"merge\t{plan[:8]}\t2 edges between the same ends" in shown
-    assert cli("undo", plan).out.startswith("Undone: 1 decision taken back")
+    assert cli("undo", plan).out.startswith("Undone: 1 decision undone")
     assert cli("undo", plan).out == "That was undone already.\n"
     assert decisions(cli, plan) == {first: "undone", second: "declined"}
     actions = [line.split("\t")[2:4] for line in cli("plan", "runs", plan[:8]).out.splitlines()]
@@ -211,8 +211,8 @@ def test_P07_one_decision_is_undone(cli: Cli) -> None:
 def test_P11_approve_decline_and_never(cli: Cli) -> None:
     doubled(cli, 3)
     plan = proposed(cli)
-    assert "\tapproved\t3 proposed\t" in cli("plan", "approve", plan).out
-    assert "\tapproved\t1 proposed, 2 declined\t" in cli("plan", "decline", plan, "--decision", "2-3", "--never").out
+    assert "\tapproved\t3 waiting\t" in cli("plan", "approve", plan).out
+    assert "\tapproved\t1 waiting, 2 declined\t" in cli("plan", "decline", plan, "--decision", "2-3", "--never").out
     assert "\tdeclined\t3 declined\t" in cli("plan", "decline", plan).out
     assert cli.json("plan", "merge-edges")["decisions"] == []
     assert "is declined: propose a new one" in cli.refused("apply", plan, code=4)
@@ -227,7 +227,7 @@ def test_P03_tidy_applies_what_may_be_applied_and_the_brake_makes_the_rest_wait(
     weak_rim(cli, 60)
     waiting = cli("tidy", "prune").out
     assert "The plan waits for approval: it touches 60 of 122 edges" in waiting
-    assert cli.json("plan", "list", "--status", "proposed", "--policy", "prune")["items"][0]["counts"] == {
+    assert cli.json("plan", "list", "--status", "waiting", "--policy", "prune")["items"][0]["counts"] == {
         "proposed": 60
     }
     done = cli.json("tidy", "prune", "--set", "threshold=0")
@@ -275,15 +275,15 @@ def test_A00b_A00c_links_are_made_used_protected_and_taken_away(cli: Cli) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["plan", "nonsense"], 2, "There is no policy 'nonsense': it is one of prune (prune_weak_edges)"),
+        (["plan", "nonsense"], 2, "There is no policy 'nonsense': it is one of prune, merge-edges"),
         (["plan", "prune", "--set", "threshold"], 2, "--set takes NAME=VALUE"),
         (["plan", "prune", "--set", "=1"], 2, "--set takes NAME=VALUE"),
         (["plan", "prune", "--set", "colour=red"], 2, "prune has no option 'colour'"),
         (["plan", "prune", "--set", "threshold=2"], 2, "The option threshold must be between 0 and 1"),
         (["plan", "prune", "--set", "threshold=NaN"], 2, "The option threshold must be between 0 and 1"),
         (["plan", "prune", "--set", "threshold=low"], 2, "The option threshold cannot be 'low'"),
-        (["plan", "prune", "--nonsense"], 2, "No such option"),
-        (["plan", "--nonsense"], 2, "No such option"),
+        (["plan", "prune", "--nonsense"], 2, "has no option --nonsense"),
+        (["plan", "--nonsense"], 2, "has no option --nonsense"),
         (["plan", "show", NOBODY], 3, "There is no plan"),
         (["plan", "show", "xyz"], 2, "'xyz' is not an id"),
         (["plan", "show", "0000", "--status", "odd"], 2, "odd"),

@@ -385,6 +385,8 @@ async def export(
     check(format in FORMATS, "format", ", ".join(FORMATS), format)
     if not isinstance(out, Path):
         return await _write(core, space_id, out, format, with_isolated=with_isolated)
+    if out.is_dir():
+        raise InvalidInput(f"{out} is a folder: name a file to write to.")
     if out.exists() and not overwrite:
         raise Conflict(f"{out} exists already: choose another name, or repeat with --overwrite.")
     part = out.with_name(f".{out.name[:200]}.{uuid4().hex[:8]}.part")

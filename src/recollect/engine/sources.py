@@ -157,7 +157,7 @@ class Reader:
                 beginning = stream.peek(BEGINNING)[:BEGINNING]
                 format = self._format_of(path, beginning)
                 if documents.looks_binary(beginning):
-                    yield skipped(name, "It is a binary file.")
+                    yield skipped(name, "It is a binary file, and only text can be remembered.")
                 elif format is None:
                     yield skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
                 elif format in ("jsonl", "csv", "mcp-memory"):
@@ -255,7 +255,9 @@ def check(sources: Sequence[Path], format: str, stdin: BinaryIO | None) -> None:
 def _check_path(path: Path) -> None:
     try:
         if not path.exists():
-            raise InvalidInput(f"There is no file or folder {shown(path)}.", field="sources")
+            raise InvalidInput(
+                f"There is no file or folder {shown(path)}: check the name, or pipe it in as -.", field="sources"
+            )
         if not (path.is_file() or path.is_dir()):
             raise InvalidInput(f"{shown(path)} is neither file nor folder: pipe it in, as -.", field="sources")
     except OSError as error:

@@ -39,5 +39,7 @@ def policy_named(name: str) -> Policy:
     for policy in POLICIES.values():
         if name in (policy.name, policy.short):
             return policy
-    known = ", ".join(f"{policy.short} ({policy.name})" for policy in POLICIES.values())
-    raise InvalidInput(f"There is no policy {name!r}: it is one of {known}.", field="policy")
+    known = ", ".join(policy.short for policy in POLICIES.values())
+    raise InvalidInput(
+        f"There is no policy {name!r}: it is one of {known} (`recollect plan policies` describes them).", field="policy"
+    )

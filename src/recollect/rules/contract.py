@@ -90,7 +90,7 @@ def checked_text(text: object, contract: Contract) -> str:
             f"import it as a document, which cuts it into chunks",
         )
     if not (kept := normalise(text)):
-        _refuse("text", "the text is empty")
+        _refuse("text", "the text is empty: say what to remember")
     return kept
 
 
@@ -219,7 +219,8 @@ def as_utc(moment: datetime) -> datetime:
 
 
 def _tags(field: str, value: object, contract: Contract) -> None:
-    _string_list(field, value, contract)
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        _string_list(field, value, contract)
     assert isinstance(value, Collection)
     if unfit := [tag for tag in value if not can_be_tag(tag)]:
         _refuse("metadata.tags", f"{_shown(unfit[0])} cannot be a tag: {WHAT_A_TAG_IS}")

@@ -218,9 +218,7 @@ def memory_of_line(line: str) -> NewMemory:
     try:
         fields = json.loads(line)
     except json.JSONDecodeError as error:
-        raise InvalidInput(
-            f"The line is not JSON ({error.msg} at column {error.colno}): write one object a line."
-        ) from error
+        raise InvalidInput(f"The line is not JSON (see its column {error.colno}): write one object a line.") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput("The line is no JSON that can be read (a number or a nesting is too long).") from error
     return exported.memory(fields) if exported.is_exported(fields) else memory_from_mapping(fields)

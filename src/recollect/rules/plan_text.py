@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, Row
+from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Row
 from recollect.rules.labels import shortened
 
 COMES, CHANGES, GOES = "+", "~", "-"
@@ -179,7 +179,12 @@ def options_of(plan: Plan) -> str:
 def states_of(plan: Plan) -> str:
     """`12 applied, 2 stale`, the states of a plan's decisions."""
     known = ((state, plan.counts.get(state, 0)) for state in DecisionStatus)
-    return ", ".join(f"{count:,} {state}" for state, count in known if count) or "no decisions"
+    return ", ".join(f"{count:,} {state_word(state)}" for state, count in known if count) or "no decisions"
+
+
+def state_word(state: PlanStatus | DecisionStatus) -> str:
+    """One word for one state: what was proposed and is not decided yet is waiting."""
+    return "waiting" if state in (PlanStatus.PROPOSED, DecisionStatus.PROPOSED) else state.value.replace("_", " ")
 
 
 # -- Markdown
@@ -189,7 +194,7 @@ def markdown_head(plan: Plan, tally: Tally) -> str:
     known = {
         "plan": f"`{plan.id}`",
         "policy": _md(plan.policy),
-        "state": f"{plan.status.value.replace('_', ' ')}; {states_of(plan)}",
+        "state": f"{state_word(plan.status)}; {states_of(plan)}",
         "risk": plan.risk.value,
         "made": f"{plan.created_at:%Y-%m-%d %H:%M}Z by {_md(plan.created_by)}",
         "undoes": f"`{plan.undoes}`" if plan.undoes else "",
@@ -221,7 +226,7 @@ def markdown_left_alone(findings: Sequence[Finding], labels: Labels) -> str:
     if not findings:
         return ""
     rows = "".join(f"| {_md(one.rule)} | {_md(subject_of(one, labels))} | {_md(one.text)} |\n" for one in findings)
-    return f"\n## Left alone\n\n| rule | what | why |\n|---|---|---|\n{rows}"
+    return f"\n## Skipped\n\n| rule | what | why |\n|---|---|---|\n{rows}"
 
 
 def subject_of(finding: Finding, labels: Labels) -> str:

@@ -321,8 +321,12 @@ async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:
         raise DatabaseProblem(
             f"{_reason(error).capitalize()}: create it with `createdb`, or correct DATABASE_URL."
         ) from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        raise DatabaseProblem(f"DATABASE_URL cannot be used: {_reason(error)}.") from error
+    except asyncpg.PostgresError as error:
+        raise DatabaseProblem(f"The database of DATABASE_URL cannot be used: {_reason(error)}.") from error
+    except (asyncpg.InterfaceError, ValueError) as error:
+        raise DatabaseProblem(
+            "DATABASE_URL cannot be used: write it like postgresql://user:password@host:5432/name."
+        ) from error
 
 
 async def _check_version(connection: asyncpg.Connection) -> None:

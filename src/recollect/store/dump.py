@@ -128,7 +128,9 @@ def check_is_dump(file: Path, programs: Programs) -> None:
         with file.open("rb") as opened:
             head = opened.read(len(MAGIC))
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read ({error.strerror}).") from error
+        raise InvalidInput(
+            f"{file} cannot be read ({error.strerror}): name a file that `recollect backup` has written."
+        ) from error
     if head != MAGIC:
         raise InvalidInput(f"{file} is not a backup made by `recollect backup`.")
     listing = _run(

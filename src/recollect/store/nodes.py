@@ -321,7 +321,10 @@ async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -
 def meant_by(reference: str) -> tuple[UUID, UUID]:
     """The first and the last id that begin like this."""
     digits = reference.replace("-", "").lower()
-    if not SHORTEST_PREFIX <= len(digits) <= 32 or any(digit not in "0123456789abcdef" for digit in digits):
+    is_hexadecimal = all(digit in "0123456789abcdef" for digit in digits)
+    if is_hexadecimal and 0 < len(digits) < SHORTEST_PREFIX:
+        raise InvalidInput(f"{reference!r} is too short: give at least the first 4 characters of the id.", field="id")
+    if not digits or not is_hexadecimal or len(digits) > 32:
         raise InvalidInput(f"{reference!r} is not an id: give a UUID, or its first 4 or more characters.", field="id")
     return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 

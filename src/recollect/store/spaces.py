@@ -43,7 +43,7 @@ async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any
     statement = upsert(spaces).values(slug=slug, settings=dict(settings)).on_conflict_do_nothing().returning(spaces)
     row = (await connection.execute(statement)).one_or_none()
     if row is None:
-        raise Conflict(f"The space {slug!r} exists already.")
+        raise Conflict(f"The space {slug!r} exists already: choose another name.")
     return rows.space(row)
 
 

@@ -17,7 +17,7 @@ def test_a_policy_is_found_by_its_name_and_by_its_short_name() -> None:
 
 
 def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match=r"'tidy'.*prune_weak_edges"):
+    with pytest.raises(InvalidInput, match=r"'tidy'.*prune, merge-edges"):
         policy_named("tidy")
 
 

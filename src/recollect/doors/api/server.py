@@ -33,9 +33,9 @@ log = structlog.get_logger("recollect.server")
 DRAIN_SECONDS = 10
 BACKLOG = 2048
 UNBINDABLE = {
-    errno.EADDRINUSE: "another program uses it: stop that one, or choose another port (RECOLLECT_PORT)",
-    errno.EACCES: "this user may not: choose a port above 1023 (RECOLLECT_PORT)",
-    errno.EADDRNOTAVAIL: "this machine has no such address: choose another (RECOLLECT_HOST)",
+    errno.EADDRINUSE: "another program uses it: stop that one, or choose another port (--port, RECOLLECT_PORT)",
+    errno.EACCES: "this user may not: choose a port above 1023 (--port, RECOLLECT_PORT)",
+    errno.EADDRNOTAVAIL: "this machine has no such address: choose another (--host, RECOLLECT_HOST)",
 }
 
 Ready = Callable[[str], object]

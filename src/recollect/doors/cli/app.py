@@ -38,8 +38,10 @@ from recollect.doors.cli import (
     schedules,
     server,
     spaces,
+    usage,
 )
 from recollect.doors.cli.door import Door, JsonOption, SpaceOption
+from recollect.doors.cli.front import Front, Group
 from recollect.errors import (
     Conflict,
     DatabaseProblem,
@@ -97,23 +99,23 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def build() -> typer.Typer:
     """The whole command line; its help is drawn with boxes for a terminal only."""
-    app = typer.Typer(rich_markup_mode="rich" if sys.stdout.isatty() else None, epilog=EPILOG)
+    app = typer.Typer(cls=Front, rich_markup_mode="rich" if sys.stdout.isatty() else None, epilog=EPILOG)
     app.callback(invoke_without_command=True)(_root)
-    parts = (memories.app, recall.app, reasoning.app, memories.changing, plans.app, links.app, moving.app)
+    parts = (memories.app, reasoning.app, recall.app, memories.changing, plans.app, links.app, moving.app)
     for part in (*parts, concepts.app, jobs.app, care.app):
         app.add_typer(part)
-    app.add_typer(reasoning.group, name="recalls", rich_help_panel=memories.PANEL)
-    app.add_typer(cases.app, name="cases", rich_help_panel=cases.PANEL)
+    app.add_typer(reasoning.group, name="recalls", cls=Group, rich_help_panel=memories.PANEL)
+    app.add_typer(cases.app, name="cases", cls=Group, rich_help_panel=cases.PANEL)
     app.add_typer(plans.group, name="plan", rich_help_panel=plans.PANEL)
-    app.add_typer(graph.app, name="graph", rich_help_panel=graph.PANEL)
-    app.add_typer(concepts.group, name="concepts", rich_help_panel=concepts.PANEL)
-    app.add_typer(concepts.never_merge, name="never-merge", rich_help_panel=concepts.PANEL)
-    app.add_typer(pages.group, name="pages", rich_help_panel=memories.PANEL)
-    app.add_typer(spaces.app, name="spaces", rich_help_panel="Share it")
-    app.add_typer(keys.app, name="keys", rich_help_panel="Share it")
-    app.add_typer(jobs.group, name="jobs", rich_help_panel=care.PANEL)
-    app.add_typer(schedules.app, name="schedules", rich_help_panel=care.PANEL)
-    app.add_typer(notify.app, name="notify", rich_help_panel=care.PANEL)
+    app.add_typer(graph.app, name="graph", cls=Group, rich_help_panel=graph.PANEL)
+    app.add_typer(concepts.group, name="concepts", cls=Group, rich_help_panel=concepts.PANEL)
+    app.add_typer(concepts.never_merge, name="never-merge", cls=Group, rich_help_panel=concepts.PANEL)
+    app.add_typer(pages.group, name="pages", cls=Group, rich_help_panel=memories.PANEL)
+    app.add_typer(spaces.app, name="spaces", cls=Group, rich_help_panel="Spaces and keys")
+    app.add_typer(keys.app, name="keys", cls=Group, rich_help_panel="Spaces and keys")
+    app.add_typer(jobs.group, name="jobs", cls=Group, rich_help_panel=care.PANEL)
+    app.add_typer(schedules.app, name="schedules", cls=Group, rich_help_panel=care.PANEL)
+    app.add_typer(notify.app, name="notify", cls=Group, rich_help_panel=care.PANEL)
     for part in (server.app, config.app, demo.app):
         app.add_typer(part)
     return app
@@ -139,12 +141,7 @@ def _root(
 ) -> None:
     """A memory that remembers, recalls, tidies itself, and can undo every tidying.
 
-    \b
-    recollect add Linh prefers tea, never coffee
-    recollect recall what does Linh drink
-    recollect demo
-
-    Ids can be shortened to their first 4 or more characters.
+    Ids can be shortened to their first 4 or more characters. `recollect demo` shows it at work.
     """
     context.obj = Door(space=space, json=json, home=home, database_url=database_url)
     if version:
@@ -168,8 +165,7 @@ def _run(arguments: Sequence[str]) -> int:
             return _say(problems[0], arguments)
         raise
     except typer.TyperException as problem:
-        _say(InvalidInput(_usage(problem)), arguments)
-        return problem.exit_code
+        return _say(InvalidInput(usage.sentence(problem)), arguments)
     except typer.Exit as leave:
         return leave.exit_code
     except (typer.Abort, KeyboardInterrupt):
@@ -184,13 +180,6 @@ def _say(problem: RecollectError, arguments: Sequence[str]) -> int:
     else:
         output.complain(problem.message)
     return exit_code(problem)
-
-
-def _usage(problem: typer.TyperException) -> str:
-    """What is wrong with the command, and where to read on."""
-    context = getattr(problem, "ctx", None)
-    path = context.command_path if context else "recollect"
-    return f"{problem.format_message().strip().rstrip('.')}: see `{path} --help`."
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from recollect.engine.care import Checkup, Verification
 
 app = typer.Typer()
-PANEL = "Look after it"
+PANEL = "Look after the data"
 
 
 @command(app, "backup", rich_help_panel=PANEL)

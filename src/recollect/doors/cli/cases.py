@@ -118,7 +118,7 @@ def summary(door: Door) -> None:
 
 @command(app, "health")
 def health(door: Door) -> None:
-    """Say whether the bank needs somebody. Exit code 1 if it does."""
+    """Say whether the cases need attention. Exit code 1 if they do."""
     found = door.ask(lambda memory: memory.cases.health())
     door.show(found, _show_health)
     if found.problems:
@@ -239,7 +239,7 @@ def outcome(
             id_, success, error_type=error, milliseconds=milliseconds, search=search
         )
     )
-    door.show(case, lambda case: output.say(f"{output.short(case.case_id)}: {_rate(case.success_rate)} of success."))
+    door.show(case, lambda case: output.say(f"{output.short(case.case_id)}: success rate {_rate(case.success_rate)}."))
 
 
 # -- tidying
@@ -253,8 +253,8 @@ def tidy(
 ) -> None:
     """Retire the cases that fail, merge those that repeat, shelve those that nobody asks for.
 
-    What is used a lot or was used lately stays. Each run is a plan: `recollect plan show` tells why each case goes,
-    `recollect undo` takes all of it back, and `recollect cases restore` brings back a single case. In production, when
+    What is used a lot or was used recently stays. Each run is a plan: `recollect plan show` tells why each case goes,
+    `recollect undo` undoes all of it, and `recollect cases restore` brings back a single case. In production, when
     much would change, or when nobody is told of removals (RECOLLECT_NOTIFY), it waits for `recollect apply`.
 
     \b
@@ -412,7 +412,7 @@ def _show_consolidation(done: "Consolidation") -> None:
     if done.status == "waiting":
         output.note(f"`recollect plan show {short}` tells why, `recollect apply {short}` carries it out.")
     else:
-        output.hint(f"`recollect plan show {short}` tells why, `recollect undo {short}` takes it back.")
+        output.hint(f"`recollect plan show {short}` tells why, `recollect undo {short}` undoes it.")
 
 
 def _doubt(one: "DoubtfulCase") -> str:
@@ -467,7 +467,7 @@ def _run(run: "CaseRun") -> tuple[str, ...]:
 
 
 def _show_health(found: "Health") -> None:
-    output.say("The bank is well." if not found.problems else "The bank needs somebody:")
+    output.say("All is well." if not found.problems else "Needs attention:")
     for problem in found.problems:
         output.say(f"- {problem}")
 

@@ -208,9 +208,7 @@ def add_pair(
     b: Annotated[str | None, typer.Argument(metavar="B", help="Another.")] = None,
     from_: Annotated[
         Path | None,
-        typer.Option(
-            "--from", metavar="FILE", exists=True, dir_okay=False, help="A file: two names a line, by a comma."
-        ),
+        typer.Option("--from", metavar="FILE", help="A file: two names a line, by a comma."),
     ] = None,
     reason: Reason = None,
 ) -> None:
@@ -246,7 +244,12 @@ def _pairs(a: str | None, b: str | None, file: Path | None) -> list[tuple[str, s
         if a is None or b is None:
             raise InvalidInput("Give two names, or a file with --from.", field="b")
         return [(a, b)]
-    lines = [line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    try:
+        written = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput(f"{file} cannot be read ({why}): name a file of names.", field="from") from error
+    lines = [line.partition("#")[0].strip() for line in written.splitlines()]
     return [_pair(line) for line in lines if line]
 
 
@@ -323,7 +326,7 @@ def _show_merged(outcome: Outcome) -> None:
     output.say(f"merged\t{outcome.applied}\tplan {output.short(outcome.plan_id)}")
     for why_not in outcome.stale + outcome.failed:
         output.note(why_not)
-    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes it back.")
+    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` undoes it.")
 
 
 def _show_why(told: "Why") -> None:

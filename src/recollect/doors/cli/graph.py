@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.engine.explore import Components, Neighbour, Stats, TopicView, Way
     from recollect.engine.pictures import Form
 
-PANEL = "Look around"
+PANEL = "Graph and links"
 app = typer.Typer()
 
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="A node's id, or its first 4 or more characters.")]

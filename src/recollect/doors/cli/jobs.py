@@ -44,7 +44,7 @@ def retry(door: Door) -> None:
         output.hint("`recollect work` does it now; a running server does it by itself.")
 
 
-@command(app, "work", rich_help_panel="Look after it")
+@command(app, "work", rich_help_panel="Look after the data")
 def work(door: Door) -> None:
     """Embed what waits, in all spaces, and index it for search.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.engine.shown import ShownEdge
 
 app = typer.Typer()
-PANEL = "Link"
+PANEL = "Graph and links"
 
 EdgeId = Annotated[str, typer.Argument(metavar="EDGE", help="The edge's id, or its first 4 or more characters.")]
 NodeId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, or its first 4 or more characters.")]
@@ -63,7 +63,7 @@ def unlink(door: Door, edge: EdgeId, reason: Reason = None) -> None:
     """Take a link out of the graph; it is kept in the history, and `recollect undo` brings it back."""
     gone = door.ask(partial(_one, verb=lambda memory: memory.graph.unlink(edge, reason=reason)))
     door.show(gone, partial(_done, "Unlinked"))
-    output.hint(f"`recollect history {output.short(gone.id)}` shows the plan; `recollect undo PLAN` takes it back.")
+    output.hint(f"`recollect history {output.short(gone.id)}` shows the plan; `recollect undo PLAN` undoes it.")
 
 
 @command(app, "reinforce", rich_help_panel=PANEL)

@@ -109,6 +109,7 @@ def list_(
         str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", "-a", help="All of them, however many.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The whole of every text.")] = False,
 ) -> None:
     """List what is remembered, newest first."""
     wanted = NodeFilter(
@@ -124,7 +125,7 @@ def list_(
         page = door.ask(partial(_all_pages, wanted=wanted, cursor=cursor))
     else:
         page = door.ask(lambda memory: memory.list(wanted, limit=limit, cursor=cursor))
-    door.show(page, _show_page)
+    door.show(page, partial(_show_page, full=full))
 
 
 @command(app, "show", rich_help_panel=PANEL)
@@ -132,12 +133,6 @@ def show(door: Door, id_: Id) -> None:
     """Show one memory: its text, and all that is known about it."""
     node = door.ask(lambda memory: memory.get(id_))
     door.show(node, _show_node)
-
-
-@command(app, "get", hidden=True)
-def get(door: Door, id_: Id) -> None:
-    """The same as `recollect show`."""
-    show(door, id_)
 
 
 @command(changing, "edit", rich_help_panel=CHANGING)
@@ -231,7 +226,7 @@ def history(
     entries = door.ask(lambda memory: memory.history(id_))
     door.show(entries, show_history)
     if any(entry.plan_id for entry in entries):
-        output.hint("`recollect undo PLAN` takes a change back.")
+        output.hint("`recollect undo PLAN` undoes a change.")
 
 
 # -- asking
@@ -277,10 +272,11 @@ def _hint_history(node: Node) -> None:
     output.hint(f"`recollect history {output.short(node.id)}` shows what happened to it, and how to undo that.")
 
 
-def _show_page(page: Page) -> None:
-    output.table(
+def _show_page(page: Page, *, full: bool = False) -> None:
+    output.hits(
         ("id", "date", "type", "text"),
         [(output.short(node.id), output.day(node.created_at), node.subtype, _marked(node)) for node in page.items],
+        full=full,
     )
     if page.next_cursor:
         output.note(f"There is more: `--cursor {page.next_cursor}` goes on, `--all` lists everything.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recollect.engine.sources import Options
 
 app = typer.Typer()
-PANEL = "Move in and out"
+PANEL = "Look after the data"
 MOST_LINES = 20
 
 Format = Literal["auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0"]

@@ -1,8 +1,8 @@
 """How the command line speaks; the only place that writes to stdout or stderr.
 
 Answers go to stdout: tables for a terminal, and where stdout is no terminal one line an item, its columns divided by
-tabs, nothing cut off. With `--json` it is one JSON document and nothing else. Everything besides the answer (hints,
-progress, problems) goes to stderr.
+tabs. Long texts in listings are shortened in both, unless `--full` asks for all of them. With `--json` it is one JSON
+document and nothing else. Everything besides the answer (hints, progress, problems) goes to stderr.
 
 What is remembered may hold anything, so control characters are made harmless before a terminal sees them, and nothing
 in a text is taken for markup.
@@ -10,6 +10,7 @@ in a text is taken for markup.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+SHORTENED = 160  # columns of a text in a line that nobody may ever see on a screen
+LINES_OF_BLOCK = 3
+INDENT = 4
 BROKEN_PIPE = 141  # as for every program that a closed pipe ends: 128 + SIGPIPE
 SHORT_ID = 8
 # Control characters except tab and line feed, and the marks that turn the direction of writing round.
@@ -53,7 +57,10 @@ def heading(text: str) -> None:
 
 def complain(sentence: str) -> None:
     """What went wrong, in one sentence."""
-    write(sys.stderr, one_line(sentence) + "\n")
+    if is_watched():
+        console(sys.stderr).print(one_line(sentence))  # lines end between words
+    else:
+        write(sys.stderr, one_line(sentence) + "\n")
 
 
 def complain_as_json(problem: Mapping[str, str]) -> None:
@@ -100,6 +107,31 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool 
             write(sys.stdout, "\t".join(one_line(cell) for cell in row) + "\n")
         return
     _draw(console(sys.stdout), headings, rows, wrap=wrap)
+
+
+def hits(headings: Sequence[str], rows: Iterable[Sequence[str]], *, full: bool = False) -> None:
+    """A table of texts, one line each: shortened to the room there is, unless the whole of them is wanted."""
+    if not sys.stdout.isatty() and not full:
+        rows = [(*cells, shortened(text)) for *cells, text in rows]
+    table(headings, rows, wrap=full)
+
+
+def block(head: Sequence[str], text: str, details: Sequence[str], *, full: bool = False) -> None:
+    """A hit laid open: on a terminal a few lines that fit any width, elsewhere one line."""
+    if not sys.stdout.isatty():
+        table((), [(*head, text if full else shortened(text), ", ".join(details))])
+        return
+    on = console(sys.stdout)
+    on.print("  ".join(map(one_line, head)), style="cyan")
+    _indented(on, text if full else shortened(text, LINES_OF_BLOCK * (on.width - INDENT)))
+    _indented(on, ", ".join(details), style="dim")
+
+
+def _indented(on: "Console", text: str, style: str = "") -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    on.print(Padding(Text(one_line(text), style=style, overflow="fold"), (0, 0, 0, INDENT)))
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:
@@ -190,6 +222,14 @@ def one_line(text: str) -> str:
     return harmless(" ".join(text.split()))
 
 
+def shortened(text: str, columns: int = SHORTENED) -> str:
+    """The beginning of a text, as wide as there is room (a Chinese character takes two columns), and a sign of more."""
+    from rich.cells import cell_len, set_cell_size
+
+    line = one_line(text)
+    return line if cell_len(line) <= columns else set_cell_size(line, columns - 1).rstrip() + "…"
+
+
 def harmless(text: str) -> str:
     """The text without what could steer a terminal."""
     return text.translate(_HARMFUL)
@@ -245,7 +285,9 @@ def plain(value: Any) -> Any:
 def console(file: TextIO) -> "Console":
     from rich.console import Console
 
-    return Console(file=file, highlight=False, markup=False, emoji=False)
+    # By itself it takes a dumb terminal for 80 columns wide, whatever its width.
+    width = shutil.get_terminal_size().columns if file.isatty() else None
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)
 
 
 class Stdout:

@@ -2,15 +2,16 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from recollect.doors.cli import output, showing, values
 from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.front import Group
 from recollect.doors.cli.memories import CHANGING
 from recollect.errors import InvalidInput
 from recollect.plan import Decision, DecisionStatus, Outcome, PlanStatus
@@ -22,16 +23,24 @@ if TYPE_CHECKING:
     from recollect.engine.page_applying import Merged
     from recollect.engine.shown import ShownPlan
 
-PANEL = "Tidy, by plans"
+PANEL = "Tidy"
 PAGES = "merge_pages"
 
 
-class PlanGroup(TyperGroup):
+class PlanGroup(Group):
     """`recollect plan prune` is short for `recollect plan propose prune`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        is_policy = args[0] not in self.commands and not args[0].startswith("-")
-        return super().resolve_command(ctx, ["propose", *args] if is_policy else args)
+        if args[0] in self.commands or args[0].startswith("-") or self._is_slip(args[0]):
+            return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, ["propose", *args])
+
+    def _is_slip(self, word: str) -> bool:
+        """Whether a word is rather a command that was mistyped than a policy."""
+        from recollect.policies import POLICIES
+
+        policies = {name for policy in POLICIES.values() for name in (policy.name, policy.short)}
+        return bool(get_close_matches(word, self.commands)) and not get_close_matches(word, policies)
 
 
 app = typer.Typer()
@@ -43,7 +52,7 @@ Set = Annotated[
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the policy; repeat for more."),
 ]
 Status = Annotated[
-    str | None, typer.Option("--status", metavar="STATUS", help="Only these: proposed, applied, undone, ...")
+    str | None, typer.Option("--status", metavar="STATUS", help="Only these: waiting, applied, undone, ...")
 ]
 OfPolicy = Annotated[str | None, typer.Option("--policy", metavar="POLICY", help="Only of this policy.")]
 Cursor = Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")]
@@ -65,7 +74,8 @@ def list_plans(
     recollect apply 7f3a            carry it out
     recollect plan                  list the plans, newest first
     """
-    found, more = door.ask(lambda memory: memory.plans.list(status=status, policy=policy, limit=limit, cursor=cursor))
+    stored = PlanStatus.PROPOSED if status == "waiting" else status
+    found, more = door.ask(lambda memory: memory.plans.list(status=stored, policy=policy, limit=limit, cursor=cursor))
     door.show(found, partial(showing.plans, more=more), as_json={"items": found, "next_cursor": more})
 
 
@@ -94,7 +104,7 @@ def propose(
 ) -> None:
     """Let a policy propose a plan; `recollect plan POLICY` for short.
 
-    Shows what comes (+), what changes (~) and what goes (-), each with its reason, and what was left alone and by which
+    Shows what comes (+), what changes (~) and what goes (-), each with its reason, and what was skipped and by which
     rule. The plan is saved under an id; nothing else is written until you apply it.
 
     \b
@@ -212,7 +222,7 @@ def undo(
         str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
     ] = None,
 ) -> None:
-    """Take back a plan, or some of its decisions and what needs them.
+    """Undo a plan, or some of its decisions and what needs them.
 
     Everything is as it was before, and what happened since (recalls, other changes) is kept. Undoing twice does no
     harm; an undo is a plan itself, and can be undone.
@@ -234,7 +244,7 @@ def tidy(
     """Run policies now: propose, and apply what may be applied without asking.
 
     What would touch much of the graph, and in production whatever merges or archives, waits for `recollect apply`. Each
-    run is a plan, and `recollect undo` takes it back.
+    run is a plan, and `recollect undo` undoes it.
 
     \b
     recollect tidy

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command
 from recollect.doors.cli.memories import PANEL
 from recollect.model import ContentType, Hit, Mode, NodeFilter, Recall
+from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.calibrate import Measurement
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 BAR = 40
+FOUND_BY = {"both": "words and meaning", "vector": "meaning", "graph": "links", "neighbour": "its neighbours"}
 
 
 @command(app, "recall", rich_help_panel=PANEL)
@@ -52,10 +55,12 @@ def recall(
     explain: Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")] = (
         False
     ),
+    full: Annotated[bool, typer.Option("--full", help="The whole of every text.")] = False,
 ) -> None:
     """Recall what is known about a question, best first.
 
-    Each hit is a line: its score, its date, the beginning of its id, its text.
+    Each hit is a line: its score, its date, the beginning of its id, its text. A long text is shortened; --full shows
+    all of it.
 
     \b
     recollect recall what does Linh drink
@@ -88,35 +93,37 @@ def recall(
     found, containing = door.ask(ask)
     if topics:
         found = replace(found, ways={**found.ways, "topics": containing})
-    door.show(found, show_explained if explain else show_hits)
+    door.show(found, partial(show_explained if explain else show_hits, full=full))
     for key, members in containing.items():
         output.note(f"{key} contains {', '.join(map(output.short, members))}.")
     for sentence in found.notes:
         output.note(sentence)
 
 
-def show_hits(found: Recall) -> None:
-    output.table(("score", "date", "id", "text"), [_line(hit) for hit in found])
+def show_hits(found: Recall, *, full: bool = False) -> None:
+    output.hits(("score", "date", "id", "text"), [_line(hit) for hit in found], full=full)
     if not found:
         output.note("Nothing is known about that.")
 
 
-def show_explained(found: Recall) -> None:
+def show_explained(found: Recall, *, full: bool = False) -> None:
     """Every hit with the parts of its score; then what was left out and why; then how the candidates were found."""
-    headings = ("score", "relevance", "words", "meaning", "cosine", "neighbour", "activation", "recency", "importance")
-    output.table(
-        (*headings, "use", "bonus", "by", "date", "id", "text"),
-        [(*_open(hit), hit.source, *_line(hit)[1:]) for hit in found],
-    )
+    for hit in found:
+        *head, text = _line(hit)
+        output.block((*head, f"by {FOUND_BY.get(hit.source, hit.source)}"), text, _parts(hit), full=full)
+    if not found:
+        output.note("Nothing is known about that.")
     if found.left_out:
+        output.heading(f"Not shown, and why: {counted(len(found.left_out), 'candidate')}")
         output.table(
-            ("left out", "score", "step", "why"),
+            ("id", "score", "step", "why"),
             [(output.short(one.id), f"{one.score:.2f}", one.step, one.why) for one in found.left_out],
+            wrap=True,
         )
     told = {name: value for name, value in found.ways.items() if not isinstance(value, Mapping)}
     ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
     floor = "no floor" if found.floor is None else f"floor {found.floor:.2f}"
-    output.note(f"{found.mode.value}, {floor}; {ways}; {found.latency_ms:.0f} ms, model {found.model}.")
+    output.note(f"Mode {found.mode.value.lower()}, {floor}; {ways}; {found.latency_ms:.0f} ms, model {found.model}.")
 
 
 def _line(hit: Hit) -> tuple[str, ...]:
@@ -124,24 +131,22 @@ def _line(hit: Hit) -> tuple[str, ...]:
     return f"{hit.score:.2f}", output.day(hit.node.created_at), output.short(hit.node.id), text
 
 
-def _open(hit: Hit) -> tuple[str, ...]:
+def _parts(hit: Hit) -> list[str]:
+    """What a score is made of, in the words of the documentation; what counts for nothing is left out."""
     parts = hit.parts
-    return tuple(
-        f"{value:.2f}"
-        for value in (
-            hit.score,
-            parts.relevance,
-            parts.lexical,
-            parts.similarity,
-            parts.cosine,
-            parts.flow,
-            parts.activation,
-            parts.recency,
-            parts.importance,
-            parts.engagement,
-            parts.bonus,
-        )
-    )
+    named = {
+        "relevance": parts.relevance,
+        "words": parts.lexical,
+        "meaning": parts.similarity,
+        "cosine": parts.cosine,
+        "neighbour": parts.flow,
+        "activation": parts.activation,
+        "recency": parts.recency,
+        "importance": parts.importance,
+        "use": parts.engagement,
+        "bonus": parts.bonus,
+    }
+    return [f"{name} {value:.2f}" for name, value in named.items() if name == "relevance" or round(value, 2)]
 
 
 @command(app, "calibrate", rich_help_panel=PANEL)

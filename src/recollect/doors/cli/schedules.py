@@ -123,4 +123,4 @@ def _how_often(one: "Schedule") -> str:
 def _show_run(ran: "Ran") -> None:
     output.say(ran.outcome if ran.outcome.endswith(".") else f"{ran.outcome.capitalize()}.")
     if ran.plan_id is not None:
-        output.hint(f"`recollect undo {output.short(ran.plan_id)}` takes back what was applied.")
+        output.hint(f"`recollect undo {output.short(ran.plan_id)}` undoes what was applied.")

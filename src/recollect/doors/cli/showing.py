@@ -23,7 +23,7 @@ def head(plan: "ShownPlan") -> None:
     known = {
         "plan": str(plan.id),
         "what": plan.title,
-        "state": f"{_words(plan.status)}; {plan_text.states_of(plan)}",
+        "state": f"{plan_text.state_word(plan.status)}; {plan_text.states_of(plan)}",
         "policy": f"{plan.policy}, {plan.risk.value} risk",
         "made": f"{output.minute(plan.created_at)} by {plan.created_by}",
         "undoes": str(plan.undoes or ""),
@@ -51,7 +51,7 @@ def left_alone(plan: "ShownPlan") -> None:
     if not plan.findings:
         return
     rules = ", ".join(f"{count:,} {rule}" for rule, count in Counter(one.rule for one in plan.findings).most_common())
-    output.heading(f"Left alone: {rules}")
+    output.heading(f"Skipped: {rules}")
     output.entries(
         (one.rule, output.short(one.subject), plan_text.subject_of(one, plan.labels), one.text)
         for one in plan.findings[:LEFT_ALONE]
@@ -66,7 +66,7 @@ def more(plan: "ShownPlan", *, is_all: bool) -> None:
             f"These are the first {FIRST} of {counted(total, 'decision')}: `recollect plan show {id_} --all` shows all."
         )
     if len(plan.findings) > LEFT_ALONE:
-        output.note(f"{len(plan.findings):,} were left alone: `recollect plan show {id_} --md` lists them.")
+        output.note(f"{len(plan.findings):,} were skipped: `recollect plan show {id_} --md` lists them.")
     for sentence in plan.warnings:
         output.note(sentence)
     if not plan.counts:
@@ -81,7 +81,7 @@ def hint_next(plan: Plan) -> None:
             f"`recollect plan decline {id_}` says no."
         )
     elif plan.counts.get("applied"):
-        output.hint(f"`recollect undo {id_}` takes it back.")
+        output.hint(f"`recollect undo {id_}` undoes it.")
 
 
 def plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
@@ -93,7 +93,7 @@ def plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
                 output.short(plan.id),
                 output.minute(plan.created_at),
                 plan.policy,
-                _words(plan.status),
+                plan_text.state_word(plan.status),
                 plan_text.states_of(plan),
                 plan.title,
             )
@@ -156,15 +156,15 @@ def _mark(figure: dict[str, Any]) -> str:
 def applied(outcome: Outcome) -> None:
     id_ = output.short(outcome.plan_id)
     if outcome.repeated:
-        output.say(f"The plan {id_} was {_words(outcome.status)} already: {_counted(outcome)}.")
+        output.say(f"The plan {id_} was {plan_text.state_word(outcome.status)} already: {_counted(outcome)}.")
         return
-    output.say(f"The plan {id_} is {_words(outcome.status)}: {_counted(outcome)}.")
+    output.say(f"The plan {id_} is {plan_text.state_word(outcome.status)}: {_counted(outcome)}.")
     for state, these in (("stale", outcome.stale), ("failed", outcome.failed)):
         output.table(("", ""), [(state, said) for said in these[:FIRST]])
         if len(these) > FIRST:
             output.note(f"{len(these):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
     if outcome.applied:
-        output.hint(f"`recollect undo {id_}` takes it back.")
+        output.hint(f"`recollect undo {id_}` undoes it.")
 
 
 def merged(done: "Merged") -> None:
@@ -194,8 +194,8 @@ def undone(outcome: Outcome) -> None:
     if outcome.repeated:
         output.say("That was undone already.")
         return
-    output.say(f"Undone: {counted(outcome.applied, 'decision')} taken back, by the plan {outcome.plan_id}.")
-    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` takes this back in turn.")
+    output.say(f"Undone: {counted(outcome.applied, 'decision')} undone, by the plan {outcome.plan_id}.")
+    output.hint(f"`recollect undo {output.short(outcome.plan_id)}` undoes this in turn.")
 
 
 def tidied(done: "Sequence[Tidied]") -> None:
@@ -208,17 +208,13 @@ def tidied(done: "Sequence[Tidied]") -> None:
                 one.plan.title,
                 " ".join(one.notes)
                 if one.outcome is None
-                else f"{_words(one.outcome.status)}: {_counted(one.outcome)}",
+                else f"{plan_text.state_word(one.outcome.status)}: {_counted(one.outcome)}",
             )
             for one in done
         ],
         wrap=True,
     )
     if any(one.outcome and one.outcome.applied for one in done):
-        output.hint("`recollect undo PLAN` takes it back.")
+        output.hint("`recollect undo PLAN` undoes it.")
     if any(one.outcome is None and one.plan.counts for one in done):
         output.hint("`recollect plan show PLAN` shows what waits, `recollect apply PLAN` carries it out.")
-
-
-def _words(status: PlanStatus) -> str:
-    return status.value.replace("_", " ")

@@ -11,7 +11,7 @@ from recollect.doors.mcp.visits import Visit
 from recollect.engine.shown import ShownPlan
 from recollect.model import Scope
 from recollect.plan import Outcome
-from recollect.rules.plan_text import lines_of, report_of, states_of
+from recollect.rules.plan_text import lines_of, report_of, state_word, states_of
 
 # Who may take back what: a change by hand whoever may make one, everything else whoever may tidy.
 BY_HAND = "hand"
@@ -66,7 +66,8 @@ async def show_plan(
 
 
 def _shown(plan: ShownPlan, budget: int) -> Told[Shown]:
-    head = f"{plan.title}: plan {short(plan.id)}, {plan.status}, {plan.risk} risk; {states_of(plan)}. {report_of(plan)}"
+    state = f"{state_word(plan.status)}, {plan.risk} risk; {states_of(plan)}"
+    head = f"{plan.title}: plan {short(plan.id)}, {state}. {report_of(plan)}"
     kept = _fitting(plan, budget - telling.cost(" ".join([head, *plan.warnings])))
     next_after = plan.decisions[len(kept) - 1].number if len(kept) < len(plan.decisions) else plan.next_after
     data = Shown(

@@ -1,0 +1,96 @@
+"""The first screen, and the words that people try first.
+
+`recollect --help` opens with the ten commands that are used most, each as it is typed; the others follow by subject.
+Some words lead to a command of another name, as people expect them to; a word that is nearly a command gets a hint.
+"""
+
+from collections import defaultdict
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from recollect.doors.cli import output
+from recollect.errors import InvalidInput
+
+MOST_USED = {
+    "add": ("Linh prefers tea", "remember a text"),
+    "recall": ("what does Linh drink", "find what is known, best first"),
+    "list": ("", "what is remembered, newest first"),
+    "show": ("3f2a", "one memory, and all about it"),
+    "forget": ("3f2a", "out of recall, but kept"),
+    "import": ("notes/", "Markdown, text, JSONL or CSV files"),
+    "plan": ("prune", "see what a tidying would do"),
+    "apply": ("7f3a", "carry out a plan"),
+    "undo": ("7f3a", "undo a plan"),
+    "serve": ("", "the web page and the API"),
+}
+ALSO_KNOWN_AS = {
+    "remember": "add",
+    "search": "recall",
+    "find": "recall",
+    "delete": "forget",
+    "get": "show",
+}
+HELP = "help"
+LONGEST_SENTENCE = 200
+
+
+class Group(TyperGroup):
+    """A group of commands that says so in one sentence when there is no such command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise InvalidInput(_no_such(args[0], ctx.command_path, sorted(self.commands)))
+        return super().resolve_command(ctx, args)
+
+
+class Front(Group):
+    """All of `recollect`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        first, *rest = args
+        if first == HELP and not rest:
+            output.say(ctx.get_help())
+            raise typer.Exit
+        if first == HELP:
+            first, *rest = [*rest, "--help"]
+        return super().resolve_command(ctx, [ALSO_KNOWN_AS.get(first, first), *rest])
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.format_help_text(ctx, formatter)
+        self._format_most_used(formatter)
+        for panel, rows in self._by_subject().items():
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+        self.format_options(ctx, formatter)
+        self.format_epilog(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands stand first, not below the options."""
+
+    def _format_most_used(self, formatter: Any) -> None:
+        rows = [(f"recollect {name} {example}".strip(), about) for name, (example, about) in MOST_USED.items()]
+        with formatter.section("Used most"):
+            formatter.write_dl(rows, col_max=40)
+        words = ", ".join(f"{word} ({name})" for word, name in ALSO_KNOWN_AS.items())
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"Also understood: {words}. `recollect help COMMAND` tells all about a command.")
+
+    def _by_subject(self) -> dict[str, list[tuple[str, str]]]:
+        """The other commands with the first sentence about each, by subject."""
+        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for name, command in self.commands.items():
+            if name not in MOST_USED and not command.hidden:
+                panel = getattr(command, "rich_help_panel", None) or "More"
+                found[panel].append((name, command.get_short_help_str(LONGEST_SENTENCE)))
+        return found
+
+
+def _no_such(word: str, path: str, commands: list[str]) -> str:
+    known = commands if path.count(" ") else [*commands, *ALSO_KNOWN_AS]
+    near = [f"`{path} {one}`" for one in get_close_matches(word, known, n=2)]
+    meant = f"did you mean {' or '.join(near)}?" if near else f"`{path} --help` lists those there are."
+    return f"`{path}` has no command {word!r}: {meant}"
