@@ -1,7 +1,8 @@
 """The figures that were measured last: kept in bench/results, shown in docs/figures.md and, ten of them, in the README.
 
 `./run bench NAME --json bench/results/NAME.json` measures them anew, `./run fix` writes both pages from what is there.
-Each figure carries the day, the commit and the command it was measured with.
+Each figure carries the day, the commit and the command it was measured with. `copied_from` marks those that were taken,
+rounded, from the table that the README had before: their commit is the one that recorded them there.
 """
 
 import json
@@ -16,14 +17,18 @@ BEGIN, END = "<!-- figures: written by ./run fix from bench/results -->\n", "<!-
 
 PAGE = """# Figures
 
-Every figure here was printed by a command of this repository, and the table says which, when, and on which commit.
-The machine had 2 cores and no GPU. A ratio (`/`) is of two sides that were measured in turn in one run, median of
-several rounds. The bar is what the project holds itself to; **no** marks what misses it.
+What was measured, with which command, when, and on which commit. The machine had 2 cores and no GPU. A ratio (`/`)
+compares two sides that were measured in the same run. The bar is what the project holds itself to; **no** marks what
+misses it.
+
+A commit marked *README of* means that the figure was copied, rounded, from the table that the README of that commit
+had: it was measured on that commit or shortly before it, and some of those (pooled over several sets, or computed by
+the sets' own scorers from the run file) are not printed by the command under this name. All others were written here
+by the command itself.
 
 To measure something again: `./run bench NAME --json bench/results/NAME.json`, then `./run fix`, which writes this
 page. `DIR` and `FILE` stand for evaluation data that is not part of the repository; LoCoMo and BEAM are the
-development parts named in [ADR 6](adr/0006-fusion.md), with one configuration for both. Figures of the first table of
-the README (up to 16 November 2026) are kept as they were printed there, rounded, with the commit that recorded them.
+development parts named in [ADR 6](adr/0006-fusion.md), with one configuration for both.
 """
 
 # What a newcomer wants to know first: the words, the file and the figure, how its value is said.
@@ -50,7 +55,7 @@ TEN = (
     ("Search while another process writes (p95, against quiet)", "recall", "p95 under writes / quiet", "{:.2f} x"),
     ("Tidying 1,000 links: proposed and applied", "graph", "A30: tidying 1,000 edges, ms", "{:.0f} ms"),
     ("Undoing a plan of 100,000 changes", "graph", "undo, changes a second", "{:,.0f} changes a second"),
-    ("Concepts merged without asking that were wrong", "dedupe-data", "merges that are wrong", "{:.1%}"),
+    ("Concepts merged without asking that were wrong", "dedupe-data", "merges that are wrong", "{1:.1f} %"),
     ("Finding every duplicate among 100,000 names", "dedupe", "exact detection, s", "{:.1f} s"),
     ("The web page over 100,000 memories, first view", "web", "first view, seconds", "{:.2f} s"),
 )
@@ -77,7 +82,8 @@ def _section(name: str, figures: dict[str, dict[str, Any]]) -> str:
 def _line(title: str, one: dict[str, Any]) -> str:
     sign = "at least" if one["better"] == "higher" else "at most"
     bar = "" if one["bar"] is None else f"{sign} {shown(one['bar'])}" + ("" if one["holds"] else ": **no**")
-    return f"| {title} | {shown(one['value'])} | {bar} | {one['how']} | {one['date']}, `{one['commit']}` |\n"
+    commit = f"README of `{one['commit']}`" if "copied_from" in one else f"`{one['commit']}`"
+    return f"| {title} | {shown(one['value'])} | {bar} | {one['how']} | {one['date']}, {commit} |\n"
 
 
 def readme() -> str:
@@ -93,4 +99,5 @@ def _table() -> str:
 
 
 def _short(words: str, name: str, figure: str, said: str) -> str:
-    return f"| {words} | {said.format(kept(name)[figure]['value'])} |\n"
+    value = kept(name)[figure]["value"]
+    return f"| {words} | {said.format(value, 100 * value)} |\n"
