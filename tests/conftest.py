@@ -14,6 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
+import hypothesis
 import pytest
 import structlog
 
@@ -26,6 +27,11 @@ HERE = Path(__file__).parent
 FAST = ("unit", "spec")
 # Nobody needs this server after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
 HASTE = "fsync = off\nfull_page_writes = off\n"
+# No example is too slow, nor too slow to make: that would be the machine's fault.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -30,6 +30,7 @@ from recollect.rules.duplicates.detection import THRESHOLD, useful_dimensions
 from recollect.rules.duplicates.keeper import Keep
 from recollect.rules.merging import Links, united
 from recollect.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
+from recollect.wording import counted
 
 THREADS = 2
 MOST_FINDINGS = 1000
@@ -328,7 +329,7 @@ def _plan(draft: Draft, known: Known, changed: Mask | None, decided: Decided, op
     left_over = [str(known.ids[row]) for group in decided.postponed for row in group.rows]
     return draft.plan(
         policy=POLICY.name,
-        title=f"Merge {merged:,} duplicate concepts into {groups:,}",
+        title=f"Merge {counted(merged, 'duplicate concept')} into {groups:,}",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -32,16 +32,14 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 SAMPLE = {
-    "tea": ("note", "person", "Linh drinks jasmine tea and never coffee; after four in the afternoon only water."),
-    "espresso": ("note", "person", "Tomás takes his espresso with one sugar, and pretends that he did not ask for it."),
-    "shrimp": ("note", "person", "Minh dị ứng với tôm và cua, nên khi nấu ăn cho Minh hãy dùng cá hoặc thịt gà."),
-    "soup": ("note", "practical", "Lentil soup as grandmother made it: cumin and garlic first, the lemon at the end."),
-    "key": ("note", "life", "Der Ersatzschlüssel liegt bei Frau Weber im zweiten Stock, hinter dem Gummibaum."),
-    "outage": ("reflection", "lesson", "The outage in March: a migration waited for a lock and all queued behind it. "
-     "Set a lock timeout before every migration."),
-    "postgres": ("note", "code", "We chose PostgreSQL: notes and their links must change in one transaction."),
-    "billing": ("conversation", "person", "Amara said: ask me before you touch the billing code, the rounding looks "
-     "wrong and is right."),
+    "tea": ("note", "person", "Linh drinks jasmine tea, never coffee; after four o'clock only water."),
+    "espresso": ("note", "person", "Tomás takes his espresso with one sugar, and pretends he does not."),
+    "shrimp": ("note", "person", "Minh dị ứng với tôm và cua; khi nấu cho Minh hãy dùng cá hoặc thịt gà."),
+    "soup": ("note", "practical", "Grandmother's lentil soup: cumin and garlic first, the lemon at the end."),
+    "key": ("note", "life", "Der Ersatzschlüssel liegt bei Frau Weber, hinter dem Gummibaum."),
+    "outage": ("reflection", "lesson", "The outage in March: set a lock timeout before every migration."),
+    "postgres": ("note", "code", "We chose PostgreSQL: notes and links change in one transaction."),
+    "billing": ("conversation", "person", "Amara: ask me before you touch the billing code; the rounding is right."),
 }  # fmt: skip
 QUESTIONS = ("what does Linh like to drink?", "Minh không ăn được món gì?")
 # Two agents wrote down what they know: the same drink twice, and two errors that differ in one digit.
@@ -111,7 +109,7 @@ async def _remembering(memory: "Engine") -> AsyncIterator[Step]:
     title = f"Remember {len(added.ids)} things, in three languages; no key, no cloud"
     yield Step(name="remembered", title=title, answer=texts, as_text=_show_texts)
 
-    first, second = [await memory.recall(question, limit=1) for question in QUESTIONS]
+    first, second = [replace(await memory.recall(question, limit=1), left_out=()) for question in QUESTIONS]
     title = f"Recall, with the score laid open: {QUESTIONS[0]}"
     yield Step(name="question_1", title=title, answer=first, as_text=show_explained)
     yield Step(name="question_2", title=f"Recall: {QUESTIONS[1]}", answer=second, as_text=show_hits)
@@ -122,7 +120,7 @@ async def _merging(memory: "Engine") -> AsyncIterator[Step]:
     for name, type_, text in CONCEPTS:  # a threshold of 1, so that the twins meet in a plan rather than on arrival
         await memory.concepts.add(name, type_, text=text, threshold=1.0)
     plan = await memory.plans.show((await memory.plans.propose("duplicates")).id)
-    title = f"Tidy: of {len(CONCEPTS)} concepts from two agents, which are the same? A plan; nothing is changed yet"
+    title = f"Two agents wrote {len(CONCEPTS)} concepts. Which are the same? A plan; nothing is changed yet"
     yield Step(name="duplicates", title=title, answer=plan, as_text=_show_plan)
 
     why = await memory.concepts.why("Error E1041", "Error E1042")
@@ -147,7 +145,7 @@ async def _pruning(memory: "Engine") -> AsyncIterator[Step]:
     today = memory.core.now
     memory.core.now = lambda: today() + LATER
     plan = await memory.plans.show((await memory.plans.propose("prune")).id)
-    title = f"{LATER.days} days later: prune weak links, but never the last one that holds something together"
+    title = f"{LATER.days} days later: prune weak links, but none that holds something together"
     yield Step(name="prune", title=title, answer=plan, as_text=_show_plan)
 
     await memory.plans.apply(plan.id)
@@ -209,7 +207,7 @@ def _say_goodbye(seconds: float, place: str) -> None:
             ("remember", f"{program} add Linh prefers tea, never coffee"),
             ("recall", f"{program} recall what does Linh drink"),
             ("import your notes", f"{program} import notes/"),
-            ("serve agents", f"{program} serve"),
+            ("page and agents", f"{program} serve"),
             ("everything else", f"{program} {'help-all' if program.endswith('run') else '--help'}"),
         ]
     )

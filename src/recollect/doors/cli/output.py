@@ -127,11 +127,23 @@ def block(head: Sequence[str], text: str, details: Sequence[str], *, full: bool 
     _indented(on, ", ".join(details), style="dim")
 
 
-def _indented(on: "Console", text: str, style: str = "") -> None:
+def _indented(on: "Console", text: str, style: str = "", *, by: int = INDENT) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    on.print(Padding(Text(one_line(text), style=style, overflow="fold"), (0, 0, 0, INDENT)))
+    on.print(Padding(Text(one_line(text), style=style, overflow="fold"), (0, 0, 0, by)))
+
+
+def _hanging(on: "Console", head: str, text: str, style: str = "") -> None:
+    """A line that goes on below its own beginning, not below its head."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(head, style=style), Text(text, style=style))
+    on.print(grid)
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:
@@ -145,8 +157,9 @@ def entries(rows: Iterable[Sequence[str]]) -> None:
         table((), rows)
         return
     for *first, last in rows:
-        console(sys.stdout).print("  ".join(map(one_line, first)), style="cyan")
-        console(sys.stdout).print("    " + one_line(last))
+        on = console(sys.stdout)
+        _indented(on, "  ".join(map(one_line, first)), style="cyan", by=0)
+        _indented(on, last)
 
 
 SIGNED = {"+": "green", "~": "yellow", "-": "red"}
@@ -159,9 +172,9 @@ def signed(rows: Iterable[Sequence[str]]) -> None:
         return
     for number, sign, *more, last in rows:
         on = console(sys.stdout)
-        on.print(f"{number:>5} {sign} {'  '.join(map(one_line, more))}", style=SIGNED.get(sign))
+        _hanging(on, f"{number:>5} {sign} ", "  ".join(map(one_line, more)), style=SIGNED.get(sign, ""))
         if last:
-            on.print("        " + one_line(last), style="dim")
+            _indented(on, last, style="dim", by=2 * INDENT)
 
 
 def _draw(on: "Console", headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool) -> None:
