@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -31,15 +32,16 @@ from recollect.store.embedded import EmbeddedServer
 from tests.quality.test_documents import PAGES
 from tests.reference import ROOT
 
+# Page, reason, and how many blocks.
 NOT_RUN = {
-    ("README.md", "installs packages; the first job of CI does it, in an environment of its own"),
-    ("README.md", "needs Claude Code"),
-    ("CONTRIBUTING.md", "it is the suite itself"),
-    ("docs/how-to/agents.md", "needs Claude Code"),
-    ("docs/how-to/ask-with-a-model.md", "needs a language model"),
-    ("docs/how-to/case-bank.md", "needs an address that takes notices"),
-    ("docs/how-to/serve-a-team.md", "needs a PostgreSQL of yours"),
-    ("docs/how-to/tidy-by-schedule.md", "needs addresses that take notices"),
+    ("README.md", "installs packages; the first job of CI does it, in an environment of its own"): 1,
+    ("README.md", "needs Claude Code"): 1,
+    ("CONTRIBUTING.md", "it is the suite itself"): 2,
+    ("docs/how-to/agents.md", "needs Claude Code"): 2,
+    ("docs/how-to/ask-with-a-model.md", "needs a language model"): 1,
+    ("docs/how-to/case-bank.md", "needs an address that takes notices"): 1,
+    ("docs/how-to/serve-a-team.md", "needs a PostgreSQL of yours"): 2,
+    ("docs/how-to/tidy-by-schedule.md", "needs addresses that take notices"): 1,
 }
 ORDER = ("README.md", "docs/quickstart.md", "docs/why.md", "docs/concepts", "docs/how-to", "")
 TO_LOOK_AT = {"text"}
@@ -282,8 +284,8 @@ def test_G04_every_block_of_the_documents_runs_in_order_in_one_home(reader: Read
 
 
 def test_G04_what_is_not_run_says_why_and_does_not_grow_in_silence() -> None:
-    given = [(str(block.page.relative_to(ROOT)), block.reason) for page in PAGES for block in blocks_of(page)]
-    assert {one for one in given if one[1]} == NOT_RUN
+    marked = [block for page in PAGES for block in blocks_of(page) if block.reason]
+    assert Counter((str(block.page.relative_to(ROOT)), block.reason) for block in marked) == NOT_RUN
 
 
 def test_G04_every_block_is_seen() -> None:
