@@ -362,7 +362,7 @@ async def test_D27_search_returns_hits_with_score_and_node(client: httpx.AsyncCl
 async def test_D10_jobs_are_counted_and_failed_ones_tried_again(client: httpx.AsyncClient, engine: Engine) -> None:
     node = await added(client)
     jobs = (await client.get("/api/v1/jobs")).json()
-    assert jobs == {"pending": 1, "processing": 0, "completed": 0, "failed": 0, "failures": []}
+    assert jobs == {"pending": 1, "processing": 0, "completed": 0, "failed": 0, "unreadable": 0, "failures": []}
     await support.sql(
         engine.core.database.dsn,
         "UPDATE recollect.embedding_jobs SET status = 'failed', error_message = 'no luck'"

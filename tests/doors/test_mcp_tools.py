@@ -353,7 +353,11 @@ async def test_undoing_a_tidying_needs_the_right_to_tidy(engine: Engine) -> None
         ("get", {}, "get needs id."),
         ("get", {"id": "abcdef"}, "Nothing is remembered under abcdef: "),
         ("recall", {"query": "x", "limt": 3}, "recall has no argument 'limt': it has query, limit,"),
-        ("recall", {"query": "x", "kinds": ["dream"]}, "kinds[0] cannot be 'dream': input should be 'memory'"),
+        (
+            "recall",
+            {"query": "x", "kinds": ["dream"]},
+            "kinds[0] cannot be 'dream': it must be memory, case, concept or page",
+        ),
         ("recall", {"query": "x", "limit": 0}, "limit cannot be 0:"),
         ("add_memory", {"text": "x", "metadata": {"tags": ["two\nlines"]}}, "'two\\nlines' cannot be a tag"),
         ("propose_consolidation", {"policy": "burn"}, "There is no policy 'burn': it is one of prune"),

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 async def served(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """A bank in which two cases are the same and one fails, as a server has it, however small it is."""
     stopped(memory)
-    same = [await a_case(memory, f"how do I reset it, {number}", uses=5 + number) for number in range(2)]
+    same = [await a_case(memory, f"how do I reset it{'?' * number}", uses=5 + number) for number in range(2)]
     for case in same:
         await with_vector(memory, case, direction(1.0))
     await with_vector(memory, await a_case(memory, "why is it slow", uses=50, rate=5.0), direction(0.0, 1.0))

@@ -322,7 +322,7 @@ async def test_folders_are_read_in_order_and_every_skipped_file_is_said(memory: 
         *(".hidden.txt", ".git", "picture.png", "latin.txt", "wide.txt", "latin.jsonl", "cut.csv", "list.json"),
         *("empty.txt", "headless.csv", "loop", "link.txt", "pipe"),
     }
-    assert said["picture.png"] == "It is a binary file."
+    assert said["picture.png"] == "It is a binary file, and only text can be remembered."
     assert said["wide.txt"].startswith("It is UTF-16")
     for name in ("latin.txt", "latin.jsonl", "cut.csv"):
         assert said[name].startswith("It is not UTF-8")

@@ -190,8 +190,8 @@ async def test_D07_metadata_over_4096_bytes_is_refused_on_insert_and_update(memo
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"text": ""}, "The text is empty."),
-        ({"text": " \n\t "}, "The text is empty."),
+        ({"text": ""}, "The text is empty: say what to remember."),
+        ({"text": " \n\t "}, "The text is empty: say what to remember."),
         ({"text": "a\0b"}, "NUL byte"),
         ({"text": "\ud800"}, "lone surrogate"),
         ({"text": "é" * 500_001}, "the text has 1,000,002 bytes, the limit is 1,000,000"),
@@ -327,7 +327,7 @@ async def test_an_id_may_be_shortened_while_it_is_unique(memory: Engine) -> None
     assert (await memory.get("abcd1234")).id == node.id
     with pytest.raises(NotFound, match="Nothing is remembered under ffff"):
         await memory.get("ffff")
-    with pytest.raises(InvalidInput, match="is not an id"):
+    with pytest.raises(InvalidInput, match="is too short"):
         await memory.get("abc")
 
 

@@ -54,7 +54,9 @@ async def test_D43_what_the_model_cannot_read_gets_no_vector_and_its_job_ends(re
     assert (jobs.completed, jobs.unreadable, jobs.waiting, jobs.failed) == (2, 7, 0, 0)
     assert await with_vector(reading) == 2
     assert await reading.work() == 0
-    assert (await reading.verify()).whole
+    mine = {node.id for node in (await reading.list()).items}
+    faults = (await reading.verify()).faults  # of all spaces, and other tests leave some behind
+    assert not any(mine & set(ids) for ids in faults.values())
     (report,) = [space for space in (await reading.doctor()).spaces if space.slug == reading.space.slug]
     assert (report.texts, report.unreadable) == (9, 7)
 

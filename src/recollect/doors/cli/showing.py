@@ -194,7 +194,7 @@ def undone(outcome: Outcome) -> None:
     if outcome.repeated:
         output.say("That was undone already.")
         return
-    output.say(f"Undone: {counted(outcome.applied, 'decision')} undone, by the plan {outcome.plan_id}.")
+    output.say(f"Undone: {counted(outcome.applied, 'decision')}, by the plan {outcome.plan_id}.")
     output.hint(f"`recollect undo {output.short(outcome.plan_id)}` undoes this in turn.")
 
 
