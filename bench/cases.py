@@ -20,10 +20,10 @@ from pgvector import HalfVector
 
 from bench.figures import Figure, alternate, ratio, seconds
 from bench.recall import sentence, temporary_engine, timed
+from recollect.cases.rules.duplicates import ROWS, duplicates, similarities, unit_rows
 from recollect.engine.engine import Engine
 from recollect.model import NewCase
-from recollect.policies.gently import half_of_the_cores
-from recollect.rules.case_duplicates import ROWS, duplicates, similarities, unit_rows
+from recollect.plans.throttle import half_of_the_cores
 from recollect.settings import Settings
 from recollect.store.database import driver
 

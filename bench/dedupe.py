@@ -33,13 +33,23 @@ from numpy.typing import NDArray
 from bench import dedupe_store
 from bench.figures import Figure, ratio
 from bench.recall import rows, vocabulary
+from recollect.concepts.rules.certainty import certainties
+from recollect.concepts.rules.clusters import Decided, Options, decide
+from recollect.concepts.rules.detection import Blocks, Concepts, Found, best_match, block, detect
+from recollect.concepts.rules.detection.compare import Bounds
+from recollect.concepts.rules.detection.pairs import scored
+from recollect.concepts.rules.similarity import (
+    BARE,
+    DIGITS,
+    DOUBTS,
+    NAMELESS,
+    NUMBERS,
+    WEIGHTS,
+    Traits,
+    name_doubts,
+    name_of,
+)
 from recollect.providers.minilm import MiniLMEmbedder, default_threads
-from recollect.rules.certainty import certainties
-from recollect.rules.clusters import Decided, Options, decide
-from recollect.rules.duplicates import Blocks, Concepts, Found, best_match, block, detect
-from recollect.rules.duplicates.compare import Bounds
-from recollect.rules.duplicates.pairs import scored
-from recollect.rules.similarity import BARE, DIGITS, DOUBTS, NAMELESS, NUMBERS, WEIGHTS, Traits, name_doubts, name_of
 
 SIZE = 100_000
 MILLION = 1_000_000

@@ -16,12 +16,13 @@ import numpy as np
 
 from bench.figures import Figure
 from bench.recall import temporary_engine
-from recollect.engine import embed
+from recollect.concepts.form import Forming
+from recollect.concepts.rules.concepts import words_of
+from recollect.concepts.sql import concepts
 from recollect.engine.engine import Engine
-from recollect.engine.forming import Forming
+from recollect.engine.sql import spaces
+from recollect.memories import embed
 from recollect.model import NewConcept, NewEdge
-from recollect.rules.concepts import words_of
-from recollect.store import concepts, spaces
 from recollect.store.database import driver
 
 EMBEDDER = "hashing:384"

@@ -23,15 +23,15 @@ import numpy as np
 from bench.figures import Figure, alternate, ratio, seconds
 from bench.recall import temporary_engine
 from recollect.engine.engine import Engine
+from recollect.graph.policies import gather_topics, merge_parallel_edges, prune_weak_edges
+from recollect.graph.rules.adjacency import adjacency_of
+from recollect.graph.rules.arrays import EdgeColumns, parallel_edges, prunable
+from recollect.graph.rules.spread import spread_over
+from recollect.graph.rules.topics import gathered
 from recollect.model import NewMemory
-from recollect.policies import gather_topics, merge_parallel_edges, prune_weak_edges
-from recollect.rules.adjacency import adjacency_of
-from recollect.rules.graph import EdgeColumns, parallel_edges, prunable
-from recollect.rules.spread import spread_over
-from recollect.rules.topics import gathered
+from recollect.plans.sql.reader import StoreReader
 from recollect.settings import Settings
 from recollect.store.database import driver
-from recollect.store.reader import StoreReader
 
 SIZE = 1_000_000
 SMALL = 1_000

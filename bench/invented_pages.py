@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.recall import SHARES, WORDS
-from recollect.rules.hierarchy import WIKI
-from recollect.rules.page_formats import read_page
-from recollect.rules.pages import Page
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.hierarchy import WIKI
+from recollect.pages.rules.page import Page
 
 TYPES = WIKI.types[:4]
 PARTS = 8

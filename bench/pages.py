@@ -17,19 +17,19 @@ from typing import Any, Literal
 
 from bench import invented_pages, pages_store
 from bench.figures import Figure
-from recollect.engine.page_files import PageFile, read_folder
+from recollect.pages.files import PageFile, read_folder
+from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_headings, missing_sentences
+from recollect.pages.rules.decisions import Options, plan_merge, wiki_of
+from recollect.pages.rules.execution import execute, left_out, result_ids
+from recollect.pages.rules.formats import distinct, export_page, read_page
+from recollect.pages.rules.hierarchy import WIKI, children_by_parent, forward_edges
+from recollect.pages.rules.links import resolve
+from recollect.pages.rules.merge_plan import MergePlan, Verdict
+from recollect.pages.rules.page import Format, Page, same_content
+from recollect.pages.rules.similarity import compare, text_for_vector
+from recollect.pages.rules.subgraphs import detect_subgraphs
 from recollect.ports import Vectors
 from recollect.providers.minilm import MiniLMEmbedder
-from recollect.rules.hierarchy import WIKI, children_by_parent, forward_edges
-from recollect.rules.page_audit import audit, doubled_headings, doubled_sentences, missing_headings, missing_sentences
-from recollect.rules.page_decisions import Options, plan_merge, wiki_of
-from recollect.rules.page_execution import execute, left_out, result_ids
-from recollect.rules.page_formats import distinct, export_page, read_page
-from recollect.rules.page_links import resolve
-from recollect.rules.page_plans import MergePlan, Verdict
-from recollect.rules.page_similarity import compare, text_for_vector
-from recollect.rules.pages import Format, Page, same_content
-from recollect.rules.subgraphs import detect_subgraphs
 
 SIZE = 600
 SIZES = (100, 200, 400, 800)

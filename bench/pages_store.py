@@ -14,9 +14,9 @@ from uuid import uuid4
 
 from bench.figures import Figure
 from recollect.engine.engine import Engine
-from recollect.engine.page_files import PageFile, read_folder
-from recollect.rules.page_plans import Overall
-from recollect.rules.pages import Page
+from recollect.pages.files import PageFile, read_folder
+from recollect.pages.rules.merge_plan import Overall
+from recollect.pages.rules.page import Page
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
 

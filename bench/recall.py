@@ -26,12 +26,12 @@ import numpy as np
 from pgvector import HalfVector
 
 from bench.figures import Figure
-from recollect.engine import embed
 from recollect.engine.engine import Engine
+from recollect.memories import embed
 from recollect.model import ExportedMemory, NewMemory, NodeFilter
+from recollect.recall.sql import candidates
+from recollect.recall.sql.candidates import Asked
 from recollect.settings import Settings
-from recollect.store import candidates
-from recollect.store.candidates import Asked
 from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
 

@@ -20,10 +20,10 @@ from uuid import uuid4
 from bench.figures import Figure, alternate, ratio, seconds
 from bench.recall import vocabulary
 from recollect.engine.engine import Engine
+from recollect.memories.rules.text import checksum
+from recollect.memories.sql import vectors
 from recollect.model import NewMemory
-from recollect.rules.text import checksum
 from recollect.settings import Settings
-from recollect.store import vectors
 from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
 

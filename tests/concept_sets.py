@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.rules.duplicates import Concepts, Found
-from recollect.rules.similarity import WEIGHTS, Weights, compare
+from recollect.concepts.rules.detection import Concepts, Found
+from recollect.concepts.rules.similarity import WEIGHTS, Weights, compare
 
 Scores = dict[tuple[int, int], float]
 WORDS = [

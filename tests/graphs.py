@@ -10,13 +10,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
+from recollect.concepts.rules.concepts import Known as Concepts
+from recollect.concepts.rules.concepts import LastPass
 from recollect.errors import NotFound
+from recollect.graph.rules.arrays import EdgeColumns, as_ids
 from recollect.model import Edge, Topic
-from recollect.rules.cases import CaseColumns, CaseText, CaseVectors
-from recollect.rules.concepts import Known as Concepts
-from recollect.rules.concepts import LastPass
-from recollect.rules.graph import EdgeColumns, as_ids
-from recollect.rules.stored_pages import Batch, StoredPage
+from recollect.pages.rules.stored import Batch, StoredPage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=400)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.rules.apart import NEVER_MERGE_EXAMPLE
+from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
 from tests.doors import test_cli_support as support
 from tests.doors.test_cli_support import Cli
 from tests.reference import ROOT

@@ -15,10 +15,10 @@ from recollect.doors.mcp.server import TOOLS
 from recollect.doors.running import Running
 from recollect.engine.engine import Engine
 from recollect.errors import Busy, DatabaseProblem
+from recollect.memories.rules.tags import REGISTERED_TAGS
+from recollect.memories.rules.text import count_tokens, first_tokens
 from recollect.model import NewEdge, NewMemory, Scope
 from recollect.plan import PlanStatus
-from recollect.rules.tags import REGISTERED_TAGS
-from recollect.rules.text import count_tokens, first_tokens
 from tests.doors import test_api_support as support
 from tests.doors.test_mcp_support import agent, as_sent, caller, refused, said, text_of, told
 

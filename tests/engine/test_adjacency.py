@@ -10,12 +10,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from recollect.engine import adjacency as module
-from recollect.engine.adjacency import Adjacencies, walk
 from recollect.engine.engine import Engine
+from recollect.graph import adjacency as module
+from recollect.graph.adjacency import Adjacencies, walk
+from recollect.graph.rules.adjacency import Adjacency
+from recollect.graph.rules.spread import Reached, spread_over
 from recollect.model import NewEdge
-from recollect.rules.adjacency import Adjacency
-from recollect.rules.spread import Reached, spread_over
 
 pytestmark = pytest.mark.anyio
 

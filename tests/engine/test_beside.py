@@ -11,12 +11,12 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from recollect.engine import beside, consolidate
-from recollect.engine.beside import Asked
 from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Plan
-from recollect.policies import policy_named
+from recollect.plans import consolidate, process
+from recollect.plans.process import Asked
+from recollect.plans.registry import policy_named
 from recollect.store.embedded import EmbeddedServer
 from tests.case_support import NOW, a_case, direction, stopped, with_vector
 
@@ -90,16 +90,16 @@ async def test_a_small_space_is_looked_through_here(served: Engine, monkeypatch:
 
 async def test_a_long_plan_comes_whole_and_in_order(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = await served.plans.propose("cases")
-    long = [replace(plan.decisions[0], number=number) for number in range(1, 2 * beside.PIECE + 8)]
-    pieces = list(beside._in_pieces(replace(plan, decisions=long)))
-    assert [len(piece) for piece in pieces[1:]] == [beside.PIECE, beside.PIECE, 7]
+    long = [replace(plan.decisions[0], number=number) for number in range(1, 2 * process.PIECE + 8)]
+    pieces = list(process._in_pieces(replace(plan, decisions=long)))
+    assert [len(piece) for piece in pieces[1:]] == [process.PIECE, process.PIECE, 7]
     assert [one for piece in pieces[1:] for one in piece] == long
 
 
 async def test_what_the_other_process_refuses_is_said_here(served: Engine) -> None:
     nowhere = served.core.database.dsn.replace("/recollect?", f"/nowhere_{uuid4().hex[:8]}?")
     with pytest.raises(DatabaseProblem, match="createdb"):
-        await beside.proposed(replace(asked(served), dsn=nowhere))
+        await process.proposed(replace(asked(served), dsn=nowhere))
 
 
 async def test_a_recollect_installed_meanwhile_does_not_upgrade_the_database_below_the_server(
@@ -109,7 +109,7 @@ async def test_a_recollect_installed_meanwhile_does_not_upgrade_the_database_bel
         connection = await asyncpg.connect(server.url)
         await connection.execute("UPDATE recollect.alembic_version SET version_num = '0009'")
         with pytest.raises(DatabaseProblem, match="start the server anew"):
-            await beside.proposed(replace(asked(served), dsn=server.url))
+            await process.proposed(replace(asked(served), dsn=server.url))
         assert await connection.fetchval("SELECT version_num FROM recollect.alembic_version") == "0009"
         await connection.close()
 

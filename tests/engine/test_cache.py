@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from recollect.engine.cache import Cache, embedded, is_repeatable, repeated
 from recollect.engine.engine import Engine
-from recollect.engine.recall import find
+from recollect.engine.sql import spaces
 from recollect.model import Mode, Query, Recall
 from recollect.ports import Vectors
-from recollect.store import spaces
+from recollect.recall.cache import Cache, embedded, is_repeatable, repeated
+from recollect.recall.recall import find
 
 ASKED = Query(text="Linh drinks green tea")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from recollect.background.worker import work_forever
 from recollect.engine.backup import rotate
 from recollect.engine.engine import Engine
+from recollect.engine.worker import work_forever
 from recollect.errors import Conflict, DatabaseProblem, InvalidInput
 from recollect.model import NewMemory
 from recollect.settings import Settings

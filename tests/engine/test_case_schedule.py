@@ -5,11 +5,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recollect.engine import scheduled
 from recollect.engine.engine import Engine
 from recollect.plan import PlanStatus
-from recollect.store import schedules
-from recollect.store.schedules import Schedule
+from recollect.schedules import run
+from recollect.schedules.sql import schedules
+from recollect.schedules.sql.schedules import Schedule
 from tests.case_support import NOW, a_case, statuses, stopped
 from tests.engine.test_cases import Heard
 
@@ -19,7 +19,7 @@ NAME = "consolidate_cases"
 
 
 async def the_schedule(memory: Engine) -> Schedule:
-    await scheduled.register(memory.core)
+    await run.register(memory.core)
     async with memory.core.database.owner() as connection:
         return await schedules.get(connection, memory.space.id, NAME)
 
@@ -58,7 +58,7 @@ async def test_E02_E30_somebody_hears_before_and_gets_the_report_afterwards(memo
     poor = await a_case(memory, "poor", uses=20, rate=1.0)
     await a_case(memory, "unused", idle=100)
     schedule = await the_schedule(memory)
-    ran = await scheduled.run(memory.core, schedule, by_hand=True)
+    ran = await run.run(memory.core, schedule, by_hand=True)
     assert ran is not None
     assert ran.outcome == "Removed 1 cases, merged 0, archived 1"
     assert [(notice.kind, notice.title) for notice in told.notices] == [
@@ -73,8 +73,8 @@ async def test_E29_a_missed_run_is_caught_up_once(memory: Engine, told: Heard) -
     await a_case(memory, "unused", idle=100)
     schedule = await the_schedule(memory)
     stopped(memory, NOW + timedelta(days=23))
-    assert await scheduled.run(memory.core, schedule) is not None
-    assert await scheduled.run(memory.core, schedule) is None
+    assert await run.run(memory.core, schedule) is not None
+    assert await run.run(memory.core, schedule) is None
     async with memory.core.database.owner() as connection:
         after = await schedules.get(connection, memory.space.id, NAME)
     assert after.next_run_at == datetime(2026, 12, 13, 2, 0, tzinfo=UTC)
@@ -87,9 +87,9 @@ async def test_E02_E22_a_weekly_plan_that_nobody_heard_of_waits_and_is_not_appli
     poor = await a_case(memory, "poor", uses=20, rate=1.0)
     schedule = await the_schedule(memory)
     stopped(memory, NOW + timedelta(days=8))
-    first = await scheduled.run(memory.core, schedule)
+    first = await run.run(memory.core, schedule)
     stopped(memory, NOW + timedelta(days=15))
-    second = await scheduled.run(memory.core, schedule)
+    second = await run.run(memory.core, schedule)
     assert first is not None
     assert second is not None
     assert (first.status, second.status, first.plan_id) == ("waiting", "waiting", second.plan_id)
@@ -98,5 +98,5 @@ async def test_E02_E22_a_weekly_plan_that_nobody_heard_of_waits_and_is_not_appli
 
 
 async def test_E30_a_space_without_cases_gets_no_report(memory: Engine, told: Heard) -> None:
-    await scheduled.run(memory.core, await the_schedule(memory), by_hand=True)
+    await run.run(memory.core, await the_schedule(memory), by_hand=True)
     assert told.notices == []

@@ -7,13 +7,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from recollect.concepts.rules.concepts import words_of
+from recollect.concepts.sql import concepts
 from recollect.engine.engine import Engine
+from recollect.engine.sql import spaces
 from recollect.errors import Conflict, InvalidInput, NotFound, ProviderUnavailable
 from recollect.model import Kind, NewConcept, Status
 from recollect.plan import Plan, PlanStatus
-from recollect.rules.concepts import words_of
-from recollect.store import concepts, spaces
-from recollect.store import plans as kept
+from recollect.plans.sql import plans as kept
 from recollect.store.database import driver
 
 pytestmark = pytest.mark.anyio

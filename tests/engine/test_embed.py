@@ -8,12 +8,12 @@ import asyncpg
 import numpy as np
 import pytest
 
-from recollect.engine import embed
 from recollect.engine.engine import Engine
 from recollect.errors import ProviderMisbehaved, ProviderUnavailable
+from recollect.memories import embed
+from recollect.memories.sql import jobs, vectors
 from recollect.model import NewMemory
 from recollect.ports import Vectors
-from recollect.store import jobs, vectors
 
 pytestmark = pytest.mark.anyio
 

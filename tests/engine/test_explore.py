@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import asyncpg
 import pytest
 
-from recollect.engine import pictures
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.graph import pictures
 from recollect.model import NewEdge, NewMemory
 
 pytestmark = pytest.mark.anyio

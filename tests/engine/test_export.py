@@ -15,9 +15,9 @@ import pytest
 
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
+from recollect.memories.sql import nodes
 from recollect.model import ExportedMemory, Kind, Node, NodeFilter, Status
 from recollect.settings import Settings
-from recollect.store import nodes
 from tests.conftest import fresh_space
 
 pytestmark = pytest.mark.anyio

@@ -16,13 +16,13 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
-from recollect.engine import import_ as importing
 from recollect.engine.engine import Engine
-from recollect.engine.import_ import ImportReport
-from recollect.engine.sources import Options
 from recollect.errors import InvalidInput
+from recollect.memories import import_ as importing
+from recollect.memories.import_ import ImportReport
+from recollect.memories.rules.text import checksum, count_tokens, normalise
+from recollect.memories.sources import Options
 from recollect.model import Node, NodeFilter
-from recollect.rules.text import checksum, count_tokens, normalise
 from recollect.settings import Settings
 from tests.conftest import fresh_space
 
@@ -620,9 +620,9 @@ def picture(found: Sequence[Node], space_id: UUID, folder: Path) -> set[tuple[An
 
 CHILD = """
     import asyncio, sys
-    from recollect.engine import import_ as importing
+    from recollect.memories import import_ as importing
     from recollect.engine.engine import Engine
-    from recollect.engine.sources import Options
+    from recollect.memories.sources import Options
     from recollect.settings import Settings
 
     importing.MOST_MEMORIES = 7

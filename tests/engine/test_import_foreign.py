@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from recollect.engine.engine import Engine
-from recollect.engine.import_ import ImportReport
 from recollect.errors import InvalidInput
+from recollect.memories.import_ import ImportReport
+from recollect.memories.rules import foreign
 from recollect.model import Kind, NodeFilter
-from recollect.rules import foreign
 
 pytestmark = pytest.mark.anyio
 

@@ -11,17 +11,17 @@ import anyio
 import asyncpg
 import pytest
 
-from recollect.engine import page_applying
 from recollect.engine.engine import Engine
-from recollect.engine.page_import import PageImport
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Kind, NodeFilter, Status
+from recollect.pages import apply
+from recollect.pages.import_ import PageImport
+from recollect.pages.policies.merge_pages import TOGETHER
+from recollect.pages.rules.merge_plan import NodeStatus, Overall, SubgraphStatus, Verdict
+from recollect.pages.rules.page import Page
+from recollect.pages.rules.plan_md import parse_plan
+from recollect.pages.rules.similarity import SuppliedScores
 from recollect.plan import DecisionStatus, PlanStatus
-from recollect.policies.merge_pages import TOGETHER
-from recollect.rules.page_plans import NodeStatus, Overall, SubgraphStatus, Verdict
-from recollect.rules.page_similarity import SuppliedScores
-from recollect.rules.pages import Page
-from recollect.rules.plan_md import parse_plan
 from recollect.settings import Settings
 from recollect.store.database import driver
 from tests.conftest import fresh_space
@@ -306,8 +306,8 @@ async def test_B27_plan_md_is_current_while_the_merge_is_under_way(
     memory: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is looked at in the midst of the run: what is done says so, the rest waits; none is half a file."""
-    monkeypatch.setattr(page_applying, "FOLLOW_SECONDS", 0.01)
-    monkeypatch.setattr(page_applying, "FOLLOW_SHARE", 1.0)
+    monkeypatch.setattr(apply, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(apply, "FOLLOW_SHARE", 1.0)
     new = [one for n in range(6 * TOGETHER) for one in (page(f"P{n}", f"I{n}"), page(f"I{n}"))]
     found = await proposed(memory, *new, given={})
     file = tmp_path / "plan.md"

@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from recollect.engine import consolidate
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import NewEdge, NewMemory
 from recollect.plan import Change, DecisionStatus, Draft, Plan, PlanStatus, Premise, Risk
-from recollect.store import plans as kept
+from recollect.plans import consolidate
+from recollect.plans.sql import plans as kept
 from recollect.store.database import driver
 
 pytestmark = pytest.mark.anyio

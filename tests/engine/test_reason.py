@@ -8,9 +8,9 @@ from sqlalchemy import text
 
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
+from recollect.memories.rules.text import count_tokens
 from recollect.model import Answer, Mode
-from recollect.rules.citations import NOT_ANSWERED
-from recollect.rules.text import count_tokens
+from recollect.recall.rules.citations import NOT_ANSWERED
 from tests.conftest import fresh_space
 from tests.local_server import Reply
 from tests.model_server import ModelServer

@@ -9,14 +9,16 @@ import asyncpg
 import numpy as np
 import pytest
 
-from recollect.engine.calibrate import measure
 from recollect.engine.engine import Engine
+from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
+from recollect.memories.sql import nodes
 from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
-from recollect.rules import lexical
+from recollect.recall.calibrate import measure
+from recollect.recall.rules import lexical
+from recollect.recall.sql import candidates, lexicon
+from recollect.recall.sql.candidates import Asked
 from recollect.settings import Settings
-from recollect.store import candidates, lexicon, nodes, spaces
-from recollect.store.candidates import Asked
 from recollect.store.database import Connection, driver
 from tests.conftest import fresh_space
 from tests.waiting import HANG_SECONDS

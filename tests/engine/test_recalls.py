@@ -7,13 +7,14 @@ import anyio
 import pytest
 
 from recollect.engine.engine import Engine
-from recollect.engine.log import note
-from recollect.engine.recall import find
-from recollect.engine.recalls import moves
 from recollect.errors import InvalidInput, NotFound
+from recollect.memories.sql import activity
 from recollect.model import Kind, Mode, Move, NodeFilter, Query, Status
-from recollect.rules.asked import as_document, as_key, from_document
-from recollect.store import activity, recalls
+from recollect.recall.log import note
+from recollect.recall.queries import moves
+from recollect.recall.recall import find
+from recollect.recall.rules.query_document import as_document, as_key, from_document
+from recollect.recall.sql import logs
 
 pytestmark = pytest.mark.anyio
 
@@ -28,12 +29,12 @@ async def noted(memory: Engine, text: str, *, mode: Mode = Mode.NEUTRAL, limit: 
 
 async def last_ids(memory: Engine, text: str, mode: Mode) -> frozenset[UUID]:
     async with memory.core.search(memory.space.id) as connection:
-        return await recalls.last_ids(connection, memory.space.id, text, mode)
+        return await logs.last_ids(connection, memory.space.id, text, mode)
 
 
 async def times(memory: Engine, *ids: UUID) -> dict[UUID, int]:
     async with memory.core.search(memory.space.id) as connection:
-        return await recalls.times_recalled(connection, memory.space.id, ids)
+        return await logs.times_recalled(connection, memory.space.id, ids)
 
 
 # --- what is kept

@@ -10,11 +10,11 @@ import asyncpg
 import pytest
 
 from recollect.engine.engine import Engine
+from recollect.engine.sql import spaces as store
 from recollect.errors import DuplicateText, InvalidInput, NotFound
+from recollect.memories.rules.tags import LONGEST_TAG, REGISTERED_TAGS, TAGS
+from recollect.memories.rules.text import checksum, normalise
 from recollect.model import ContentType, NewMemory, NodeFilter, Status
-from recollect.rules.tags import LONGEST_TAG, REGISTERED_TAGS, TAGS
-from recollect.rules.text import checksum, normalise
-from recollect.store import spaces as store
 
 pytestmark = pytest.mark.anyio
 

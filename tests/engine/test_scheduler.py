@@ -18,17 +18,18 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from recollect.background import scheduler
-from recollect.engine import notices, scheduled
 from recollect.engine.engine import Engine
 from recollect.errors import Busy, InvalidInput, NotFound
 from recollect.model import NewEdge, NewMemory
 from recollect.plan import PlanStatus, Risk
-from recollect.policies import POLICIES
+from recollect.plans import notices
+from recollect.plans.registry import POLICIES
+from recollect.plans.sql import plans
+from recollect.schedules import run as scheduled
+from recollect.schedules import scheduler
+from recollect.schedules.sql.schedules import Schedule
 from recollect.settings import Settings
-from recollect.store import plans
 from recollect.store.database import driver
-from recollect.store.schedules import Schedule
 from tests.conftest import MADE
 from tests.doors.test_cli_support import in_server
 from tests.local_server import LocalServer, Received, Reply, json_reply
@@ -218,7 +219,7 @@ async def cut_off(memory: Engine, kind: str) -> None:
 CHILD = """
 import anyio, sys
 from datetime import datetime
-from recollect.background import scheduler
+from recollect.schedules import scheduler
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
 

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from recollect.engine import shown
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.model import NewEdge, NewMemory
 from recollect.plan import DecisionStatus
-from recollect.rules.plan_text import sign_of
+from recollect.plans import show
+from recollect.plans.rules.plan_text import sign_of
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +99,7 @@ async def test_A00a_an_edge_is_shown_with_its_strength_of_now(memory: Engine) ->
     a, b, *_ = await four(memory)
     week_ago = memory.core.now() - timedelta(days=7)
     (id_,) = await memory.graph.link_many([NewEdge(source=a, target=b, strength=0.8, created_at=week_ago)])
-    (edge,) = await shown.edges(memory.core, memory.space.id, [await memory.graph.edge(id_)])
+    (edge,) = await show.edges(memory.core, memory.space.id, [await memory.graph.edge(id_)])
     assert (edge.label, edge.strength) == ("memory 0 —similar→ memory 1", 0.8)
     assert edge.strength_now == pytest.approx(0.8 * 0.7047, abs=1e-3)
 

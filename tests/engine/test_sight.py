@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from recollect.engine.engine import Engine
-from recollect.engine.sight import Sight
 from recollect.errors import InvalidInput, NotFound
+from recollect.graph.view import Sight
 from recollect.model import NewEdge, NewMemory
 
 pytestmark = pytest.mark.anyio

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from recollect.engine import summaries
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
+from recollect.memories import summaries
 from recollect.model import Mode, Status
 from recollect.settings import Settings
 from tests.conftest import fresh_space

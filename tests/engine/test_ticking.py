@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from recollect.background import scheduler
-from recollect.engine import scheduled
 from recollect.engine.engine import Engine
-from recollect.store import schedules
+from recollect.schedules import run as scheduled
+from recollect.schedules import scheduler
+from recollect.schedules.sql import schedules
 from tests.engine.test_concepts import make
 
 pytestmark = pytest.mark.anyio

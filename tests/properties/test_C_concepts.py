@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect import Recollect
+from recollect.concepts.rules.concepts import words_of
+from recollect.concepts.sql import concepts
+from recollect.engine.sql import spaces
 from recollect.model import NewConcept, NewEdge
-from recollect.rules.concepts import words_of
 from recollect.settings import Settings
-from recollect.store import concepts, spaces
 from recollect.store.database import driver
 from tests.waiting import HANG_SECONDS
 

@@ -59,7 +59,7 @@ def test_G05_what_the_architecture_names_is_there() -> None:
 
 
 def _architecture() -> str:
-    # `store/changes.apply` is a function of the file `store/changes`.
+    # `plans/sql/changes.apply` is a function of the file `plans/sql/changes`.
     return re.sub(r"`(store/\w+)\.(?!py)\w+`", r"`\1`", (ROOT / "ARCHITECTURE.md").read_text())
 
 

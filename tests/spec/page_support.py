@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from recollect.rules.hierarchy import WIKI
-from recollect.rules.page_audit import audit
-from recollect.rules.page_decisions import Judge, Options, plan_merge, wiki_of
-from recollect.rules.page_execution import Executed, execute, left_out, result_ids
-from recollect.rules.page_formats import read_page
-from recollect.rules.page_plans import AuditFailure, MergePlan
-from recollect.rules.page_similarity import SuppliedScores
-from recollect.rules.pages import Page
+from recollect.pages.rules.audit import audit
+from recollect.pages.rules.decisions import Judge, Options, plan_merge, wiki_of
+from recollect.pages.rules.execution import Executed, execute, left_out, result_ids
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.hierarchy import WIKI
+from recollect.pages.rules.merge_plan import AuditFailure, MergePlan
+from recollect.pages.rules.page import Page
+from recollect.pages.rules.similarity import SuppliedScores
 
 TYPES = {"P": "Principle", "I": "Implementation", "E": "Environment", "H": "Heuristic", "W": "Workflow"}
 RELATIONS = {("P", "I"): "implemented_by", ("I", "E"): "requires_env", ("P", "H"): "uses_heuristic"}

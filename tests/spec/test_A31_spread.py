@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from recollect.rules.spread import Link, Reached, spread
+from recollect.graph.rules.spread import Link, Reached, spread
 
 
 def node(number: int) -> UUID:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recollect.policies import POLICIES
+from recollect.plans.registry import POLICIES
 from tests.graphs import NOW, Known, edge, edge_id, node
 
 pytestmark = pytest.mark.anyio

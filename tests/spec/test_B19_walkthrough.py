@@ -1,12 +1,12 @@
 """The walkthrough of the knowledge merger's design, with its scores supplied (B19)."""
 
-from recollect.rules.page_audit import audit
-from recollect.rules.page_decisions import plan_merge, wiki_of
-from recollect.rules.page_execution import execute, result_ids
-from recollect.rules.page_formats import read_page
-from recollect.rules.page_plans import MergePlan, Verdict
-from recollect.rules.page_similarity import SuppliedScores
-from recollect.rules.pages import Page
+from recollect.pages.rules.audit import audit
+from recollect.pages.rules.decisions import plan_merge, wiki_of
+from recollect.pages.rules.execution import execute, result_ids
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.merge_plan import MergePlan, Verdict
+from recollect.pages.rules.page import Page
+from recollect.pages.rules.similarity import SuppliedScores
 
 FOLDERS = {
     "Principle": "principles",

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.rules.hierarchy import WIKI, EdgeKind, Hierarchy, PageType, execution_order, findings
-from recollect.rules.page_decisions import Options
-from recollect.rules.page_formats import read_page
-from recollect.rules.page_links import resolve
-from recollect.rules.page_plans import MergePlan, Verdict
-from recollect.rules.page_vetoes import veto
-from recollect.rules.pages import Page
-from recollect.rules.subgraphs import detect_subgraphs
+from recollect.pages.rules.decisions import Options
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.hierarchy import WIKI, EdgeKind, Hierarchy, PageType, execution_order, findings
+from recollect.pages.rules.links import resolve
+from recollect.pages.rules.merge_plan import MergePlan, Verdict
+from recollect.pages.rules.page import Page
+from recollect.pages.rules.subgraphs import detect_subgraphs
+from recollect.pages.rules.vetoes import veto
 from tests.spec.page_support import carried_out, edges, id_of, page, planned
 
 MERGE, CREATE_NEW = Verdict.MERGE, Verdict.CREATE_NEW

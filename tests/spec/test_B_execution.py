@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 import pytest
 
 from recollect.errors import InvalidInput
-from recollect.rules.page_audit import audit, doubled_headings, doubled_sentences, missing_sentences
-from recollect.rules.page_decisions import wiki_of
-from recollect.rules.page_execution import execute, result_ids
-from recollect.rules.page_formats import read_page
-from recollect.rules.page_merging import merge_pages
-from recollect.rules.page_plans import (
+from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_sentences
+from recollect.pages.rules.decisions import wiki_of
+from recollect.pages.rules.execution import execute, result_ids
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.merge_plan import (
     AuditFailure,
     MergePlan,
     NodePlan,
@@ -23,8 +22,9 @@ from recollect.rules.page_plans import (
     after_audit,
     result_of,
 )
-from recollect.rules.pages import Page, same_content
-from recollect.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
+from recollect.pages.rules.merging import merge_pages
+from recollect.pages.rules.page import Page, same_content
+from recollect.pages.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
 from tests.spec.page_support import carried_out, edges, page, planned
 
 OLD = [page("P1", "I1"), page("I1", "E1"), page("E1")]

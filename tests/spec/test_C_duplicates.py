@@ -5,12 +5,12 @@ import asyncio
 import numpy as np
 import pytest
 
+from recollect.concepts.rules import energy, similarity
+from recollect.concepts.rules.clusters import Options, decide
+from recollect.concepts.rules.detection import Concepts, best_match, block, detect
+from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
+from recollect.concepts.rules.similarity import Traits
 from recollect.providers.minilm import MiniLMEmbedder
-from recollect.rules import energy, similarity
-from recollect.rules.apart import NEVER_MERGE_EXAMPLE, Apart
-from recollect.rules.clusters import Options, decide
-from recollect.rules.duplicates import Concepts, best_match, block, detect
-from recollect.rules.similarity import Traits
 
 NAMES = ["consciousness_substrate", "consciousness substrate", "substrate_for_consciousness"]
 

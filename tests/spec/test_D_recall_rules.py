@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
 from recollect.model import Mode
-from recollect.rules import ranking, selection
-from recollect.rules.calibration import Calibration, histogram, measured, shipped, soft
+from recollect.recall.rules import ranking, selection
+from recollect.recall.rules.calibration import Calibration, histogram, measured, shipped, soft
 
 
 def numbers(*values: float) -> ranking.Numbers:

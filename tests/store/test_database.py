@@ -10,10 +10,10 @@ import asyncpg
 import pytest
 
 from recollect.engine.engine import Engine
+from recollect.engine.sql import spaces
 from recollect.errors import DatabaseProblem, InvalidInput, UnsuitableServer
 from recollect.settings import Settings
 from recollect.store import database as module
-from recollect.store import spaces
 from recollect.store.database import open_database
 from tests.waiting import until_it_holds
 

@@ -5,10 +5,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from recollect.rules.case_doubts import ALL, Stance, doubts, stance
-from recollect.rules.case_duplicates import Agreement, duplicates
-from recollect.rules.cases import CaseText
-from recollect.rules.similarity import Name, name_doubts
+from recollect.cases.rules.cases import CaseText
+from recollect.cases.rules.doubts import ALL, Stance, doubts, stance
+from recollect.cases.rules.duplicates import Agreement, duplicates
+from recollect.concepts.rules.similarity import Name, name_doubts
 
 
 def case(query: str, answer: str = "so", category: str | None = None) -> Stance:

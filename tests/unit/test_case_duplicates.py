@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect.rules.case_duplicates import ROWS, Grouping, duplicates, unit_rows
+from recollect.cases.rules.duplicates import ROWS, Grouping, duplicates, unit_rows
 
 ABOVE = 0.95
 

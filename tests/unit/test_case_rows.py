@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from recollect.cases.rules.cases import case_from_mapping, checked, checked_category, checked_outcome
+from recollect.cases.rules.tables import csv_cases, jsonl_cases
 from recollect.errors import InvalidInput
+from recollect.memories.rules.contract import Contract
 from recollect.model import CaseOutcome, NewCase
-from recollect.rules.case_rows import csv_cases, jsonl_cases
-from recollect.rules.cases import case_from_mapping, checked, checked_category, checked_outcome
-from recollect.rules.contract import Contract
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 

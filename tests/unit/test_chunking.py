@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.rules.chunking import MOST_CHARACTERS, chunks
-from recollect.rules.text import count_tokens, normalise
+from recollect.memories.rules.chunking import MOST_CHARACTERS, chunks
+from recollect.memories.rules.text import count_tokens, normalise
 from tests.effort import costs_at_most
 
 MARKS = ["# ", "## ", "\n", "\n\n", "- ", "1. ", "```", "~~~~", "---", "===", ". ", "? ", "。", "\t", "  "]

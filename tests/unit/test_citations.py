@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Mode
-from recollect.rules.citations import NOT_ANSWERED, chosen_in, cited_in, read
+from recollect.recall.rules.citations import NOT_ANSWERED, chosen_in, cited_in, read
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.rules import similarity
-from recollect.rules.apart import NEVER_MERGE_EXAMPLE, Apart
-from recollect.rules.certainty import certainties, codes_compared, codes_of, rivals
-from recollect.rules.clusters import Decided, Group, Linkage, Options, Verdict, decide
-from recollect.rules.duplicates import Concepts, detect
-from recollect.rules.duplicates.keeper import Keep, keeper_rank
-from recollect.rules.duplicates.pairs import Pairs
-from recollect.rules.similarity import compare
+from recollect.concepts.rules import similarity
+from recollect.concepts.rules.certainty import certainties, codes_compared, codes_of, rivals
+from recollect.concepts.rules.clusters import Decided, Group, Linkage, Options, Verdict, decide
+from recollect.concepts.rules.detection import Concepts, detect
+from recollect.concepts.rules.detection.keeper import Keep, keeper_rank
+from recollect.concepts.rules.detection.pairs import Pairs
+from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
+from recollect.concepts.rules.similarity import compare
 from tests.concept_sets import random_concepts
 
 

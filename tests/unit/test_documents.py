@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
+from recollect.memories.rules import documents, exported
+from recollect.memories.rules.contract import Contract, checked, checked_metadata, memory_from_mapping
+from recollect.memories.rules.documents import chunked, csv_rows, markdown_document, memory_of_line, with_parent
+from recollect.memories.rules.text import checksum, count_tokens
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, Status
-from recollect.rules import documents, exported
-from recollect.rules.contract import Contract, checked, checked_metadata, memory_from_mapping
-from recollect.rules.documents import chunked, csv_rows, markdown_document, memory_of_line, with_parent
-from recollect.rules.text import checksum, count_tokens
 
 SPACE = UUID("5c0de000-0000-4000-8000-000000000000")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

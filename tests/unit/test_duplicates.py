@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.rules import similarity
-from recollect.rules.duplicates import Concepts, best_match, block, detect
-from recollect.rules.duplicates.compare import Bounds
-from recollect.rules.duplicates.detection import useful_dimensions
-from recollect.rules.similarity import WEIGHTS, Traits, Weights, compare
+from recollect.concepts.rules import similarity
+from recollect.concepts.rules.detection import Concepts, best_match, block, detect
+from recollect.concepts.rules.detection.compare import Bounds
+from recollect.concepts.rules.detection.detect import useful_dimensions
+from recollect.concepts.rules.similarity import WEIGHTS, Traits, Weights, compare
 from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))

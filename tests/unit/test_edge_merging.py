@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from recollect.rules.merging import edges_in, lent_strength, merged_edges, needs_review
+from recollect.graph.rules.merging import edges_in, lent_strength, merged_edges, needs_review
 from tests.graphs import NOW, edge, edge_id, with_columns
 
 

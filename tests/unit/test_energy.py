@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.rules.energy import passes, running_mean, shown, summed
+from recollect.concepts.rules.energy import passes, running_mean, shown, summed
 
 Energies = st.dictionaries(st.sampled_from(["translator", "architect"]), st.floats(0, 10), max_size=2)
 

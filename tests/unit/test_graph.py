@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.rules.graph import Pruning, components, parallel_edges, prunable, spanning_forest
+from recollect.graph.rules.arrays import Pruning, components, parallel_edges, prunable, spanning_forest
 from tests.graphs import columns, edge
 
 Ends = list[tuple[int, int]]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.rules.graphfile import SAMPLE, Row, gexf, graphml, node_link_json
+from recollect.graph.rules.graphfile import SAMPLE, Row, gexf, graphml, node_link_json
 
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
 GEXF = "{http://gexf.net/1.3}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.rules.labels import ELLIPSIS, MOST_MARKS, letters, shortened, tidy, width, wrapped
+from recollect.graph.rules.labels import ELLIPSIS, MOST_MARKS, letters, shortened, tidy, width, wrapped
 from tests.effort import costs_at_most
 
 FAMILY = "👩‍👩‍👧"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.rules import lexical
+from recollect.recall.rules import lexical
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from recollect.concepts.rules.concepts import checked, ids_of, pair_of, state_of, words_of
 from recollect.errors import InvalidInput
+from recollect.graph.rules.merging import Links, averaged, united
 from recollect.model import Edge, NewConcept
 from recollect.plan import levels, turned_round
-from recollect.rules.concepts import checked, ids_of, pair_of, state_of, words_of
-from recollect.rules.merging import Links, averaged, united
 from tests.graphs import NOW, edge, node
 
 A, B, K, X = (node(number) for number in range(4))

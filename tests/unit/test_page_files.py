@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.engine.page_files import PageFile, check_folder, read_folder, write_folder
 from recollect.errors import InvalidInput
+from recollect.pages.files import PageFile, check_folder, read_folder, write_folder
 
 
 def read(folder: Path) -> tuple[dict[str, str], dict[str, str]]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.rules.page_formats import distinct, export_page, read_page
-from recollect.rules.pages import Format, Page, Section, Source, changed, same_content
+from recollect.pages.rules.formats import distinct, export_page, read_page
+from recollect.pages.rules.page import Format, Page, Section, Source, changed, same_content
 from tests.effort import costs_at_most
 
 WIKI = """# Implementation: Loader

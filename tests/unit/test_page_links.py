@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.rules.page_formats import read_page
-from recollect.rules.page_links import back_links, resolve
-from recollect.rules.pages import Page
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.links import back_links, resolve
+from recollect.pages.rules.page import Page
 
 
 def note(path: str, text: str = "Text.") -> Page:

@@ -3,17 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.policies.merge_pages import with_all_of
-from recollect.rules.page_audit import (
-    doubled_headings,
-    doubled_sentences,
-    lost,
-    missing_headings,
-    missing_sentences,
-)
-from recollect.rules.page_formats import export_page, read_page
-from recollect.rules.page_merging import merge_pages, rewrite_links, with_links
-from recollect.rules.pages import Page, changed, same_content
+from recollect.pages.policies.merge_pages import with_all_of
+from recollect.pages.rules.audit import doubled_headings, doubled_sentences, lost, missing_headings, missing_sentences
+from recollect.pages.rules.formats import export_page, read_page
+from recollect.pages.rules.merging import merge_pages, rewrite_links, with_links
+from recollect.pages.rules.page import Page, changed, same_content
 
 SENTENCES = st.sampled_from(
     [

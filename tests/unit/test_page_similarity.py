@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from recollect.rules.page_decisions import plan_merge, wiki_of
-from recollect.rules.page_formats import read_page
-from recollect.rules.page_plans import Verdict
-from recollect.rules.page_similarity import compare, lead, name_words, scaled
-from recollect.rules.pages import Page
+from recollect.pages.rules.decisions import plan_merge, wiki_of
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.merge_plan import Verdict
+from recollect.pages.rules.page import Page
+from recollect.pages.rules.similarity import compare, lead, name_words, scaled
 
 
 def page(name: str, overview: str, more: str = "") -> Page:

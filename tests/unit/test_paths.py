@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.graph.rules.adjacency import adjacency_of
+from recollect.graph.rules.merging import strength_at
+from recollect.graph.rules.paths import By, best_paths
 from recollect.model import Edge
-from recollect.rules.adjacency import adjacency_of
-from recollect.rules.merging import strength_at
-from recollect.rules.paths import By, best_paths
 from tests.graphs import NOW, columns, edge, edge_id, node
 
 strengths = st.sampled_from([None, 0.0, 0.1, 0.25, 0.5, 0.8, 1.0])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.rules.labels import width
-from recollect.rules.picture import MOST_DOTS, Dot, Line, Mark, Picture, layout, page, side_by_side, svg
+from recollect.graph.rules.labels import width
+from recollect.graph.rules.picture import MOST_DOTS, Dot, Line, Mark, Picture, layout, page, side_by_side, svg
 from tests.effort import costs_at_most
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan
-from recollect.rules import plan_text
-from recollect.rules.plan_text import Tally
+from recollect.plans.rules import plan_text
+from recollect.plans.rules.plan_text import Tally
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 A, B, C = (UUID(int=number) for number in (1, 2, 3))

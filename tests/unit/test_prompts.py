@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Hit, Kind, Mode, Node, Parts, Status
-from recollect.rules.citations import cited_in
-from recollect.rules.prompts import TASKS, build, fence_for, harmless, listing
+from recollect.recall.rules.citations import cited_in
+from recollect.recall.rules.prompts import TASKS, build, fence_for, harmless, listing
 
 TODAY = date(2026, 11, 15)
 NODE = Node(

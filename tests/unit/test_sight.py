@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.rules.sight import around, bridges, edges_among, overview
+from recollect.graph.rules.view import around, bridges, edges_among, overview
 from tests.graphs import NOW, columns, edge, node
 
 Ends = list[tuple[int, int]]

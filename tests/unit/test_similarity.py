@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.rules import similarity
-from recollect.rules.similarity import Traits, Weights, compare
+from recollect.concepts.rules import similarity
+from recollect.concepts.rules.similarity import Traits, Weights, compare
 
 
 def unit(*numbers: float) -> similarity.Vector:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.graph.rules import adjacency as rules
+from recollect.graph.rules.adjacency import Adjacency, adjacency_of, updated
+from recollect.graph.rules.merging import strength_at
+from recollect.graph.rules.spread import Link, Reached, spread, spread_over
 from recollect.model import Edge
-from recollect.rules import adjacency as rules
-from recollect.rules.adjacency import Adjacency, adjacency_of, updated
-from recollect.rules.merging import strength_at
-from recollect.rules.spread import Link, Reached, spread, spread_over
 from tests.graphs import NOW, columns, edge, edge_id, node
 
 RELATIONS = ("similar", "extends", "supports")

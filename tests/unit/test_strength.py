@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.rules import strength
+from recollect.graph.rules import strength
 from tests.graphs import LONG_AGO, NOW
 
 

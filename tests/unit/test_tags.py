@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.rules.tags import REGISTERED_TAGS, can_be_tag, likely_meant, written_tags
+from recollect.memories.rules.tags import REGISTERED_TAGS, can_be_tag, likely_meant, written_tags
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.rules.cron import next_after, parse
-from recollect.rules.timing import Timing, checked, jitter, next_time
+from recollect.schedules.rules.cron import next_after, parse
+from recollect.schedules.rules.timing import Timing, checked, jitter, next_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.graph.rules.topics import Gathered, gathered, prefix_of
 from recollect.model import Edge
-from recollect.rules.topics import Gathered, gathered, prefix_of
 from tests.graphs import columns, edge, node
 
 

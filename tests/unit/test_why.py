@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from recollect.rules import similarity
-from recollect.rules.similarity import Traits
-from recollect.rules.why import REMEDIES, why
+from recollect.concepts.rules import similarity
+from recollect.concepts.rules.similarity import Traits
+from recollect.concepts.rules.why import REMEDIES, why
 
 
 def traits(name: str, *vector: float, has_text: bool = True, **metadata: object) -> Traits:

@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from recollect.background.worker import working
 from recollect.doors import logs
 from recollect.doors.portal import Portal
 from recollect.engine.engine import Engine
-from recollect.engine.face import Face
+from recollect.engine.part import Face
+from recollect.engine.worker import working
 from recollect.settings import Settings
 
 

@@ -6,41 +6,34 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 from uuid import UUID
 
+from recollect.cases.import_ import CaseImport
+from recollect.cases.import_ import Format as ImportFormat
+from recollect.cases.import_ import Progress as ImportProgress
+from recollect.cases.look import LIMIT, WARN_BELOW, Health, Reflection, Summary
+from recollect.cases.tidy import Consolidation
+from recollect.concepts.compare import Duplicate, Why
+from recollect.concepts.growth import Ticked
+from recollect.concepts.review import Review
+from recollect.concepts.rules.detection.detect import THRESHOLD
+from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
 from recollect.doors.portal import Portal
 from recollect.engine.access import Caller, Session
-from recollect.engine.alike import Duplicate, Why
 from recollect.engine.backup import Backup
-from recollect.engine.calibrate import Measurement
 from recollect.engine.care import Checkup, Totals, Verification
-from recollect.engine.case_import import CaseImport
-from recollect.engine.case_import import Format as CaseImportFormat
-from recollect.engine.case_import import Progress as CaseImportProgress
-from recollect.engine.case_looking import LIMIT, WARN_BELOW, Health, Reflection, Summary
-from recollect.engine.case_tidying import Consolidation
-from recollect.engine.consolidate import Progress as ConsolidateProgress
-from recollect.engine.consolidate import Started, Tidied
 from recollect.engine.core import Core
 from recollect.engine.engine import Engine
-from recollect.engine.explore import Components, Neighbour, Stats, TopicView, Way
-from recollect.engine.explore import Format as ExploreFormat
-from recollect.engine.export import Progress as ExportProgress
-from recollect.engine.face import Reference
-from recollect.engine.import_ import ImportReport
-from recollect.engine.import_ import Progress as ImportProgress
-from recollect.engine.notices import Told
 from recollect.engine.overview import Overview
-from recollect.engine.page_applying import Merged
-from recollect.engine.page_import import JudgeName, PageImport
-from recollect.engine.page_import import Scope as PageImportScope
-from recollect.engine.page_looking import PageView, Version
-from recollect.engine.pictures import Form
-from recollect.engine.remember import Memories, Progress
-from recollect.engine.reviewing import Review
-from recollect.engine.scheduled import Ran
-from recollect.engine.shown import PolicyInfo, ShownPlan
-from recollect.engine.sight import Sight
-from recollect.engine.sources import Format, Options
-from recollect.engine.ticking import Ticked
+from recollect.engine.part import Reference
+from recollect.graph.explore import Components, Neighbour, Stats, TopicView, Way
+from recollect.graph.explore import Format as ExploreFormat
+from recollect.graph.pictures import Form
+from recollect.graph.rules.paths import By
+from recollect.graph.view import Sight
+from recollect.memories.export import Progress as ExportProgress
+from recollect.memories.import_ import ImportReport
+from recollect.memories.import_ import Progress as ImportProgress
+from recollect.memories.remember import Memories, Progress
+from recollect.memories.sources import Format, Options
 from recollect.model import (
     Activity,
     Added,
@@ -73,15 +66,22 @@ from recollect.model import (
     Space,
     Topic,
 )
+from recollect.pages.apply import Merged
+from recollect.pages.import_ import JudgeName, PageImport
+from recollect.pages.import_ import Scope as ImportScope
+from recollect.pages.look import PageView, Version
+from recollect.pages.rules.merge_plan import MergePlan
+from recollect.pages.rules.page import Format as PageFormat
+from recollect.pages.rules.similarity import Scores
 from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run
-from recollect.rules.apart import NEVER_MERGE_EXAMPLE
-from recollect.rules.duplicates.detection import THRESHOLD
-from recollect.rules.page_plans import MergePlan
-from recollect.rules.page_similarity import Scores
-from recollect.rules.pages import Format as PagesFormat
-from recollect.rules.paths import By
+from recollect.plans.consolidate import Progress as ConsolidateProgress
+from recollect.plans.consolidate import Started, Tidied
+from recollect.plans.notices import Told
+from recollect.plans.show import PolicyInfo, ShownPlan
+from recollect.recall.calibrate import Measurement
+from recollect.schedules.run import Ran
+from recollect.schedules.sql.schedules import Schedule
 from recollect.settings import Settings
-from recollect.store.schedules import Schedule
 
 class AsyncRecollect(Engine):
     """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`."""
@@ -491,14 +491,14 @@ class Cases:
         self,
         sources: Sequence[str | Path],
         *,
-        format: CaseImportFormat = "auto",
+        format: ImportFormat = "auto",
         source: str = "import",
         fractions: bool = False,
         update: bool = False,
         dry_run: bool = False,
         stdin: BinaryIO | bytes | None = None,
         wait: bool = True,
-        progress: CaseImportProgress | None = None,
+        progress: ImportProgress | None = None,
     ) -> CaseImport:
         """Bring in CSV or JSON lines. `fractions` says that success rates go from 0 to 1; it is never guessed."""
     def update(
@@ -573,7 +573,7 @@ class Pages:
         self,
         folder: str | Path,
         *,
-        scope: PageImportScope = "subgraph",
+        scope: ImportScope = "subgraph",
         judge: JudgeName | None = None,
         hidden: bool = False,
         scores: Scores | None = None,
@@ -589,7 +589,7 @@ class Pages:
         files: Iterable[tuple[str, str]],
         *,
         label: str = "pages",
-        scope: PageImportScope = "subgraph",
+        scope: ImportScope = "subgraph",
         judge: JudgeName | None = None,
         scores: Scores | None = None,
         created_by: str = "user",
@@ -625,7 +625,7 @@ class Pages:
         """What changed between two versions (the last two, if none are named), as a unified diff."""
     def list(self, *, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
         """A stretch of the pages, newest first."""
-    def export(self, folder: str | Path, *, format: PagesFormat | None = None) -> int:
+    def export(self, folder: str | Path, *, format: PageFormat | None = None) -> int:
         """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`)."""
 
 class Schedules:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recollect.engine.core import Core
+from recollect.engine.sql import keys, spaces
 from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
+from recollect.memories.rules.contract import as_utc, checked_name
 from recollect.model import ApiKey, Scope
 from recollect.plan import Risk
-from recollect.rules.contract import as_utc, checked_name
-from recollect.store import keys, spaces
 from recollect.store.database import Connection
 
 FORM = re.compile(r"rk_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")

@@ -11,8 +11,8 @@ import anyio
 import anyio.to_thread
 
 from recollect.engine.core import Core
+from recollect.engine.sql import care, spaces
 from recollect.errors import Conflict
-from recollect.store import care, spaces
 from recollect.store import dump as dumps
 from recollect.store.database import upgrade
 from recollect.wording import counted

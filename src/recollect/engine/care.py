@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from recollect.engine import backup, summaries
+from recollect.engine import backup
 from recollect.engine.build import backup_directory
 from recollect.engine.core import Core
+from recollect.engine.sql import care, spaces
+from recollect.memories import summaries
+from recollect.memories.rules.text import checksum
+from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
-from recollect.rules.text import checksum
-from recollect.store import care, jobs, spaces, vectors
 from recollect.store.migrations import HEAD
 
 REINDEX_EVERY = timedelta(days=182)

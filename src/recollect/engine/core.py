@@ -10,14 +10,14 @@ from uuid import UUID
 import anyio
 import structlog
 
-from recollect.engine.adjacency import Adjacencies
-from recollect.engine.cache import Cache
+from recollect.graph.adjacency import Adjacencies
+from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, LanguageModel, Notifier, Vectors
 from recollect.providers.embedders import make_embedder
 from recollect.providers.models import make_model
 from recollect.providers.notify import make_notifiers
-from recollect.rules.contract import Contract
+from recollect.recall.cache import Cache
 from recollect.settings import Settings
 from recollect.store.database import Connection, Database
 from recollect.store.embedded import EmbeddedServer

@@ -7,35 +7,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 from uuid import UUID
 
-from recollect.engine import (
-    access,
-    backup,
-    build,
-    calibrate,
-    care,
-    edit,
-    embed,
-    export,
-    feedback,
-    import_,
-    overview,
-    reason,
-    recall,
-    recalls,
-    remember,
-    shown,
-    summaries,
-)
-from recollect.engine.cases import Cases
-from recollect.engine.concepts import Concepts
+from recollect.cases.cases import Cases
+from recollect.concepts.concepts import Concepts
+from recollect.engine import access, backup, build, care, overview
 from recollect.engine.core import Core
-from recollect.engine.face import Reference
-from recollect.engine.graph import Graph
-from recollect.engine.pages import Pages
-from recollect.engine.scheduling import Schedules
-from recollect.engine.sources import Format, Options
-from recollect.engine.tidying import Plans
+from recollect.engine.part import Reference
+from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
+from recollect.graph.graph import Graph
+from recollect.memories import edit, embed, export, import_, remember, summaries
+from recollect.memories.rules.contract import checked_space_settings
+from recollect.memories.sources import Format, Options
+from recollect.memories.sql import jobs, nodes
 from recollect.model import (
     Activity,
     Added,
@@ -59,10 +42,15 @@ from recollect.model import (
     Space,
     Status,
 )
+from recollect.pages.pages import Pages
 from recollect.plan import HistoryEntry, Outcome, Plan
-from recollect.rules.contract import checked_space_settings
+from recollect.plans import show
+from recollect.plans.plans import Plans
+from recollect.recall import ask as reason
+from recollect.recall import calibrate, feedback, recall
+from recollect.recall import queries as recalls
+from recollect.schedules.schedules import Schedules
 from recollect.settings import Settings
-from recollect.store import jobs, nodes, spaces
 
 LONGEST_PAGE = 1000
 
@@ -219,7 +207,7 @@ class Engine:
 
     async def labels(self, ids: Sequence[UUID]) -> Mapping[UUID, str]:
         """Short names of nodes, on one line each; what is not here is left out."""
-        return await shown.node_labels(self.core, self.space.id, ids)
+        return await show.node_labels(self.core, self.space.id, ids)
 
     async def recall(
         self,

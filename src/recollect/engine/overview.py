@@ -7,9 +7,10 @@ from typing import Literal
 from uuid import UUID
 
 from recollect.engine.core import Core
+from recollect.engine.sql import care, overview
+from recollect.engine.sql.overview import Day, Held, InDoubt
+from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
-from recollect.store import care, jobs, overview, vectors
-from recollect.store.overview import Day, Held, InDoubt
 
 GROWTH = timedelta(days=30)
 IndexWord = Literal["ready", "not needed yet", "being built", "empty"]

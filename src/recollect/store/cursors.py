@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Table, and_, literal, or_
 
 from recollect.errors import InvalidInput
-from recollect.rules.contract import as_utc
+from recollect.memories.rules.contract import as_utc
 
 
 def cursor_of(item: Any) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from recollect.memories.rules.contract import current_space_settings
 from recollect.model import ApiKey, Edge, Kind, Node, Scope, Space, Status, Topic
-from recollect.rules.contract import current_space_settings
 from recollect.store.tables import edges, nodes
 
 NODE_COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_id", "recallable"))

@@ -9,19 +9,14 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from recollect.cases.policies import archive_poor_cases, archive_unused_cases, consolidate_cases, merge_duplicate_cases
+from recollect.cases.rules.cases import SECONDS_A_DAY, CaseColumns, CaseVectors
 from recollect.errors import InvalidInput
+from recollect.graph.rules.arrays import as_ids
 from recollect.model import Edge
 from recollect.plan import Decision, Plan, Risk
-from recollect.policies import (
-    POLICIES,
-    archive_poor_cases,
-    archive_unused_cases,
-    consolidate_cases,
-    merge_duplicate_cases,
-)
-from recollect.policies.policy import Policy
-from recollect.rules.cases import SECONDS_A_DAY, CaseColumns, CaseVectors
-from recollect.rules.graph import as_ids
+from recollect.plans.policy import Policy
+from recollect.plans.registry import POLICIES
 from tests.graphs import NOW, Known, edge, node
 
 pytestmark = pytest.mark.anyio

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from recollect.errors import InvalidInput
+from recollect.graph.policies.gather_topics import POLICY, Options, propose
 from recollect.model import Edge, Topic
 from recollect.plan import Plan
-from recollect.policies.gather_topics import POLICY, Options, propose
 from tests.graphs import NOW, Known, edge, node
 
 pytestmark = pytest.mark.anyio

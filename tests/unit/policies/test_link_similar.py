@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
+from recollect.graph.policies.link_similar import Options, propose
+from recollect.graph.rules import neighbours
+from recollect.graph.rules.arrays import as_ids
+from recollect.graph.rules.neighbours import near_pairs
 from recollect.model import Edge
 from recollect.plan import Plan
-from recollect.policies.link_similar import Options, propose
-from recollect.rules import neighbours
-from recollect.rules.graph import as_ids
-from recollect.rules.neighbours import near_pairs
 from tests.graphs import NOW, Known, edge, node
 
 pytestmark = pytest.mark.anyio

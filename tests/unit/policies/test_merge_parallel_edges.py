@@ -3,10 +3,10 @@
 import pytest
 
 from recollect.errors import InvalidInput
+from recollect.graph.policies import merge_parallel_edges
+from recollect.graph.policies.merge_parallel_edges import POLICY, Options, propose
 from recollect.model import Edge
 from recollect.plan import Plan
-from recollect.policies import merge_parallel_edges
-from recollect.policies.merge_parallel_edges import POLICY, Options, propose
 from tests.graphs import NOW, Known, edge, edge_id, node, with_columns
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
+from recollect.graph.policies.prune_weak_edges import POLICY, Options, propose, recheck
 from recollect.model import Edge
 from recollect.plan import Plan, Waiting
-from recollect.policies.prune_weak_edges import POLICY, Options, propose, recheck
 from tests.graphs import LONG_AGO, NOW, WEAK, Known, edge, edge_id, node
 
 pytestmark = pytest.mark.anyio

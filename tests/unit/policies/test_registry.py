@@ -7,7 +7,7 @@ import pytest
 
 from recollect.errors import InvalidInput
 from recollect.plan import Risk
-from recollect.policies import POLICIES, policy_named
+from recollect.plans.registry import POLICIES, policy_named
 
 
 def test_a_policy_is_found_by_its_name_and_by_its_short_name() -> None:

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 from fastapi import Body, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema
 
+from recollect.cases import add
+from recollect.cases.look import Reflection
+from recollect.cases.rules.cases import case_from_mapping
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading, Writing
 from recollect.doors.api.memories import Atomic, Cursor, IfMatch, Limit, Wait, batch_of
 from recollect.doors.api.schemas import WITH_BODY, Batch, ReasonIn, Time, problems
-from recollect.engine import case_adding
-from recollect.engine.case_looking import Reflection
 from recollect.errors import InvalidInput
+from recollect.memories.rules.contract import LONGEST_NAME, parsed_time
 from recollect.model import Case, CaseHits, CaseOutcome, CasePage, CaseStatus, NewCase, Refused
 from recollect.plan import HistoryEntry
-from recollect.rules.cases import case_from_mapping
-from recollect.rules.contract import LONGEST_NAME, parsed_time
 
 router = access.router("cases", problems(409))
 
@@ -115,7 +115,7 @@ class OutcomeIn(BaseModel):
 async def add_case(case: CaseIn, engine: Writing, caller: Asking, response: Response, wait: Wait = False) -> Case:
     """It is stored at once, and can be found when a worker has embedded its query."""
     new = case_from_mapping({"updated_by": caller.name, **case.fields()})
-    added = await case_adding.add(engine.core, engine.space.id, new, wait=wait)
+    added = await add.add(engine.core, engine.space.id, new, wait=wait)
     response.headers["Location"] = f"/api/v1/cases/{added.case_id}"
     return _at_version(added, response)
 

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from recollect.concepts.compare import Duplicate, Why
+from recollect.concepts.concepts import MOST_QUESTIONS
+from recollect.concepts.review import Review
+from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.doors.api import access
 from recollect.doors.api.access import Consolidating, Reading, Writing
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.schemas import WITH_BODY, Time, problems
-from recollect.engine.alike import Duplicate, Why
-from recollect.engine.concepts import MOST_QUESTIONS
-from recollect.engine.reviewing import Review
+from recollect.memories.rules.contract import parsed_time
 from recollect.model import Concept, Formed, KeptApart
 from recollect.plan import Outcome
-from recollect.rules.contract import parsed_time
-from recollect.rules.duplicates.detection import THRESHOLD
 
 router = access.router("concepts", problems(409))
 

@@ -7,12 +7,12 @@ from uuid import UUID
 from fastapi import Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from recollect.cases.look import Health, Summary
+from recollect.cases.policies import merge_duplicate_cases
+from recollect.cases.tidy import Consolidation
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating
 from recollect.doors.api.schemas import WITH_BODY, problems
-from recollect.engine.case_looking import Health, Summary
-from recollect.engine.case_tidying import Consolidation
-from recollect.policies import merge_duplicate_cases
 
 router = access.router("consolidation", problems(409))
 router.dependencies.append(Depends(access.need_key))

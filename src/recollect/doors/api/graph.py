@@ -13,12 +13,12 @@ from starlette.background import BackgroundTask
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading
 from recollect.doors.api.schemas import Responses, Time, problems
-from recollect.engine.explore import Components, Format, Neighbour, Stats, TopicView, Way
-from recollect.engine.pictures import Form
-from recollect.engine.sight import MOST_GROWN, MOST_NODES, Sight
+from recollect.graph.explore import Components, Format, Neighbour, Stats, TopicView, Way
+from recollect.graph.pictures import Form
+from recollect.graph.rules.paths import By
+from recollect.graph.view import MOST_GROWN, MOST_NODES, Sight
+from recollect.memories.rules.contract import parsed_time
 from recollect.model import Topic
-from recollect.rules.contract import parsed_time
-from recollect.rules.paths import By
 
 router = access.router("graph", problems(409))
 

@@ -8,8 +8,8 @@ from fastapi import Path
 from recollect.doors.api import access
 from recollect.doors.api.access import Administering
 from recollect.doors.api.schemas import WITH_BODY, KeyIn, NewKey
+from recollect.memories.rules.contract import parsed_time
 from recollect.model import ApiKey
-from recollect.rules.contract import parsed_time
 
 router = access.router("keys")
 

@@ -10,11 +10,11 @@ from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
 from recollect.doors.api.plans import ID, NodeId
 from recollect.doors.api.schemas import WITH_BODY, problems
-from recollect.engine import shown
 from recollect.engine.engine import Engine
-from recollect.engine.shown import ShownEdge
 from recollect.model import Edge
 from recollect.plan import HistoryEntry
+from recollect.plans import show
+from recollect.plans.show import ShownEdge
 
 router = access.router("links", problems(409))
 
@@ -113,9 +113,9 @@ async def list_edges(
     engine: Reading,
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
 ) -> Sequence[ShownEdge]:
-    return await shown.edges(engine.core, engine.space.id, await engine.graph.edges(id, limit=limit))
+    return await show.edges(engine.core, engine.space.id, await engine.graph.edges(id, limit=limit))
 
 
 async def _shown(engine: Engine, edge: Edge) -> ShownEdge:
-    (one,) = await shown.edges(engine.core, engine.space.id, [edge])
+    (one,) = await show.edges(engine.core, engine.space.id, [edge])
     return one

@@ -14,14 +14,14 @@ from starlette.types import Receive, Scope, Send
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
 from recollect.doors.api.schemas import WITH_BODY, Batch, EditIn, MemoryIn, ReasonIn, Remembered, problems
-from recollect.engine import edit
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
+from recollect.memories import edit
+from recollect.memories.rules import exported
+from recollect.memories.rules.contract import checked_metadata_filter, memory_from_mapping, parsed_time
+from recollect.memories.rules.text import is_storable
 from recollect.model import Added, Kind, NewMemory, Node, NodeFilter, Page, Refused, Status
 from recollect.plan import HistoryEntry
-from recollect.rules import exported
-from recollect.rules.contract import checked_metadata_filter, memory_from_mapping, parsed_time
-from recollect.rules.text import is_storable
 
 router = access.router("memories")
 

@@ -13,11 +13,11 @@ from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.plans import Id as PlanId
 from recollect.doors.api.schemas import WITH_BODY, problems
-from recollect.engine.page_applying import Merged
-from recollect.engine.page_looking import PageView, Version
-from recollect.engine.shown import ShownPlan
 from recollect.model import Page as Stretch
+from recollect.pages.apply import Merged
+from recollect.pages.look import PageView, Version
 from recollect.plan import Plan
+from recollect.plans.show import ShownPlan
 
 router = access.router("pages", problems(409))
 

@@ -14,9 +14,9 @@ from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.schemas import WITH_BODY, problems
 from recollect.doors.running import Running
-from recollect.engine.shown import PolicyInfo, ShownPlan
 from recollect.model import Scope
 from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Run
+from recollect.plans.show import PolicyInfo, ShownPlan
 
 router = access.router("plans", problems(409))
 

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
 from recollect.doors.api.schemas import WITH_BODY, AnyCase, Time, problems
+from recollect.memories.rules.contract import checked_metadata_filter, parsed_time
 from recollect.model import Activity, Answer, ContentType, Kind, Mode, NodeFilter, RecallLog, RecallLogs, Replay
-from recollect.rules.contract import checked_metadata_filter, parsed_time
 
 router = access.router("reasoning", problems(409, 502))
 

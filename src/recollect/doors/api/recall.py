@@ -8,11 +8,11 @@ from fastapi import Path, Query
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Reading, Writing
 from recollect.doors.api.schemas import WITH_BODY, CalibrationIn, SearchIn, SummaryIn, problems
-from recollect.engine import calibrate
-from recollect.engine.calibrate import Measurement
+from recollect.memories.rules.contract import parsed_time
 from recollect.model import Kind, Node, Recall, Scope
-from recollect.rules.calibration import Calibration
-from recollect.rules.contract import parsed_time
+from recollect.recall import calibrate
+from recollect.recall.calibrate import Measurement
+from recollect.recall.rules.calibration import Calibration
 
 ID = "^[0-9a-fA-F-]{4,36}$"
 MemoryId = Annotated[str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it.")]

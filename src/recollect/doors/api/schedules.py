@@ -8,9 +8,9 @@ from fastapi import Depends, Path
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.schemas import WITH_BODY, ScheduleIn, problems
-from recollect.engine.scheduled import CHORES, Ran
 from recollect.model import Scope
-from recollect.store.schedules import Schedule
+from recollect.schedules.run import CHORES, Ran
+from recollect.schedules.sql.schedules import Schedule
 
 router = access.router("schedules", problems(409))
 

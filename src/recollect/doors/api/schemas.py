@@ -1,7 +1,7 @@
 """What goes in and out over HTTP besides the nouns of model.py: request bodies, the one shape of every refusal.
 
-What a memory may hold is checked in one place, rules/contract.py; so its fields are shown here with their JSON schema
-but not validated a second time, and every door refuses with the same sentence.
+What a memory may hold is checked in one place, memories/rules/contract.py; so its fields are shown here with their JSON
+schema but not validated a second time, and every door refuses with the same sentence.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from recollect.memories.rules.contract import FIELDS, LONGEST_NAME, SOURCES, TYPES, checked_metadata_filter, parsed_time
+from recollect.memories.rules.tags import LONGEST_TAG, REGISTERED_TAGS
+from recollect.memories.rules.text import is_storable
 from recollect.model import ApiKey, ContentType, Kind, Mode, Node, NodeFilter, Note, Refused, Scope
-from recollect.rules.contract import (
-    FIELDS,
-    LONGEST_NAME,
-    SOURCES,
-    TYPES,
-    checked_metadata_filter,
-    parsed_time,
-)
-from recollect.rules.tags import LONGEST_TAG, REGISTERED_TAGS
-from recollect.rules.text import is_storable
-from recollect.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
+from recollect.schedules.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -18,14 +18,14 @@ import anyio
 import structlog
 import uvicorn
 
-from recollect.background.scheduler import schedule_forever
-from recollect.background.worker import work_forever
 from recollect.doors.api.app import create_app
 from recollect.doors.api.mcp import Mcp
 from recollect.doors.ending import SIGNALS, leaving_when_told, told_by
-from recollect.engine import scheduled
 from recollect.engine.engine import Engine
+from recollect.engine.worker import work_forever
 from recollect.errors import Conflict, InvalidInput
+from recollect.schedules import run
+from recollect.schedules.scheduler import schedule_forever
 from recollect.settings import Settings
 
 log = structlog.get_logger("recollect.server")
@@ -53,7 +53,7 @@ async def _serve(settings: Settings, ready: Ready | None) -> None:
         with leaving_when_told() as from_here_on:
             async with engine:
                 engine.core.serves = True
-                scheduled.check_settings(engine.core)
+                run.check_settings(engine.core)
                 await _refuse_open_house(engine, listener)
                 _keep_what_stays_out_of_the_way()
                 from_here_on()

@@ -13,9 +13,9 @@ from recollect.model import Case, CaseHits, CasePage, CaseStatus
 from recollect.wording import counted
 
 if TYPE_CHECKING:
-    from recollect.engine.case_import import CaseImport
-    from recollect.engine.case_looking import CaseRun, ErrorType, Health, Reflection, Summary
-    from recollect.engine.case_tidying import Consolidation, DoubtfulCase
+    from recollect.cases.import_ import CaseImport
+    from recollect.cases.look import CaseRun, ErrorType, Health, Reflection, Summary
+    from recollect.cases.tidy import Consolidation, DoubtfulCase
     from recollect.engine.engine import Engine
 
 app = typer.Typer()

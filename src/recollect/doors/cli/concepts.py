@@ -16,7 +16,7 @@ from recollect.plan import Outcome
 from recollect.wording import counted
 
 if TYPE_CHECKING:
-    from recollect.engine.alike import Duplicate, Why
+    from recollect.concepts.compare import Duplicate, Why
     from recollect.engine.engine import Engine
 
 app = typer.Typer()

@@ -26,7 +26,7 @@ from recollect.model import ContentType, NewMemory
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.engine.shown import ShownPlan
+    from recollect.plans.show import ShownPlan
     from recollect.settings import Settings
 
 app = typer.Typer()

@@ -15,8 +15,8 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.engine.explore import Components, Neighbour, Stats, TopicView, Way
-    from recollect.engine.pictures import Form
+    from recollect.graph.explore import Components, Neighbour, Stats, TopicView, Way
+    from recollect.graph.pictures import Form
 
 PANEL = "Graph and links"
 app = typer.Typer()

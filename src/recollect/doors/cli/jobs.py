@@ -86,7 +86,7 @@ async def _work(memory: "Engine") -> tuple[int, dict[str, JobCounts]]:
 
 async def _until_idle(memory: "Engine") -> int:
     """Round after round until two in a row find nothing: the first may have found texts that lack a new model."""
-    from recollect.background.worker import work_once
+    from recollect.engine.worker import work_once
 
     embedded = idle_rounds = 0
     while idle_rounds < 2:

@@ -13,7 +13,7 @@ from recollect.model import Edge
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.engine.shown import ShownEdge
+    from recollect.plans.show import ShownEdge
 
 app = typer.Typer()
 PANEL = "Graph and links"
@@ -109,16 +109,16 @@ def edges(
 
 
 async def _one(memory: "Engine", *, verb: "Verb[Edge]") -> "ShownEdge":
-    from recollect.engine import shown
+    from recollect.plans import show
 
-    (edge,) = await shown.edges(memory.core, memory.space.id, [await verb(memory)])
+    (edge,) = await show.edges(memory.core, memory.space.id, [await verb(memory)])
     return edge
 
 
 async def _edges(memory: "Engine", *, node: str, limit: int) -> "list[ShownEdge]":
-    from recollect.engine import shown
+    from recollect.plans import show as showing
 
-    return await shown.edges(memory.core, memory.space.id, await memory.graph.edges(node, limit=limit))
+    return await showing.edges(memory.core, memory.space.id, await memory.graph.edges(node, limit=limit))
 
 
 # -- showing

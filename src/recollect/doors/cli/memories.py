@@ -10,10 +10,10 @@ import typer
 from recollect.doors.cli import care, output, values
 from recollect.doors.cli.door import Door, command
 from recollect.errors import InvalidInput
+from recollect.memories.rules.tags import REGISTERED_TAGS
 from recollect.model import Added, ContentType, Metadata, NewMemory, Node, NodeFilter, Page, Status
 from recollect.plan import HistoryEntry
-from recollect.rules.plan_text import difference
-from recollect.rules.tags import REGISTERED_TAGS
+from recollect.plans.rules.plan_text import difference
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine

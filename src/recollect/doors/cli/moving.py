@@ -16,8 +16,8 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.engine.import_ import ImportReport
-    from recollect.engine.sources import Options
+    from recollect.memories.import_ import ImportReport
+    from recollect.memories.sources import Options
 
 app = typer.Typer()
 PANEL = "Look after the data"
@@ -58,7 +58,7 @@ def import_(
     recollect import notes/ --tag knowledge
     recollect import chat.jsonl --type conversation --dry-run
     """
-    from recollect.engine.sources import Options
+    from recollect.memories.sources import Options
 
     options = Options(
         subtype=type_, tags=tuple(tag or ()), importance=importance, unknown_tags=unknown_tags, hidden=hidden

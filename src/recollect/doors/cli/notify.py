@@ -9,7 +9,7 @@ from recollect.doors.cli import output
 from recollect.doors.cli.door import Door, command, listing
 
 if TYPE_CHECKING:
-    from recollect.engine.notices import Told
+    from recollect.plans.notices import Told
 
 app = typer.Typer()
 

@@ -15,9 +15,9 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.engine.page_applying import Merged
-    from recollect.engine.page_import import PageImport
-    from recollect.engine.page_looking import PageLink, PageView, Version
+    from recollect.pages.apply import Merged
+    from recollect.pages.import_ import PageImport
+    from recollect.pages.look import PageLink, PageView, Version
 
 MOST_LINES = 20
 DEFAULT_FILE = Path("plan.md")

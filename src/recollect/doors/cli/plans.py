@@ -15,13 +15,13 @@ from recollect.doors.cli.front import Group
 from recollect.doors.cli.memories import CHANGING
 from recollect.errors import InvalidInput
 from recollect.plan import Decision, DecisionStatus, Outcome, PlanStatus
-from recollect.rules import plan_text
+from recollect.plans.rules import plan_text
 
 if TYPE_CHECKING:
-    from recollect.engine.consolidate import Tidied
     from recollect.engine.engine import Engine
-    from recollect.engine.page_applying import Merged
-    from recollect.engine.shown import ShownPlan
+    from recollect.pages.apply import Merged
+    from recollect.plans.consolidate import Tidied
+    from recollect.plans.show import ShownPlan
 
 PANEL = "Tidy"
 PAGES = "merge_pages"
@@ -37,7 +37,7 @@ class PlanGroup(Group):
 
     def _is_slip(self, word: str) -> bool:
         """Whether a word is rather a command that was mistyped than a policy."""
-        from recollect.policies import POLICIES
+        from recollect.plans.registry import POLICIES
 
         policies = {name for policy in POLICIES.values() for name in (policy.name, policy.short)}
         return bool(get_close_matches(word, self.commands)) and not get_close_matches(word, policies)
@@ -330,7 +330,7 @@ async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus 
 async def _tidy(
     memory: "Engine", *, named: Sequence[str], options: dict[str, Any]
 ) -> "list[tuple[Tidied, Sequence[str]]]":
-    from recollect.policies import POLICIES, policy_named
+    from recollect.plans.registry import POLICIES, policy_named
 
     done = []
     chosen = [policy_named(name) for name in named]  # all of them before the first is run

@@ -15,8 +15,8 @@ from recollect.model import ContentType, Hit, Mode, NodeFilter, Recall
 from recollect.wording import counted
 
 if TYPE_CHECKING:
-    from recollect.engine.calibrate import Measurement
     from recollect.engine.engine import Engine
+    from recollect.recall.calibrate import Measurement
 
 app = typer.Typer()
 BAR = 40

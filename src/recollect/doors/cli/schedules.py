@@ -11,8 +11,8 @@ from recollect.errors import InvalidInput
 from recollect.wording import counted
 
 if TYPE_CHECKING:
-    from recollect.engine.scheduled import Ran
-    from recollect.store.schedules import Schedule
+    from recollect.schedules.run import Ran
+    from recollect.schedules.sql.schedules import Schedule
 
 app = typer.Typer()
 SPANS = {1440: "day", 10_080: "week", 20_160: "two weeks", 60: "hour"}

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.doors.cli import output
 from recollect.plan import Outcome, Plan, PlanStatus, Run
-from recollect.rules import plan_text
-from recollect.rules.plan_text import Line
+from recollect.plans.rules import plan_text
+from recollect.plans.rules.plan_text import Line
 from recollect.wording import counted
 
 if TYPE_CHECKING:
-    from recollect.engine.consolidate import Tidied
-    from recollect.engine.page_applying import Merged
-    from recollect.engine.shown import PolicyInfo, ShownPlan
+    from recollect.pages.apply import Merged
+    from recollect.plans.consolidate import Tidied
+    from recollect.plans.show import PolicyInfo, ShownPlan
 
 FIRST = 50
 LEFT_ALONE = 20

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.rules.contract import parsed_time
+from recollect.memories.rules.contract import parsed_time
 
 SPAN = re.compile(r"(\d{1,5})([mhdw])")
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from recollect.doors.mcp.telling import clipped, short
 from recollect.doors.mcp.tools import ADDS_ONCE, READS, Told, tool
 from recollect.doors.mcp.visits import Visit
-from recollect.engine.shown import edges as shown_edges
 from recollect.model import Scope
+from recollect.plans.show import edges as shown_edges
 
 WHY_TOKENS = 1000
 

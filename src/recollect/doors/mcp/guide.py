@@ -2,7 +2,7 @@
 
 import mcp_types as types
 
-from recollect.rules.tags import TAGS
+from recollect.memories.rules.tags import TAGS
 
 INSTRUCTIONS = (
     "A memory that lasts between conversations. Recall before you answer what may have come up before; remember facts, "

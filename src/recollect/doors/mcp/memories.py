@@ -11,11 +11,11 @@ from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import ADDS_ONCE, CHANGES_ONCE, READS, Budget, Packed, Told, tool
 from recollect.doors.mcp.visits import Visit
 from recollect.engine.engine import Engine
-from recollect.engine.shown import edges as shown_edges
 from recollect.errors import DuplicateText, InvalidInput
+from recollect.memories.rules.contract import memory_from_mapping
+from recollect.memories.rules.text import first_tokens
 from recollect.model import Added, NewMemory, Node, Refused, Scope
-from recollect.rules.contract import memory_from_mapping
-from recollect.rules.text import first_tokens
+from recollect.plans.show import edges as shown_edges
 from recollect.wording import counted
 
 MOST_AT_ONCE = 1000

@@ -8,10 +8,10 @@ from recollect.doors.mcp import telling
 from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import ADDS, CHANGES_ONCE, READS, Budget, Packed, Told, tool
 from recollect.doors.mcp.visits import Visit
-from recollect.engine.shown import ShownPlan
 from recollect.model import Scope
 from recollect.plan import Outcome
-from recollect.rules.plan_text import lines_of, report_of, state_word, states_of
+from recollect.plans.rules.plan_text import lines_of, report_of, state_word, states_of
+from recollect.plans.show import ShownPlan
 
 # Who may take back what: a change by hand whoever may make one, everything else whoever may tidy.
 BY_HAND = "hand"

@@ -9,8 +9,8 @@ from recollect.doors.mcp import telling
 from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import READS, Budget, Packed, Told, tool
 from recollect.doors.mcp.visits import Visit
+from recollect.memories.rules.contract import parsed_time
 from recollect.model import Hit, Kind, NodeFilter, Scope
-from recollect.rules.contract import parsed_time
 
 NOTHING = "Nothing is remembered about that."
 

@@ -6,8 +6,8 @@ from recollect.doors.mcp.visits import Visit
 from recollect.engine.engine import Engine
 from recollect.errors import NotFound
 from recollect.model import Scope
-from recollect.rules import plan_text
-from recollect.rules.plan_text import Tally
+from recollect.plans.rules import plan_text
+from recollect.plans.rules.plan_text import Tally
 
 READING = (Scope.READ,)
 

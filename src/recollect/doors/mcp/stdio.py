@@ -13,13 +13,13 @@ from typing import Any, cast
 import anyio
 from mcp.server.stdio import stdio_server
 
-from recollect.background.worker import working
 from recollect.doors.ending import leaving_when_told
 from recollect.doors.mcp.server import create_server
 from recollect.doors.mcp.visits import Enter, Visit, enter
 from recollect.doors.running import Running
 from recollect.engine.access import LOCAL_ADMIN
 from recollect.engine.engine import Engine
+from recollect.engine.worker import working
 from recollect.settings import Settings
 
 

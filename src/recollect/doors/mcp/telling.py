@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from recollect.rules.text import count_tokens, first_tokens
+from recollect.memories.rules.text import count_tokens, first_tokens
 
 Item = TypeVar("Item", bound=BaseModel)
 

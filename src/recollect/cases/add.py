@@ -1,0 +1,176 @@
+"""Adding cases, and changing them: a change is a plan, so that the old answer stays in the history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from recollect.cases import sql
+from recollect.cases.rules.cases import checked, checked_category, checked_part
+from recollect.engine.core import Core, log
+from recollect.engine.sql import spaces
+from recollect.errors import Conflict, InvalidInput, RecollectError
+from recollect.memories import embed
+from recollect.memories.remember import models_of
+from recollect.memories.rules.contract import Contract, checked_name
+from recollect.memories.rules.text import checksum
+from recollect.model import Added, Case, NewCase, Refused
+from recollect.plan import Draft, patch
+from recollect.plans.sql import changes
+
+BATCH = 2000
+# Columns that are called otherwise outside.
+CALLED = {"text": "query"}
+
+
+async def add(core: Core, space_id: UUID, case: NewCase, *, wait: bool) -> Case:
+    """Add one case; InvalidInput when it cannot be."""
+    added = await add_many(core, space_id, [case], wait=wait, atomic=True)
+    for id_, why in added.postponed.items():
+        log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
+    async with core.transaction(space_id) as connection:
+        return await sql.get(connection, space_id, added.ids[0])
+
+
+async def add_many(core: Core, space_id: UUID, wanted: Sequence[NewCase], *, wait: bool, atomic: bool = False) -> Added:
+    """Add cases: the good are stored, each bad one is reported by its position; `atomic` adds all or none."""
+    ids: list[UUID] = []
+    refused: list[Refused] = []
+    size = max(1, len(wanted)) if atomic else BATCH
+    for first in range(0, len(wanted), size):
+        part = await _store(core, space_id, wanted[first : first + size], first=first, atomic=atomic)
+        ids += part.ids
+        refused += part.refused
+    postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
+    return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed)
+
+
+async def _store(core: Core, space_id: UUID, batch: Sequence[NewCase], *, first: int, atomic: bool) -> Added:
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        contract, good, refused = core.contract(space), dict[int, NewCase](), list[Refused]()
+        for position, case in enumerate(batch, start=first):
+            try:
+                good[position] = checked(case, contract, now)
+            except InvalidInput as problem:
+                refused.append(_refusal(position, problem, atomic))
+        attempts = core.settings.job_max_attempts
+        models = models_of(core, space)
+        ids = await sql.add_many(
+            connection, space_id, list(good.values()), models=models, max_attempts=attempts, now=now
+        )
+        for (position, case), id_ in zip(good.items(), ids, strict=True):
+            if id_ is None:
+                refused.append(_refusal(position, _taken(case), atomic))
+    stored = tuple(id_ for id_ in ids if id_ is not None)
+    return Added(ids=stored, refused=tuple(sorted(refused, key=lambda one: one.position)))
+
+
+def _refusal(position: int, problem: RecollectError, atomic: bool) -> Refused:
+    if atomic:
+        raise problem
+    return Refused(position=position, code=problem.code, message=problem.message)
+
+
+def _taken(case: NewCase) -> InvalidInput:
+    if case.source_id is not None:
+        said = f"{case.source_id!r:.60} of the source {case.source!r:.60}, or its id, belongs to another case already."
+        return InvalidInput(said, field="source_id")
+    return InvalidInput(f"The id {case.id} belongs to another node already.", field="id")
+
+
+# -- changing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What is to change of a case; None leaves it as it is. An empty category takes it out of its category."""
+
+    query: str | None = None
+    response_text: str | None = None
+    category_path: str | None = None
+    protected: bool | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        return all(getattr(self, name) is None for name in self.__slots__)
+
+
+async def update(
+    core: Core,
+    space_id: UUID,
+    id_: UUID,
+    wanted: Changes,
+    *,
+    updated_by: str | None = None,
+    reason: str | None = None,
+    if_version: int | None = None,
+    wait: bool = True,
+) -> Case:
+    """A new version of a case. What it said before stays in its history; undoing the plan brings it back."""
+    if wanted.is_nothing:
+        raise InvalidInput("There is nothing to change: give query, response_text, category_path or protected.")
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        case = await sql.get(connection, space_id, id_)
+        if if_version is not None and case.version != if_version:
+            raise Conflict(f"{id_} is at version {case.version}, not {if_version}: read it again and repeat.")
+        node, answer = _rows(core.contract(space), wanted)
+        draft = _drafted(core, case, node, answer, checked_name("updated_by", updated_by), reason)
+        if draft.decisions:
+            title = draft.decisions[0].reason
+            plan = draft.plan(policy="hand", title=title, now=core.now(), created_by=updated_by or "user")
+            await changes.apply(connection, space_id, plan, core.now())
+    if wait and wanted.query is not None:
+        await embed.until_searchable(core, space_id, [id_])
+    async with core.transaction(space_id) as connection:
+        return await sql.get(connection, space_id, id_)
+
+
+def _rows(contract: Contract, wanted: Changes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of the node and those beside it that are to change."""
+    node: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
+    if wanted.query is not None:
+        query = checked_part("query", wanted.query, contract)
+        node |= {"text": query, "checksum": checksum(query)}
+    if wanted.protected is not None:
+        node["protected"] = wanted.protected
+    if wanted.response_text is not None:
+        answer["response_text"] = checked_part("response_text", wanted.response_text, contract)
+    if wanted.category_path is not None:
+        answer["category_path"] = checked_category(wanted.category_path)
+    return node, answer
+
+
+def _drafted(
+    core: Core, case: Case, node: dict[str, Any], answer: dict[str, Any], updated_by: str | None, reason: str | None
+) -> Draft:
+    """One decision over both rows; a change of what it says is a new version, a protection is not."""
+    draft = Draft()
+    before = {
+        "text": case.query,
+        "checksum": checksum(case.query),
+        "protected": case.protected,
+        "version": case.version,
+        "updated_at": case.updated_at.isoformat(),
+    }
+    known = {"response_text": case.response_text, "category_path": case.category_path, "updated_by": case.updated_by}
+    said = [name for name, value in {**node, **answer}.items() if {**before, **known}[name] != value]
+    if not said:
+        return draft
+    if said != ["protected"]:
+        node |= {"version": case.version + 1, "updated_at": core.now().isoformat()}
+        answer["updated_by"] = updated_by
+    shown = [CALLED.get(name, name) for name in said if name != "checksum"]
+    draft.decide(
+        "edit",
+        case.case_id,
+        checked_name("reason", reason) or f"edit of {', '.join(shown)}",
+        [
+            patch(table="nodes", id=case.case_id, before=before, after=node),
+            patch(table="cases", id=case.case_id, before=known, after=answer),
+        ],
+    )
+    return draft

@@ -1,0 +1,205 @@
+"""Importing cases from CSV and JSON lines: nothing twice, however often it is begun; refusals name their line.
+
+What is there already is recognised by its foreign id, else by its query and answer. It is left alone, or with `update`
+brought to what the file says. Success rates are percent; that a file holds fractions is said, never guessed.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Literal
+from uuid import UUID
+
+import anyio.to_thread
+
+from recollect.cases import add, sql
+from recollect.cases.add import Changes
+from recollect.cases.rules.cases import checked
+from recollect.cases.rules.tables import CaseRow, csv_cases, jsonl_cases
+from recollect.engine.core import Core
+from recollect.engine.sql import spaces
+from recollect.errors import InvalidInput
+from recollect.memories import embed
+from recollect.memories.rules.documents import decoded
+from recollect.memories.sources import Line, check
+from recollect.model import NewCase
+
+Format = Literal["auto", "jsonl", "csv"]
+Progress = Callable[[int], None]
+
+BATCH = 1000
+STDIN = Path("-")
+BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
+PERHAPS_FRACTIONS = (
+    "Every success rate is at most 1: they were taken as percent. If they are fractions, import with --fractions."
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """`source` is where foreign ids come from; `fractions` says that success rates go from 0 to 1."""
+
+    format: Format = "auto"
+    source: str = "import"
+    fractions: bool = False
+    update: bool = False
+    dry_run: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class CaseImport:
+    """What an import did, or in a rehearsal would do."""
+
+    dry_run: bool
+    added: int = 0
+    already_there: int = 0
+    updated: int = 0
+    lines: list[Line] = field(default_factory=list)
+    postponed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.what == "refused")
+
+    def __str__(self) -> str:
+        would_be = "would be " if self.dry_run else ""
+        return (
+            f"{self.added:,} {would_be}added, {self.updated:,} {would_be}updated, "
+            f"{self.already_there:,} there already, {len(self.refused):,} {would_be}refused"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A case that was read, and where."""
+
+    case: NewCase
+    file: str
+    line: int
+
+
+async def import_(
+    core: Core,
+    space_id: UUID,
+    sources: Sequence[Path],
+    options: Options,
+    *,
+    stdin: BinaryIO | bytes | None = None,
+    wait: bool = True,
+    progress: Progress | None = None,
+) -> CaseImport:
+    """Bring in what files hold, or the standard input (`-`); a dry run only says what would happen."""
+    stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
+    check(sources, options.format, stream)
+    report = CaseImport(dry_run=options.dry_run)
+    rates: list[float] = []
+    for source in sources:
+        found = await anyio.to_thread.run_sync(_read, source, stream, options, report)
+        rates += [one.case.success_rate for one in found if one.case.success_rate is not None]
+        for first in range(0, len(found), BATCH):
+            await _take(core, space_id, found[first : first + BATCH], options, report)
+            if progress:
+                progress(first + len(found[first : first + BATCH]))
+    if rates and max(rates) <= 1 and not options.fractions:
+        report.lines.append(Line(what="note", file=str(sources[0]), message=PERHAPS_FRACTIONS))
+    if wait and not options.dry_run:
+        report.postponed = Counter((await embed.finish(core, space_id)).values())
+    return report
+
+
+# -- reading
+
+
+def _read(source: Path, stdin: BinaryIO | None, options: Options, report: CaseImport) -> list[Found]:
+    """The cases of one file; what cannot be read becomes lines of the report."""
+    name = str(source)
+    found: list[Found] = []
+    try:
+        data = stdin.read() if source == STDIN and stdin is not None else source.read_bytes()
+        for row in _rows(data, source, options):
+            if row.case is None:
+                report.lines.append(Line(what="refused", file=name, line=row.line, message=row.problem or ""))
+            else:
+                found.append(Found(case=_named(row.case, options), file=name, line=row.line))
+    except InvalidInput as problem:
+        report.lines.append(Line(what="refused", file=name, message=problem.message))
+    except OSError as error:
+        said = f"It cannot be read ({error.strerror or error})."
+        report.lines.append(Line(what="refused", file=name, message=said))
+    return found
+
+
+def _rows(data: bytes, source: Path, options: Options) -> Iterator[CaseRow]:
+    text = decoded(data)
+    format = BY_SUFFIX.get(source.suffix.lower()) if options.format == "auto" else options.format
+    if format is None:
+        format = "jsonl" if text.lstrip().startswith("{") else "csv"
+    read = jsonl_cases if format == "jsonl" else csv_cases
+    return read(io.StringIO(text, newline=""), fractions=options.fractions)
+
+
+def _named(case: NewCase, options: Options) -> NewCase:
+    """A foreign id is one of its source."""
+    return replace(case, source=case.source or options.source) if case.source_id is not None else case
+
+
+# -- storing
+
+
+async def _take(core: Core, space_id: UUID, batch: Sequence[Found], options: Options, report: CaseImport) -> None:
+    good = await _fitting(core, space_id, batch, report)
+    async with core.transaction(space_id) as connection:
+        there = await sql.existing(connection, space_id, [one.case for one in good])
+    known = {place: id_ for place, id_ in enumerate(there) if id_ is not None}
+    fresh = _once([one for place, one in enumerate(good) if place not in known], report)
+    report.added += len(fresh) if options.dry_run else await _add(core, space_id, fresh, report)
+    for place, id_ in known.items():
+        await _meet(core, space_id, id_, good[place].case, options, report)
+
+
+async def _fitting(core: Core, space_id: UUID, batch: Sequence[Found], report: CaseImport) -> list[Found]:
+    """The cases that pass the contract."""
+    async with core.transaction(space_id) as connection:
+        contract = core.contract(await spaces.by_id(connection, space_id))
+    good: list[Found] = []
+    for one in batch:
+        try:
+            good.append(replace(one, case=checked(one.case, contract, core.now())))
+        except InvalidInput as problem:
+            report.lines.append(Line(what="refused", file=one.file, line=one.line, message=problem.message))
+    return good
+
+
+def _once(batch: Sequence[Found], report: CaseImport) -> list[Found]:
+    """Of rows that are the same, the first."""
+    first: dict[object, Found] = {}
+    for one in batch:
+        case = one.case
+        key = (case.source, case.source_id) if case.source_id is not None else (case.query, case.response_text)
+        first.setdefault(key, one)
+    report.already_there += len(batch) - len(first)
+    return list(first.values())
+
+
+async def _add(core: Core, space_id: UUID, fresh: Sequence[Found], report: CaseImport) -> int:
+    added = await add.add_many(core, space_id, [one.case for one in fresh], wait=False)
+    for refused in added.refused:
+        one = fresh[refused.position]
+        report.lines.append(Line(what="refused", file=one.file, line=one.line, message=refused.message))
+    return len(added.ids)
+
+
+async def _meet(core: Core, space_id: UUID, id_: UUID, case: NewCase, options: Options, report: CaseImport) -> None:
+    """A case that is there already: left alone, or brought to what the file says."""
+    async with core.transaction(space_id) as connection:
+        there = await sql.get(connection, space_id, id_)
+    same = (there.query, there.response_text) == (case.query, case.response_text)
+    if not options.update or (same and case.category_path in (None, there.category_path)):
+        report.already_there += 1
+        return
+    report.updated += 1
+    if not options.dry_run:
+        wanted = Changes(query=case.query, response_text=case.response_text, category_path=case.category_path)
+        await add.update(core, space_id, id_, wanted, updated_by=case.updated_by, reason="import", wait=False)

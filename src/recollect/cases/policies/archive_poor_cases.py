@@ -1,0 +1,84 @@
+"""Archive poor cases: answers that were tried often enough and mostly failed go to rest (E01, E09-E12).
+
+Never a case whose success nobody knows, never one that was used lately or a lot. Before it takes effect somebody is
+told, and where nobody can be, the plan waits (E02).
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import anyio.to_thread
+import numpy as np
+
+from recollect.cases.policies import bank as case_bank
+from recollect.cases.policies.bank import LOW_PERFORMANCE, Bank, Protection
+from recollect.graph.rules.arrays import Flags
+from recollect.plan import Plan, Risk
+from recollect.plans.policy import Policy, Reader, require
+from recollect.wording import counted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options(Protection):
+    """Below which success (percent), after how many uses, a case goes to rest."""
+
+    success_rate_below: float = 30.0
+    min_usage_count: int = 10
+
+    def __post_init__(self) -> None:
+        Protection.__post_init__(self)
+        require(0 <= self.success_rate_below <= 100, "success_rate_below", "percent, from 0 to 100")
+        case_bank.require_uses(self.min_usage_count, "min_usage_count")
+
+
+async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
+    bank = Bank(await reader.cases(), now)
+    await anyio.to_thread.run_sync(decide, bank, options)
+    return bank.draft.plan(
+        policy=POLICY.name,
+        title=f"Archive {counted(len(bank.draft.decisions), 'case that mostly fails', 'cases that mostly fail')}",
+        now=now,
+        risk=POLICY.risk,
+        options=asdict(options),
+        summary=bank.summary(),
+    )
+
+
+def decide(bank: Bank, options: Options) -> None:
+    """The worst first."""
+    chosen = np.flatnonzero(is_poor(bank, options) & is_tried(bank, options) & bank.may_go(options))
+    must = {
+        **options.must,
+        "case_success_below": options.success_rate_below,
+        "case_uses_over": options.min_usage_count,
+    }
+    for place in chosen[np.argsort(bank.cases.success_rate[chosen], kind="stable")].tolist():
+        bank.archive(place, LOW_PERFORMANCE, _reason(bank, place, options), must, options.batch)
+
+
+def is_poor(bank: Bank, options: Options) -> Flags:
+    """E11: an unknown rate (NaN) is below nothing."""
+    return bank.cases.success_rate < options.success_rate_below
+
+
+def is_tried(bank: Bank, options: Options) -> Flags:
+    return bank.uses > options.min_usage_count
+
+
+def _reason(bank: Bank, place: int, options: Options) -> str:
+    standing = bank.standing(place)
+    rate, least = case_bank.percent(standing["success_rate"]), case_bank.percent(options.success_rate_below)
+    return f"success {rate} < {least} in {counted(standing['usage_count'], 'use')}"
+
+
+POLICY = Policy(
+    name="archive_poor_cases",
+    about="Cases that were tried often enough and mostly failed go to rest.",
+    risk=Risk.HIGH,
+    options=Options,
+    propose=propose,
+    short="poor-cases",
+    says="Archived {removed} poor cases",
+    tally=case_bank.tally,
+    announces="removed",
+)

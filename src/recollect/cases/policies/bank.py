@@ -1,0 +1,298 @@
+"""What the policies of the case bank share: who is never touched, and how a case is archived or merged in a plan.
+
+A bank is the active cases as they will be: what one step archives or merges, the next one sees.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from recollect.cases.rules.cases import MOST_USES, CaseColumns
+from recollect.concepts.rules.similarity import CASE_DOUBTS
+from recollect.graph.rules.arrays import Flags
+from recollect.model import Edge
+from recollect.plan import Change, Decision, Draft, Premise, Row
+from recollect.plans.policy import require
+from recollect.wording import counted
+
+LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
+# So many findings are listed; the summary counts all.
+LISTED = 1_000
+
+# The edges of the cases that may go, by case.
+Links = Mapping[UUID, Sequence[Edge]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Protection:
+    """Who is left alone by every policy (E09, E10), and how many decisions are applied at a time."""
+
+    recent_days: float = 7.0
+    protected_usage_count: int = 500
+    batch: int = 100
+
+    def __post_init__(self) -> None:
+        require(0 <= self.recent_days < math.inf, "recent_days", "a number of days, 0 or more")
+        require_uses(self.protected_usage_count, "protected_usage_count")
+        require(1 <= self.batch <= 100, "batch", "from 1 to 100")
+
+    @property
+    def must(self) -> Row:
+        """What must still hold of a case when it is archived or merged."""
+        return {
+            "status": "active",
+            "protected": False,
+            "case_idle_days_over": self.recent_days,
+            "case_uses_at_most": self.protected_usage_count,
+        }
+
+
+def require_uses(number: int, field: str) -> None:
+    """Refuse what is no number of uses."""
+    require(0 <= number <= MOST_USES, field, f"from 0 to {MOST_USES:,}")
+
+
+def part_of(options: Any, kind: type[T]) -> T:
+    """The options of one step, out of those of the whole run."""
+    return kind(**{field.name: getattr(options, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
+
+class Bank:
+    """The active cases as they will be after the decisions made so far."""
+
+    def __init__(self, cases: CaseColumns, now: datetime, draft: Draft | None = None) -> None:
+        self.cases, self.now = cases, now
+        self.draft = draft or Draft()
+        self.idle_days = cases.idle_days_at(now)
+        self.uses = cases.uses.copy()
+        self.gone = np.zeros(len(cases), dtype=np.bool_)
+        self.questions: list[Row] = []
+        self._batches: dict[str, int] = {}
+        self._groups = 0
+
+    def may_go(self, protection: Protection) -> Flags:
+        """Active, not protected by a person, not used lately (E09), not used a lot (E10)."""
+        recent = self.idle_days <= protection.recent_days
+        much_used = self.uses > protection.protected_usage_count
+        return np.asarray(~(self.gone | self.cases.protected | recent | much_used), dtype=np.bool_)
+
+    def archive(self, place: int, why: str, reason: str, must: Row, batch: int) -> None:
+        """A case goes to rest, with a copy of it as it was."""
+        case = self.cases.id_of(place)
+        self.draft.decide(
+            "archive",
+            case,
+            reason,
+            [
+                Change(table="nodes", id=case, before={"status": "active"}, after={"status": "archived"}),
+                copied(case, why, self.now),
+            ],
+            factors={"archived_reason": why, **self.standing(place), "usage_count": int(self.uses[place])},
+            group=self._group(why, batch),
+            premises=[Premise(table="nodes", id=case, must=must)],
+        )
+        self.gone[place] = True
+
+    def merge(
+        self, keeper: int, place: int, similarity: float, must: Row, batch: int, *, rates: str, links: "Relinking"
+    ) -> None:
+        """One case goes into another: it is archived with its data and points there, its links go along."""
+        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
+        relinked = links.moved(case, kept)
+        merged = {"status": "merged", "merged_into": str(kept)}
+        versions = {one: {"version": int(self.cases.version[one])} for one in (keeper, place)}
+        self.draft.decide(
+            "merge",
+            case,
+            self._why_merged(keeper, place, similarity),
+            [
+                Change(table="nodes", id=case, before={"status": "active", "merged_into": None}, after=merged),
+                copied(case, DUPLICATE, self.now),
+                *relinked.changes,
+                self._combining(keeper, rates),
+            ],
+            score=similarity,
+            factors=self._factors(keeper, place, similarity),
+            group=self._group(DUPLICATE, batch),
+            premises=[
+                Premise(table="nodes", id=case, must={**must, **versions[place], "living_edges": relinked.living}),
+                Premise(table="nodes", id=kept, must={"status": "active", **versions[keeper]}),
+                *relinked.premises,
+            ],
+        )
+        self.uses[keeper] += self.uses[place]
+        self.idle_days[keeper] = min(self.idle_days[keeper], self.idle_days[place])
+        self.gone[place] = True
+
+    def ask(self, keeper: int, place: int, similarity: float, doubts: Sequence[str], shown: tuple[str, str]) -> None:
+        """Two cases that may be the same, and what speaks against it, for a person to look at (E34)."""
+        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
+        self.questions.append(
+            {
+                "keeper": str(kept),
+                "other": str(case),
+                "similarity": similarity,
+                "doubts": list(doubts),
+                "keeps": self.standing(keeper),
+                "goes": self.standing(place),
+            }
+        )
+        if len(self.questions) <= LISTED:
+            why = " and ".join(CASE_DOUBTS[doubt] for doubt in doubts)
+            self.draft.note(
+                "review",
+                f"{shown[1]!r} ({str(case)[:8]}, {said(self.standing(place))}) may be the same as {shown[0]!r} "
+                f"({str(kept)[:8]}, {said(self.standing(keeper))}): similarity {similarity:.4f}, but {why}",
+                case,
+            )
+
+    def _combining(self, keeper: int, rates: str) -> Change | None:
+        """How the keeper's rate is derived from now on, where that is not how it was."""
+        stored = {"success_rates": "plain" if self.cases.plain[keeper] else "weighted"}
+        return self.draft.patch("cases", self.cases.id_of(keeper), stored, {"success_rates": rates})
+
+    def standing(self, place: int) -> Row:
+        """How a case stood when the plan was made."""
+        return {
+            "usage_count": int(self.cases.uses[place]),
+            "success_rate": _known(float(self.cases.success_rate[place])),
+            "idle_days": round(float(self.idle_days[place]), 4),
+        }
+
+    def state_of(self, *places: int) -> str:
+        """What a declined pair was like: once a case changes, it may be offered again (P11)."""
+        return " ".join(sorted(f"{self.cases.id_of(place)} {self.cases.version[place]}" for place in places))
+
+    def _factors(self, keeper: int, place: int, similarity: float) -> Row:
+        kept, case = str(self.cases.id_of(keeper)), str(self.cases.id_of(place))
+        return {
+            "archived_reason": DUPLICATE,
+            "keeper": kept,
+            "removed": case,
+            "similarity": similarity,
+            "keeps": self.standing(keeper),
+            "goes": self.standing(place),
+            "pair": sorted((kept, case)),
+            "state": self.state_of(keeper, place),
+        }
+
+    def _why_merged(self, keeper: int, place: int, similarity: float) -> str:
+        """E03: both sides, so that a reader sees why this one stays."""
+        return (
+            f"similarity {similarity:.4f} with {str(self.cases.id_of(keeper))[:8]}, which is kept: "
+            f"{said(self.standing(keeper))} against {said(self.standing(place))}"
+        )
+
+    def _group(self, what: str, batch: int) -> int:
+        """The number of the group that a decision joins; every so many begin a new one."""
+        number = self._batches.get(what, 0)
+        self._batches[what] = number + 1
+        if number % batch == 0:
+            self._groups += 1
+        return self._groups
+
+    def summary(self) -> Row:
+        """E26, and what the brake is computed from."""
+        reasons = [one.factors["archived_reason"] for one in self.draft.decisions]
+        return {
+            "cases": len(self.cases),
+            "removed": reasons.count(LOW_PERFORMANCE),
+            "merged": reasons.count(DUPLICATE),
+            "archived": reasons.count(INACTIVE),
+            "review": sum(finding.rule == "chain" for finding in self.draft.findings) + len(self.questions),
+            "doubtful": len(self.questions),
+            "questions": self.questions[:LISTED],
+            "scope": {"cases": len(self.cases)},
+            "touched": {"cases": len(reasons)},
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Relinked:
+    """What becomes of the links of a merged case; `living` is how many it has by then."""
+
+    changes: Sequence[Change | None]
+    premises: Sequence[Premise]
+    living: int
+
+
+class Relinking:
+    """Where the links of merged cases go: to the keeper, but no link twice and none from a case to itself."""
+
+    def __init__(self, draft: Draft, links: Links) -> None:
+        self.draft, self.links = draft, links
+        self.living = {_key(_row(edge)): edge.id for some in links.values() for edge in some}
+
+    def moved(self, case: UUID, keeper: UUID) -> Relinked:
+        edges = self.links.get(case, ())
+        seen = {edge.id: self.draft.row("edges", edge.id, _row(edge)) or {} for edge in edges}
+        living = [edge for edge in edges if seen[edge.id]["status"] == "active"]
+        return Relinked(
+            changes=[self._moved(edge, seen[edge.id], str(case), str(keeper)) for edge in living],
+            # What an earlier decision retired must be so by then.
+            premises=[
+                Premise(table="edges", id=edge.id, must={"status": seen[edge.id]["status"]})
+                for edge in edges
+                if edge not in living
+            ],
+            living=len(living),
+        )
+
+    def _moved(self, edge: Edge, seen: Row, case: str, keeper: str) -> Change | None:
+        ends = {end: keeper if seen[end] == case else seen[end] for end in ("source", "target")}
+        if ends["source"] == ends["target"]:
+            return self.draft.patch("edges", edge.id, _row(edge), {"status": "pruned"})
+        there = self.living.setdefault(_key({**seen, **ends}), edge.id)
+        if there != edge.id:
+            return self.draft.patch("edges", edge.id, _row(edge), {"status": "merged", "merged_into": str(there)})
+        return self.draft.patch("edges", edge.id, _row(edge), ends)
+
+
+def copied(case: UUID, why: str, now: datetime) -> Change:
+    """The entry of the archive; the database copies the case into it at the moment of archiving (E24, E25)."""
+    archive = uuid4()
+    row = {"archive_id": str(archive), "case_id": str(case), "archived_reason": why, "archived_at": now.isoformat()}
+    return Change(table="case_archive", id=archive, before=None, after=row)
+
+
+def tally(_summary: Mapping[str, Any], applied: Sequence[Decision]) -> Mapping[str, int]:
+    """What a run did, of each kind."""
+    reasons = [one.factors["archived_reason"] for one in applied]
+    return {
+        "removed": reasons.count(LOW_PERFORMANCE),
+        "merged": reasons.count(DUPLICATE),
+        "archived": reasons.count(INACTIVE),
+    }
+
+
+def said(standing: Row) -> str:
+    """`40 uses, 12.5 % success`."""
+    return f"{counted(standing['usage_count'], 'use')}, {percent(standing['success_rate'])} success"
+
+
+def percent(rate: float | None) -> str:
+    return "unknown" if rate is None else f"{rate:.6g} %"
+
+
+def _known(rate: float) -> float | None:
+    return None if math.isnan(rate) else rate
+
+
+def _row(edge: Edge) -> Row:
+    return {
+        "source": str(edge.source),
+        "target": str(edge.target),
+        "relation": edge.relation,
+        "status": edge.status,
+        "merged_into": None,
+    }
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["source"], row["target"], row["relation"]

@@ -1,0 +1,263 @@
+"""Concepts compared: which one is meant, which are alike, why two are or are not one, and merging by hand."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import anyio.to_thread
+
+from recollect.concepts.policies.merge_duplicate_concepts import POLICY, One, absorb, found_around
+from recollect.concepts.rules.concepts import Known, ids_of, pair_of
+from recollect.concepts.rules.detection import Found
+from recollect.concepts.rules.never_merge import Apart
+from recollect.concepts.rules.similarity import Factors, Traits, compare
+from recollect.concepts.rules.why import Explanation, why
+from recollect.concepts.sql import concepts
+from recollect.engine.core import Core
+from recollect.engine.part import Reference
+from recollect.engine.sql import spaces
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.graph.rules.merging import Links
+from recollect.graph.sql import edges
+from recollect.memories.edit import checked_reason
+from recollect.memories.sql import nodes
+from recollect.model import Kind, Node, Status
+from recollect.plan import Draft, HistoryEntry, Outcome, Plan
+from recollect.plans import consolidate
+from recollect.plans.sql import journal, plans
+from recollect.plans.sql.reader import StoreReader
+from recollect.recall.sql import candidates
+from recollect.store.database import Connection
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duplicate:
+    """Two concepts and how alike they are, laid open."""
+
+    a: UUID
+    b: UUID
+    a_name: str
+    b_name: str
+    score: float
+    factors: Factors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Why:
+    """Why two nodes are, or are not, one; and what happened to them (C30)."""
+
+    a: UUID
+    b: UUID
+    a_name: str
+    b_name: str
+    is_one: bool
+    explanation: Explanation
+    history: tuple[HistoryEntry, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.a_name}  ~  {self.b_name}", str(self.explanation)]
+        if self.is_one:
+            lines.append("they are one already; `recollect history` names the plan that can be undone")
+        lines += [f"{entry.at:%Y-%m-%d %H:%M}Z  {entry.verb}  {entry.reason}" for entry in self.history]
+        return "\n".join(lines)
+
+
+# -- which one is meant
+
+
+async def find(connection: Connection, space_id: UUID, reference: Reference, node_type: str | None = None) -> Node:
+    """The concept that a name, an alias or an id leads to, merges followed."""
+    known = await bearers(connection, space_id, reference, node_type)
+    ends = await nodes.keepers(connection, space_id, [node.id for node in known])
+    found = await nodes.get_many(connection, space_id, sorted(set(ends.values())))
+    node = only(reference, list(found.values()))
+    if node.kind is not Kind.CONCEPT:
+        raise InvalidInput(f"{node.id} is a {node.kind}, not a concept.", field="reference")
+    return node
+
+
+async def bearers(
+    connection: Connection, space_id: UUID, reference: Reference, node_type: str | None = None
+) -> list[Node]:
+    """What a reference names: a name first, for a name may look like the beginning of an id."""
+    if not isinstance(reference, UUID):
+        named = await concepts.bearers(connection, space_id, reference, node_type)
+        if named:
+            return named
+    try:
+        id_ = await nodes.resolve(connection, space_id, str(reference))
+    except (InvalidInput, NotFound):
+        raise NotFound(f"There is no concept {str(reference)!r}: `recollect concepts` lists them.") from None
+    return [await nodes.get(connection, space_id, id_)]
+
+
+def only(reference: Reference, found: Sequence[Node]) -> Node:
+    """The one node that is meant: of several the living one, if there is one."""
+    living = [node for node in found if node.status is Status.ACTIVE] or list(found)
+    if len(living) == 1:
+        return living[0]
+    which = ", ".join(f"{str(node.id)[:8]} ({node.subtype})" for node in living[:5])
+    raise Conflict(f"Several concepts are called {str(reference)!r}: say which by its id, one of {which}.")
+
+
+async def traits_of(connection: Connection, space_id: UUID, found: Sequence[Node]) -> dict[UUID, Traits]:
+    """Nodes as they are compared, by the model that search uses."""
+    space = await spaces.by_id(connection, space_id)
+    ids = [node.id for node in found]
+    known = await candidates.vectors_of(connection, space_id, ids, model=space.embedding_model or "")
+    return {
+        node.id: Traits(
+            name=node.name or "",
+            vector=concepts.unit(known[node.id]) if node.id in known else None,
+            metadata=node.metadata,
+            has_text=bool(node.text),
+        )
+        for node in found
+    }
+
+
+# -- which are alike
+
+
+async def duplicates(
+    core: Core, space_id: UUID, *, threshold: float, node_type: str | None, limit: int
+) -> list[Duplicate]:
+    """Pairs that score at least the threshold, best first. It looks, and changes nothing (C01)."""
+    async with core.database.snapshot(space_id) as connection:
+        known = await StoreReader(connection, space_id).concepts()
+    found = await anyio.to_thread.run_sync(found_around, known, threshold, None)
+    pairs = [
+        (left, right, factors)
+        for left, right, factors in _pairs(known, found)
+        if node_type in (None, known.types[left]) and factors.score >= threshold
+    ]
+    pairs.sort(key=lambda pair: (-pair[2].score, known.ids[pair[0]], known.ids[pair[1]]))
+    return [_duplicate(known, *pair) for pair in pairs[:limit]]
+
+
+def _pairs(known: Known, found: Found) -> Iterator[tuple[int, int, Factors]]:
+    """The pairs found, and each copy with the one that stands for it."""
+    for place, (left, right, _) in enumerate(found.pairs):
+        yield left, right, found.pairs.factors(known.columns, place)
+    for first, *copies in (rows.tolist() for rows in found.copies):
+        for row in copies:
+            yield first, row, compare(known.columns.traits(first), known.columns.traits(row))
+
+
+def _duplicate(known: Known, left: int, right: int, factors: Factors) -> Duplicate:
+    names = known.columns.names
+    return Duplicate(
+        a=known.ids[left],
+        b=known.ids[right],
+        a_name=names[left],
+        b_name=names[right],
+        score=factors.score,
+        factors=factors,
+    )
+
+
+# -- why
+
+
+async def why_of(core: Core, space_id: UUID, a: Reference, b: Reference, *, threshold: float) -> Why:
+    """Two nodes compared: the factors, the bound that failed, what would change it, and what happened to them."""
+    async with core.transaction(space_id) as connection:
+        one, other = [only(given, await bearers(connection, space_id, given)) for given in (a, b)]
+        if one.id == other.id:
+            raise InvalidInput("These are the same node: give two.", field="b")
+        known = await traits_of(connection, space_id, [one, other])
+        ends = await nodes.keepers(connection, space_id, [one.id, other.id])
+        return Why(
+            a=one.id,
+            b=other.id,
+            a_name=_called(one),
+            b_name=_called(other),
+            is_one=ends[one.id] == ends[other.id],
+            explanation=why(
+                known[one.id],
+                known[other.id],
+                threshold=threshold,
+                is_same_type=(one.kind, one.subtype) == (other.kind, other.subtype),
+                is_apart=await _are_apart(core, connection, space_id, [one, other], resting=True),
+                is_protected=one.protected or other.protected,
+            ),
+            history=await _history(connection, space_id, [one, other]),
+        )
+
+
+async def _are_apart(
+    core: Core, connection: Connection, space_id: UUID, found: Sequence[Node], *, resting: bool
+) -> bool:
+    """Whether two of these are kept apart, by name or by id; `resting`: also where a declined merge rests for now."""
+    pairs = await StoreReader(connection, space_id).distinct_pairs(core.now())
+    standing = [pair for pair, state in pairs.items() if resting or state is None]
+    names = await concepts.names_of(connection, space_id, [node.id for node in found])
+    by_name = Apart(names=[pair for pair in standing if ids_of(pair) is None])
+    by_id = {pair_of(one.id, other.id) for one in found for other in found if one.id != other.id}
+    return by_name.parts_names([tuple(names[node.id]) for node in found]) or not by_id.isdisjoint(standing)
+
+
+async def _history(connection: Connection, space_id: UUID, found: Sequence[Node]) -> tuple[HistoryEntry, ...]:
+    entries = [entry for node in found for entry in await journal.history(connection, space_id, node.id)]
+    return tuple(sorted(entries, key=lambda entry: entry.at))
+
+
+def _called(node: Node) -> str:
+    return node.name or " ".join((node.text or "").split())[:60] or str(node.id)
+
+
+# -- merging by hand
+
+
+async def merge(
+    core: Core, space_id: UUID, keep: Reference, others: Sequence[Reference], reason: str | None
+) -> Outcome:
+    """Merge concepts into the first one: a plan like any other, applied at once, to be undone like any other."""
+    said = checked_reason(reason or "merged by hand")
+    async with core.transaction(space_id) as connection:
+        found = [await find(connection, space_id, one) for one in (keep, *others)]
+        keeper, *absorbed = {node.id: node for node in found}.values()
+        _refuse_unfit(keeper, absorbed)
+        if await _are_apart(core, connection, space_id, [keeper, *absorbed], resting=False):
+            raise Conflict("They are on the never-merge list: `recollect never-merge remove` takes them off it.")
+        plan = await _by_hand(core, connection, space_id, keeper, absorbed, said)
+        await plans.save(connection, space_id, plan)
+    return await consolidate.apply(core, space_id, plan.id)
+
+
+async def _by_hand(
+    core: Core, connection: Connection, space_id: UUID, keeper: Node, absorbed: Sequence[Node], reason: str
+) -> Plan:
+    known = await traits_of(connection, space_id, [keeper, *absorbed])
+    links = Links(await edges.of_nodes(connection, space_id, list(known)))
+    draft, now = Draft(), core.now()
+    for node in absorbed:
+        factors = compare(known[keeper.id], known[node.id])
+        absorb(draft, links, _one(keeper), _one(node), reason=reason, factors=factors, group=0, now=now)
+    title = f"Merge {', '.join(repr(node.name) for node in absorbed)} into {keeper.name!r}"
+    return draft.plan(policy=POLICY.name, title=title[:200], now=now)
+
+
+def _one(node: Node) -> One:
+    return One(
+        id=node.id,
+        name=node.name or "",
+        version=node.version,
+        metadata=node.metadata,
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+    )
+
+
+def _refuse_unfit(keeper: Node, absorbed: Sequence[Node]) -> None:
+    if not absorbed:
+        raise InvalidInput("They are one concept already.", field="others")
+    for node in (keeper, *absorbed):
+        if node.status is not Status.ACTIVE:
+            raise Conflict(f"{node.id} is {node.status}: restore it first.")
+        if node.protected:
+            raise Conflict(f"{node.name!r} is protected: take the protection off first.")
+        if node.subtype != keeper.subtype:
+            raise Conflict(
+                f"{node.name!r} is a {node.subtype}, {keeper.name!r} a {keeper.subtype}: only one type merges."
+            )

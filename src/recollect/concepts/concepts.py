@@ -1,0 +1,181 @@
+"""`memory.concepts`: named ideas, each there once; why two are taken for one, and how to keep them two.
+
+form.py makes them, compare.py compares them, policies/merge_duplicate_concepts.py merges those that are the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from recollect.concepts import compare, form, growth
+from recollect.concepts import review as reviewing
+from recollect.concepts.compare import Duplicate, Why
+from recollect.concepts.growth import Ticked
+from recollect.concepts.review import Review
+from recollect.concepts.rules.concepts import checked_concept_name, checked_energy
+from recollect.concepts.rules.detection.detect import THRESHOLD
+from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
+from recollect.concepts.rules.similarity import plain
+from recollect.concepts.sql import concepts, never_merge
+from recollect.engine.part import Face, Reference
+from recollect.errors import InvalidInput, NotFound
+from recollect.memories import edit
+from recollect.memories.sql import nodes
+from recollect.model import Concept, Formed, KeptApart, Kind, Metadata, NewConcept, NodeFilter
+from recollect.plan import Outcome
+
+LONGEST_PAGE = 1000
+MOST_PAIRS = 10_000
+MOST_QUESTIONS = 500
+
+
+class Concepts(Face):
+    """Named ideas."""
+
+    async def add(
+        self,
+        name: str,
+        node_type: str = "concept",
+        *,
+        text: str | None = None,
+        energy: Mapping[str, float] | None = None,
+        base_weight: float | None = None,
+        metadata: Metadata | None = None,
+        created_by: str | None = None,
+        created_at: datetime | None = None,
+        id: UUID | None = None,
+        threshold: float = THRESHOLD,
+    ) -> Formed:
+        """Make a concept; one of its type that is the same beyond doubt is returned instead, with the reason."""
+        new = NewConcept(
+            name=name,
+            node_type=node_type,
+            text=text,
+            energy=energy or {},
+            base_weight=base_weight,
+            metadata=metadata or {},
+            created_by=created_by,
+            created_at=created_at,
+            id=id,
+        )
+        return await form.form(self.core, self.space_id, new, threshold=threshold)
+
+    async def get(self, reference: Reference, node_type: str | None = None) -> Concept:
+        """A concept by name, alias or id; what was merged leads to its keeper."""
+        async with self.core.transaction(self.space_id) as connection:
+            node = await compare.find(connection, self.space_id, reference, node_type)
+            (concept,) = await concepts.in_full(connection, self.space_id, [node])
+            return concept
+
+    async def resolve(self, reference: Reference, node_type: str | None = None) -> UUID:
+        """The id of the concept that a name, an alias or an id leads to."""
+        async with self.core.transaction(self.space_id) as connection:
+            return (await compare.find(connection, self.space_id, reference, node_type)).id
+
+    async def add_energy(
+        self, reference: Reference, energy: Mapping[str, float], node_type: str | None = None
+    ) -> Concept:
+        """Add energy by entity; it is summed as given, and bent only where it is shown."""
+        given = checked_energy(energy)
+        async with self.core.transaction(self.space_id) as connection:
+            node = await compare.find(connection, self.space_id, reference, node_type)
+            await concepts.add_energy(connection, self.space_id, node.id, given)
+            (concept,) = await concepts.in_full(connection, self.space_id, [node])
+            return concept
+
+    async def protect(self, reference: Reference, protected: bool = True, *, reason: str | None = None) -> Concept:
+        """Say that tidying leaves a concept alone, or no longer."""
+        id_ = await self.resolve(reference)
+        await edit.set_protected(self.core, self.space_id, id_, protected, reason=reason)
+        return await self.get(id_)
+
+    # -- duplicates
+
+    async def duplicates(
+        self, *, threshold: float = THRESHOLD, node_type: str | None = None, limit: int = 100
+    ) -> Sequence[Duplicate]:
+        """Pairs of concepts that score at least the threshold, best first. It looks, and changes nothing (C01)."""
+        _check_threshold(threshold)
+        _check_limit(limit, MOST_PAIRS)
+        return await compare.duplicates(self.core, self.space_id, threshold=threshold, node_type=node_type, limit=limit)
+
+    async def review(self, *, threshold: float = THRESHOLD, limit: int = 50) -> Review:
+        """The pairs a person should look at, most alike first: what would merge, and what is in doubt."""
+        _check_threshold(threshold)
+        _check_limit(limit, MOST_QUESTIONS)
+        return await reviewing.review(self.core, self.space_id, threshold=threshold, limit=limit)
+
+    async def merge(self, keep: Reference, *others: Reference, reason: str | None = None) -> Outcome:
+        """Merge concepts by hand into the first one, at once; `undo` takes it back like any other plan."""
+        if not others:
+            raise InvalidInput("A merge needs the concept that stays and at least one other.", field="others")
+        return await compare.merge(self.core, self.space_id, keep, others, reason)
+
+    async def why(self, a: Reference, b: Reference, *, threshold: float = THRESHOLD) -> Why:
+        """Why two nodes are, or are not, taken for one: the factors, the bound that failed, a remedy, the history."""
+        _check_threshold(threshold)
+        return await compare.why_of(self.core, self.space_id, a, b, threshold=threshold)
+
+    # -- what stays two
+
+    async def keep_apart(self, a: str, b: str, *, reason: str | None = None) -> Sequence[KeptApart]:
+        """Never merge concepts of these names, whoever bears them, now or as an absorbed name. Returns the list."""
+        return await self.keep_all_apart([(a, b)], reason=reason)
+
+    async def keep_all_apart(
+        self, pairs: Sequence[tuple[str, str]] = NEVER_MERGE_EXAMPLE, *, reason: str | None = None
+    ) -> Sequence[KeptApart]:
+        """The same for many pairs; without any, those of the shipped example."""
+        named = [(checked_concept_name(a), checked_concept_name(b)) for a, b in pairs]
+        for a, b in named:
+            if plain(a) == plain(b):
+                raise InvalidInput(f"{a!r} and {b!r} are the same name: a pair needs two.", field="b")
+        said = None if reason is None else edit.checked_reason(reason)
+        async with self.core.transaction(self.space_id) as connection:
+            await never_merge.add(connection, self.space_id, named, reason=said, now=self.core.now())
+            return await never_merge.list_all(connection, self.space_id, self.core.now())
+
+    async def set_apart(self, a: Reference, b: Reference, *, never: bool = False) -> KeptApart:
+        """Say that these two are two: while both stay as they are and for some days, or `never` to be asked again."""
+        return await reviewing.keep_apart(self.core, self.space_id, a, b, never=never)
+
+    async def kept_apart(self) -> Sequence[KeptApart]:
+        """The never-merge list; declined merges that rest for a while stand at its end."""
+        async with self.core.transaction(self.space_id) as connection:
+            return await never_merge.list_all(connection, self.space_id, self.core.now())
+
+    async def let_merge(self, a: str, b: str) -> Sequence[KeptApart]:
+        """Take a pair off the never-merge list. Returns the list."""
+        async with self.core.transaction(self.space_id) as connection:
+            if not await never_merge.remove(connection, self.space_id, a, b):
+                raise NotFound(f"{a!r} and {b!r} are not on the never-merge list: `recollect never-merge` shows it.")
+            return await never_merge.list_all(connection, self.space_id, self.core.now())
+
+    async def tick(self) -> Sequence[Ticked]:
+        """Look through the concepts, or bring their merging forward, if the graph has grown enough since (C18).
+
+        A server does this by itself; who uses the engine without one may call it now and then.
+        """
+        return await growth.look(self.core, self.space_id)
+
+    # Last, since in the body of a class its name hides the list of Python.
+
+    async def list(
+        self, *, node_type: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> tuple[Sequence[Concept], str | None]:
+        """A stretch of the concepts, newest first; and the cursor to go on with."""
+        _check_limit(limit, LONGEST_PAGE)
+        wanted = NodeFilter(kinds=(Kind.CONCEPT,), subtypes=() if node_type is None else (node_type,))
+        async with self.core.transaction(self.space_id) as connection:
+            page = await nodes.list_page(connection, self.space_id, wanted, limit=limit, cursor=cursor)
+            return await concepts.in_full(connection, self.space_id, page.items), page.next_cursor
+
+
+def _check_limit(limit: int, most: int) -> None:
+    if not 1 <= limit <= most:
+        raise InvalidInput(f"The limit is from 1 to {most:,}, not {limit}.", field="limit")
+
+
+def _check_threshold(threshold: float) -> None:
+    if not 0 < threshold <= 1:
+        raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")

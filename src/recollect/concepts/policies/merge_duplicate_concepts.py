@@ -1,0 +1,402 @@
+"""Duplicates: concepts that are the same idea twice become one, and what is doubtful becomes a question (C01-C29).
+
+The rules find the pairs and the groups (rules/detection, rules/clusters); here each node that goes into another is a
+decision of its own, with its links, so that a person may decline one and keep the rest. The absorbed node stays in the
+store and points at its keeper; energy, weight, names and history are read over all that points there, and so come back
+by themselves when a merge is undone. After the first pass only what changed since is compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import anyio.to_thread
+import numpy as np
+
+from recollect.concepts.rules import clusters
+from recollect.concepts.rules.clusters import (
+    ASK_FROM_DEGREE,
+    ASK_FROM_ENERGY,
+    MOST_MERGES,
+    REVIEW,
+    Decided,
+    Group,
+    Linkage,
+)
+from recollect.concepts.rules.concepts import Known, LastPass, ids_of, pair_of, state_of
+from recollect.concepts.rules.detection import Found, block, detect
+from recollect.concepts.rules.detection.columns import Mask
+from recollect.concepts.rules.detection.compare import Bounds
+from recollect.concepts.rules.detection.detect import THRESHOLD, useful_dimensions
+from recollect.concepts.rules.detection.keeper import Keep
+from recollect.concepts.rules.never_merge import Apart
+from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
+from recollect.errors import InvalidInput
+from recollect.graph.rules.merging import Links, united
+from recollect.model import Metadata
+from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, Waiting
+from recollect.plans.policy import OVERLAP, Policy, Reader, require
+from recollect.wording import counted
+
+THREADS = 2
+MOST_FINDINGS = 1000
+# With more left over than this, the next pass compares everything again.
+MOST_LEFT_OVER = 5000
+# Nothing was written before or will be after; beyond, a calendar ends and cannot be reckoned with.
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
+
+Distinct = Mapping[tuple[str, str], str | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """From which score concepts merge, and from which one they are asked about; which one stays, and how groups hold.
+
+    `ask_about` names the doubts that make a question of a pair; so do so many links, or so much energy. Types in
+    `leave_types` are left alone. Only what came after some time is compared: no time is that of the last pass whose
+    outcome is settled, "" compares everything with everything.
+    """
+
+    threshold: float = THRESHOLD
+    review: float = REVIEW
+    strategy: str = Keep.OLDER
+    linkage: str = Linkage.COMPLETE
+    most_merges: int = MOST_MERGES
+    ask_about: tuple[str, ...] = tuple(sorted(DOUBTS))
+    ask_from_links: int = ASK_FROM_DEGREE
+    ask_from_energy: float = ASK_FROM_ENERGY
+    leave_types: tuple[str, ...] = ("identity",)
+    only_newer_than: str | None = None
+
+    def __post_init__(self) -> None:
+        require(0 < self.threshold <= 1, "threshold", "above 0 and at most 1")
+        require(0 < self.review <= 1, "review", "above 0 and at most 1")
+        require(self.strategy in tuple(Keep), "strategy", f"one of {', '.join(Keep)}")
+        require(self.linkage in tuple(Linkage), "linkage", f"one of {', '.join(Linkage)}")
+        require(self.most_merges >= 0, "most_merges", "0 or more")
+        require(set(self.ask_about) <= set(DOUBTS), "ask_about", f"some of {', '.join(sorted(DOUBTS))}")
+        require(self.ask_from_links >= 0, "ask_from_links", "0 or more")
+        require(self.ask_from_energy >= 0, "ask_from_energy", "0 or more")
+        _moment(self.only_newer_than)
+
+    def rules(self) -> clusters.Options:
+        return clusters.Options(
+            threshold=self.threshold,
+            review=min(self.review, self.threshold),
+            linkage=Linkage(self.linkage),
+            keep=Keep(self.strategy),
+            ask=frozenset(self.ask_about),
+            most_merges=self.most_merges,
+            ask_from_degree=self.ask_from_links,
+            ask_from_energy=self.ask_from_energy,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class One:
+    """A concept on its way into another, or taking another in."""
+
+    id: UUID
+    name: str
+    version: int
+    metadata: Metadata
+    created_at: datetime
+    updated_at: datetime
+
+    def row(self) -> Row:
+        return {
+            "metadata": self.metadata,
+            "version": self.version,
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+        }
+
+
+async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
+    known = await reader.concepts()
+    changed = await _changed(reader, known, options)
+    apart = apart_of(known, await reader.distinct_pairs(now))
+    decided = await anyio.to_thread.run_sync(decide, known, changed, apart, options)
+    taking_part = [known.ids[row] for group in decided.merges for row in group.rows]
+    links = Links(await reader.edges_around(taking_part))
+    draft = Draft()
+    for number, group in enumerate(decided.merges):
+        _merge(draft, links, known, group, number, now)
+    _ask(draft, known, decided)
+    return _plan(draft, known, changed, decided, options, now)
+
+
+# -- which are compared
+
+
+async def _changed(reader: Reader, known: Known, options: Options) -> Mask | None:
+    """The rows to compare with all others; None for all of them."""
+    last: LastPass | None
+    if options.only_newer_than is None:
+        last = await reader.last_pass(POLICY.name, asdict(options))
+    else:
+        moment = _moment(options.only_newer_than)
+        last = None if moment is None else LastPass(at=moment, again=[])
+    if last is None or last.again is None:
+        return None
+    fresh = {*await reader.concepts_changed_since(last.at - OVERLAP), *last.again}
+    return np.fromiter((id_ in fresh for id_ in known.ids), np.bool_, len(known.ids))
+
+
+def _moment(time: str | None) -> datetime | None:
+    if not time:
+        return None
+    try:
+        said = datetime.fromisoformat(time)
+    except ValueError:
+        raise InvalidInput(
+            f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
+        ) from None
+    return min(max(said if said.tzinfo else said.replace(tzinfo=UTC), EARLIEST), LATEST)
+
+
+def apart_of(known: Known, distinct: Distinct) -> Apart:
+    """What a person keeps apart: names for good; nodes for good, or while both are as they were when declined (P11)."""
+    row_of = {id_: row for row, id_ in enumerate(known.ids)}
+    names, ids = [], []
+    for pair, state in distinct.items():
+        nodes = ids_of(pair)
+        if nodes is None:
+            names.append(pair)
+        elif all(id_ in row_of for id_ in nodes) and state in (None, _state(known, [row_of[id_] for id_ in nodes])):
+            ids.append(nodes)
+    return Apart(names=names, ids=ids)
+
+
+def _state(known: Known, rows: Sequence[int]) -> str:
+    return state_of([known.columns.names[row] for row in rows], [known.versions[row] for row in rows])
+
+
+def decide(known: Known, changed: Mask | None, apart: Apart, options: Options) -> Decided:
+    """Groups to merge and groups to ask about, over everything or around what changed."""
+    kinds = {kind.casefold() for kind in options.leave_types}
+    left_alone = np.fromiter((kind.casefold() in kinds for kind in known.types), np.bool_, len(known.types))
+    columns = replace(known.columns, protected=known.columns.protected | left_alone)
+    rules = options.rules()
+    return clusters.decide(columns, found_around(replace(known, columns=columns), rules.review, changed), rules, apart)
+
+
+def found_around(known: Known, threshold: float, changed: Mask | None) -> Found:
+    """The pairs of what changed, and those of whatever is found with it: a group is judged by all its pairs (C29)."""
+    columns = known.columns
+    if not len(columns):
+        return detect(columns, threshold)
+    blocks = block(columns, dimensions=useful_dimensions(columns, Bounds(threshold=threshold, weights=WEIGHTS)))
+    if changed is None:
+        return detect(columns, threshold, blocks=blocks, threads=THREADS)
+    asked = changed
+    while True:
+        found = detect(columns, threshold, changed=asked, blocks=blocks, threads=THREADS)
+        wider = asked.copy()
+        wider[found.pairs.left] = wider[found.pairs.right] = True
+        if np.array_equal(wider, asked):
+            return found
+        asked = wider
+
+
+# -- merging
+
+
+def _merge(draft: Draft, links: Links, known: Known, group: Group, number: int, now: datetime) -> None:
+    keeper = one_of(known, group.keeper)
+    for row in group.absorbed:
+        factors = _factors_of(known, group, row)
+        absorb(
+            draft,
+            links,
+            keeper,
+            one_of(known, row),
+            reason=group.reason,
+            factors=factors,
+            group=number,
+            now=now,
+        )
+
+
+def one_of(known: Known, row: int) -> One:
+    return One(
+        id=known.ids[row],
+        name=known.columns.names[row],
+        version=known.versions[row],
+        metadata=known.metadata[row],
+        created_at=known.created_at[row],
+        updated_at=known.updated_at[row],
+    )
+
+
+def _factors_of(known: Known, group: Group, row: int) -> Factors:
+    """What led to this merge (C15): the keeper and the absorbed, compared."""
+    ends = {group.keeper, row}
+    for link in group.links:
+        if {link.left, link.right} == ends:
+            return link.factors
+    return compare(known.columns.traits(group.keeper), known.columns.traits(row))
+
+
+def absorb(
+    draft: Draft,
+    links: Links,
+    keeper: One,
+    absorbed: One,
+    *,
+    reason: str,
+    factors: Factors,
+    group: int,
+    now: datetime,
+) -> Decision:
+    """Decide that one concept goes into another, with all that this changes."""
+    living = len(links.of(absorbed.id))
+    return draft.decide(
+        "merge",
+        absorbed.id,
+        f"{absorbed.name!r} is {keeper.name!r}: {reason}",
+        [
+            _retired(absorbed, keeper),
+            _enriched(draft, keeper, absorbed, now),
+            *(
+                Change(table="edges", id=one.id, before=one.before, after=one.after)
+                for one in links.move(absorbed.id, keeper.id, now)
+            ),
+        ],
+        score=factors.score,
+        factors=_told(keeper, absorbed, factors),
+        group=group,
+        premises=[
+            _unchanged(keeper, version=_version_by_then(draft, keeper)),
+            _unchanged(absorbed, version=absorbed.version, living_edges=living),
+        ],
+    )
+
+
+def _retired(absorbed: One, keeper: One) -> Change:
+    return Change(
+        table="nodes",
+        id=absorbed.id,
+        before={"status": "active", "merged_into": None},
+        after={"status": "merged", "merged_into": str(keeper.id)},
+    )
+
+
+def _enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change | None:
+    """What the absorbed one knows and the keeper does not; the older age (C13, C14)."""
+    stored = keeper.row()
+    seen = draft.row("nodes", keeper.id, stored) or stored
+    metadata = united(seen["metadata"], absorbed.metadata)
+    created_at = min(datetime.fromisoformat(seen["created_at"]), absorbed.created_at).isoformat()
+    after: dict[str, Any] = {"created_at": created_at}
+    if metadata != seen["metadata"]:
+        after |= {"metadata": metadata, "version": seen["version"] + 1, "updated_at": now.isoformat()}
+    return draft.patch("nodes", keeper.id, stored, after)
+
+
+def _version_by_then(draft: Draft, one: One) -> int:
+    """The score speaks of both as they were seen; what the plan itself has added by then is no change."""
+    seen = draft.row("nodes", one.id, one.row()) or one.row()
+    return int(seen["version"])
+
+
+def _unchanged(one: One, **more: Any) -> Premise:
+    return Premise(table="nodes", id=one.id, must={"status": "active", "protected": False, "name": one.name, **more})
+
+
+def _told(keeper: One, absorbed: One, factors: Factors) -> Row:
+    return {
+        "pair": list(pair_of(keeper.id, absorbed.id)),
+        "state": state_of([keeper.name, absorbed.name], [keeper.version, absorbed.version]),
+        "keeper": str(keeper.id),
+        "score": factors.score,
+        "cosine": factors.cosine,
+        "name": factors.name,
+        "metadata": factors.metadata,
+        "doubts": list(factors.doubts),
+    }
+
+
+# -- asking
+
+
+def _ask(draft: Draft, known: Known, decided: Decided) -> None:
+    """Chains, middle scores and doubts are for a person to look at."""
+    for group in decided.questions[:MOST_FINDINGS]:
+        names = ", ".join(f"{known.columns.names[row]!r} ({str(known.ids[row])[:8]})" for row in group.rows[:5])
+        more = f" and {len(group.rows) - 5} more" if len(group.rows) > 5 else ""
+        draft.note("review", f"{names}{more} may be the same: {group.reason}", known.ids[group.keeper])
+    if (left := len(decided.questions) - MOST_FINDINGS) > 0:
+        draft.note("review", f"{left:,} more groups may be the same; they are less sure than those above")
+
+
+def _plan(draft: Draft, known: Known, changed: Mask | None, decided: Decided, options: Options, now: datetime) -> Plan:
+    merged, groups = len(draft.decisions), len(decided.merges)
+    left_over = [str(known.ids[row]) for group in decided.postponed for row in group.rows]
+    return draft.plan(
+        policy=POLICY.name,
+        title=f"Merge {counted(merged, 'duplicate concept')} into {groups:,}",
+        now=now,
+        risk=POLICY.risk,
+        options=asdict(options),
+        summary={
+            "concepts": len(known.ids),
+            "compared": len(known.ids) if changed is None else int(changed.sum()),
+            "merged": merged,
+            "groups": groups,
+            "review": len(decided.questions),
+            "postponed": len(decided.postponed),
+            "again": left_over if len(left_over) <= MOST_LEFT_OVER else None,
+            "scope": {"concepts": len(known.ids)},
+            "touched": {"concepts": merged + groups},
+        },
+    )
+
+
+# -- at applying
+
+
+async def recheck(reader: Reader, waiting: Sequence[Waiting], _options: Any, now: datetime) -> Mapping[int, str]:
+    """Decisions between which a person has put a never-merge pair since."""
+    distinct = await reader.distinct_pairs(now)
+    apart = Apart(names=[pair for pair in distinct if ids_of(pair) is None])
+    for_good = {pair for pair, state in distinct.items() if state is None}
+    ends = {one.number: (UUID(one.factors["keeper"]), one.subject) for one in waiting}
+    names = await reader.names_of({id_ for pair in ends.values() for id_ in pair}) if distinct else {}
+    return {
+        number: "it is on the never-merge list now"
+        for number, pair in ends.items()
+        if pair_of(*pair) in for_good or apart.parts_names([tuple(names.get(id_, ())) for id_ in pair])
+    }
+
+
+async def audit(reader: Reader, written: Sequence[Decision]) -> Sequence[str]:
+    """Every absorbed id leads to a keeper. (Dangling edges are looked for after every group; no edge is a loop.)"""
+    absorbed = [one.subject for one in written]
+    keepers = await reader.keepers(absorbed)
+    lost = [id_ for id_ in absorbed if keepers.get(id_, id_) == id_]
+    return [f"{id_} does not lead to a keeper" for id_ in lost]
+
+
+def tally(_summary: Row, applied: Sequence[Decision]) -> Mapping[str, int]:
+    return {"merged": len(applied)}
+
+
+POLICY = Policy(
+    name="merge_duplicate_concepts",
+    about="Concepts that are the same idea twice become one; doubtful ones become questions.",
+    risk=Risk.HIGH,
+    options=Options,
+    propose=propose,
+    short="duplicates",
+    says="Merged {merged} duplicate pairs",
+    tally=tally,
+    every_minutes=10_080,
+    quiet=True,
+    together=500,
+    recheck=recheck,
+    audit=audit,
+    audits_changes=False,
+)

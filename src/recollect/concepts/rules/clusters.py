@@ -1,0 +1,418 @@
+"""Cluster and decide: which duplicates become one by themselves, and which are a question for a person.
+
+Errors of merging come from closure, not from pairs: A is like B, B is like C, and A and C end up as one. So rows merge
+only where every pair of them is alike (complete link); a chain is a question (C29). What holds together in a chain
+without its weak links merges, and the question is about the rest. A pair with a doubt is a question however high it
+scores, and so is a pair between the review mark and the threshold, if nothing else comes as near. Never-merge pairs,
+protected rows and names that differ only in digits are neither merged nor asked about.
+
+No row is in two merges or in two questions; the keeper of a merge may be in a question. Nothing depends on the order
+of the rows.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations
+
+import numpy as np
+
+from recollect.concepts.rules.certainty import certainties
+from recollect.concepts.rules.detection.columns import Concepts
+from recollect.concepts.rules.detection.detect import THRESHOLD, Found
+from recollect.concepts.rules.detection.keeper import Keep, keeper_rank
+from recollect.concepts.rules.detection.pairs import Pairs
+from recollect.concepts.rules.never_merge import Apart
+from recollect.concepts.rules.similarity import CONFLICT, DIGITS, DOUBTS, NAMESAKES, NUMBERS, Factors, compare, doubts
+
+REVIEW = 0.85
+MOST_MERGES = 1000
+# A person is asked before something this well connected, or this active, becomes part of something else.
+ASK_FROM_DEGREE = 50
+ASK_FROM_ENERGY = 4.0
+# A chain of more rows than this is asked about piece by piece.
+LONGEST_CHAIN = 20
+# Where a chain is looked at again without its weak links: so far from the threshold to 1.
+CLEARER = (0.4, 0.8)
+
+Row = int
+
+
+class Verdict(StrEnum):
+    MERGE = "merge"
+    REVIEW = "review"
+
+
+class Linkage(StrEnum):
+    COMPLETE = "complete"
+    KEEPER = "keeper"  # the literal reading: to be like the one that is kept is enough
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How duplicates are decided upon. `ask` names the doubts that make a question of a pair."""
+
+    threshold: float = THRESHOLD
+    review: float = REVIEW
+    linkage: Linkage = Linkage.COMPLETE
+    keep: Keep = Keep.OLDER
+    ask: frozenset[str] = frozenset(DOUBTS)
+    most_merges: int = MOST_MERGES
+    ask_from_degree: int = ASK_FROM_DEGREE
+    ask_from_energy: float = ASK_FROM_ENERGY
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """Two rows and what they have in common."""
+
+    left: Row
+    right: Row
+    factors: Factors
+    certainty: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Rows that are, or may be, one thing; the keeper first."""
+
+    rows: tuple[Row, ...]
+    verdict: Verdict
+    reason: str
+    links: tuple[Link, ...]
+
+    @property
+    def keeper(self) -> Row:
+        return self.rows[0]
+
+    @property
+    def absorbed(self) -> tuple[Row, ...]:
+        return self.rows[1:]
+
+    @property
+    def score(self) -> float:
+        """That of the weakest link."""
+        return min(link.factors.score for link in self.links)
+
+    @property
+    def certainty(self) -> float:
+        return min(link.certainty for link in self.links)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """The surest first; `postponed` merges are for the next run."""
+
+    merges: tuple[Group, ...]
+    questions: tuple[Group, ...]
+    postponed: tuple[Group, ...] = ()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.merges + self.questions
+
+
+def decide(concepts: Concepts, found: Found, options: Options | None = None, apart: Apart | None = None) -> Decided:
+    """Groups from pairs. `found` should reach down to `options.review`, or nothing in between is asked about."""
+    known = Known(concepts, found, options or Options(), apart or Apart())
+    sure = [*merge_groups(known)]
+    sure += copies_of_others(known, sure)
+    weighed = [asked_if_weighty(known, group) for group in sure if len(group.rows) > 1]
+    merges = [group for group in weighed if group.verdict is Verdict.MERGE]
+    asked = [group for group in weighed if group.verdict is Verdict.REVIEW]
+    return in_order(known, merges, [*asked, *questions(known, merges, asked)])
+
+
+# -- what is known of the pairs
+
+
+class Known:
+    """The pairs worth a thought, as links between rows; and the copies that a row stands for."""
+
+    def __init__(self, concepts: Concepts, found: Found, options: Options, apart: Apart) -> None:
+        self.concepts, self.found, self.options, self.apart = concepts, found, options, apart
+        self.copies = {int(rows[0]): unprotected(concepts, rows.tolist()) for rows in found.copies}
+        self.crowded = frozenset(found.crowded.tolist())
+        pairs = found.pairs
+        self.doubts = with_namesakes(
+            pairs, [doubts(concepts.traits(one), concepts.traits(other)) for one, other, _ in pairs]
+        )
+        other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
+        self.certainty = certainties(pairs, concepts.names, other_numbers, found.threshold)
+        self.place = {(one, other): place for place, (one, other, _) in enumerate(pairs) if self._may_meet(place)}
+        self.first_of = {copy: first for first, rows in self.copies.items() for copy in rows}
+        self.near = neighbours(ends for ends, place in self.place.items() if self._is_clean(place))
+
+    def _may_meet(self, place: int) -> bool:
+        ends = int(self.found.pairs.left[place]), int(self.found.pairs.right[place])
+        return (
+            self.found.pairs.score[place] >= self.options.review
+            and DIGITS not in self.doubts[place]
+            and not self.concepts.protected[list(ends)].any()
+            and not self.apart.forbids(self.concepts, ends)
+        )
+
+    def _is_clean(self, place: int) -> bool:
+        sure = self.found.pairs.score[place] >= self.options.threshold
+        return bool(sure) and self.options.ask.isdisjoint(self.doubts[place])
+
+    def link(self, one: Row, other: Row) -> Link:
+        """The link of a known pair, or of two copies."""
+        left, right = min(one, other), max(one, other)
+        place = self.place.get((left, right))
+        if place is None:
+            factors = compare(self.concepts.traits(left), self.concepts.traits(right), self.found.weights)
+            return Link(left=left, right=right, factors=factors, certainty=factors.score)
+        factors = replace(self.found.pairs.factors(self.concepts, place), doubts=self.doubts[place])
+        return Link(left=left, right=right, factors=factors, certainty=float(self.certainty[place]))
+
+    def links(self, rows: Sequence[Row]) -> list[Link]:
+        return [self.link(*ends) for ends in combinations(sorted(rows), 2) if ends in self.place]
+
+    def merge(self, rows: Sequence[Row], reason: str) -> Group:
+        """These rows and their copies become one."""
+        copied = [(row, copy) for row in rows for copy in self.copies.get(row, ()) if copy != row]
+        kept = self.together([copy for row in rows for copy in self.copies.get(row, (row,))])
+        links = [*self.links(rows), *(self.link(*ends) for ends in copied)]
+        inside = [link for link in links if link.left in kept and link.right in kept]
+        return Group(rows=self.ranked(kept), verdict=Verdict.MERGE, reason=reason, links=tuple(inside))
+
+    def together(self, rows: Collection[Row]) -> set[Row]:
+        """The rows, less those copies that bear an absorbed name which is kept apart from another's (C21)."""
+        if not self.apart.forbids(self.concepts, list(rows)):
+            return set(rows)
+        kept: list[Row] = []
+        for row in self.ranked(rows):
+            if not self.apart.forbids(self.concepts, [*kept, row]):
+                kept.append(row)
+        return set(kept)
+
+    def question(self, rows: Sequence[Row], reason: str) -> Group:
+        return Group(rows=self.ranked(rows), verdict=Verdict.REVIEW, reason=reason, links=tuple(self.links(rows)))
+
+    def ranked(self, rows: Iterable[Row]) -> tuple[Row, ...]:
+        """The keeper first."""
+        return tuple(sorted(rows, key=lambda row: keeper_rank(self.concepts, row, self.options.keep)))
+
+
+def with_namesakes(pairs: Pairs, said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """A name that several things bear ("Book review", every year) tells nothing: unless all else is equal too, ask."""
+    in_conflict = np.array([CONFLICT in doubts for doubts in said], np.bool_)
+    namesakes = in_conflict & (pairs.name_plain == 1.0)
+    torn = np.union1d(pairs.left[namesakes], pairs.right[namesakes])
+    touched = (np.isin(pairs.left, torn) | np.isin(pairs.right, torn)) & (pairs.metadata < 1.0) & ~in_conflict
+    return [(*doubts, NAMESAKES) if adds else doubts for doubts, adds in zip(said, touched.tolist(), strict=True)]
+
+
+def unprotected(concepts: Concepts, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if not concepts.protected[row]]
+
+
+def neighbours(pairs: Iterable[tuple[Row, Row]]) -> dict[Row, set[Row]]:
+    near: defaultdict[Row, set[Row]] = defaultdict(set)
+    for one, other in pairs:
+        near[one].add(other)
+        near[other].add(one)
+    return dict(near)
+
+
+# -- merges
+
+
+def merge_groups(known: Known) -> Iterator[Group]:
+    for rows in components(known.near):
+        if known.options.linkage is Linkage.KEEPER:
+            yield from around_keepers(known, rows)
+        else:
+            yield from holding_together(known, rows)
+
+
+def holding_together(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
+    """The cliques among rows that hang together: all of them, or those that remain without the weaker links."""
+    threshold = known.options.threshold
+    levels = [threshold + share * (1 - threshold) for share in (0.0, *CLEARER)]
+    parts = [list(rows)]
+    for level in levels:
+        chains = []
+        for near in (strong_links(known, part, level) for part in parts):
+            for part in components(near):
+                if is_clique(near, part) and known.crowded.isdisjoint(part):
+                    yield known.merge(part, told_alike(known, part))
+                else:
+                    chains.append(part)
+        parts = chains
+
+
+def strong_links(known: Known, rows: Sequence[Row], level: float) -> dict[Row, set[Row]]:
+    inside = set(rows)
+    scores = known.found.pairs.score
+    return neighbours(
+        (row, other)
+        for row in rows
+        for other in known.near[row]
+        if row < other and other in inside and scores[known.place[row, other]] >= level
+    )
+
+
+def told_alike(known: Known, rows: Sequence[Row]) -> str:
+    lowest = min(link.factors.score for link in known.links(rows))
+    words = f"they score {lowest:.3f}" if len(rows) == 2 else f"each scores at least {lowest:.3f} with every other"
+    return f"{words}, and nothing speaks against it"
+
+
+def components(near: dict[Row, set[Row]]) -> Iterator[list[Row]]:
+    """Rows that hang together, whatever is between them."""
+    seen: set[Row] = set()
+    for start in sorted(near):
+        if start in seen:
+            continue
+        part, waiting = {start}, [start]
+        while waiting:
+            fresh = near[waiting.pop()] - part
+            part |= fresh
+            waiting += fresh
+        seen |= part
+        yield sorted(part)
+
+
+def is_clique(near: dict[Row, set[Row]], rows: Sequence[Row]) -> bool:
+    return all(len(near[row]) == len(rows) - 1 for row in rows)
+
+
+def around_keepers(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
+    """The literal reading: the keeper takes whatever is like it, then the next keeper of those that are left."""
+    left = sorted(rows, key=lambda row: keeper_rank(known.concepts, row, known.options.keep))
+    while left:
+        keeper, *others = left
+        taken = [keeper]
+        for row in others:
+            if row in known.near[keeper] and not known.apart.forbids(known.concepts, [*taken, row]):
+                taken.append(row)
+        if len(taken) > 1:
+            yield known.merge(taken, f"they are like {known.concepts.names[keeper]!r}, which is kept")
+        left = [row for row in left if row not in taken]
+
+
+def copies_of_others(known: Known, merges: Sequence[Group]) -> Iterator[Group]:
+    """Identical rows that are in no merge yet: one is enough, unless there is a doubt about what they are."""
+    taken = {row for group in merges for row in group.rows}
+    for first, rows in sorted(known.copies.items()):
+        if len(rows) < 2 or not taken.isdisjoint(rows):
+            continue
+        group = known.merge([first], "they are identical in all that is compared")
+        if not group.links:
+            continue
+        against = [doubt for doubt in group.links[0].factors.doubts if doubt in known.options.ask]
+        reason = f"they are identical, but {DOUBTS[against[0]]}" if against else group.reason
+        yield replace(group, reason=reason, verdict=Verdict.REVIEW if against else Verdict.MERGE)
+
+
+def asked_if_weighty(known: Known, group: Group) -> Group:
+    """A merge that would move much is a question, however sure."""
+    rows = list(group.rows)
+    links, energy = int(known.concepts.degree[rows].max()), float(known.concepts.energy[rows].max())
+    if links >= known.options.ask_from_degree:
+        return replace(group, verdict=Verdict.REVIEW, reason=f"{group.reason}; but one of them has {links} links")
+    if energy >= known.options.ask_from_energy:
+        return replace(group, verdict=Verdict.REVIEW, reason=f"{group.reason}; but one has an energy of {energy:.3g}")
+    return group
+
+
+# -- questions
+
+
+def questions(known: Known, merges: Sequence[Group], asked: Sequence[Group]) -> Iterator[Group]:
+    """Chains first, then the pairs that are likely enough. Of what merges, one row speaks for the keeper."""
+    keeper_of = {known.first_of.get(group.keeper, group.keeper): group.keeper for group in merges}
+    silent = {row for group in merges for row in group.rows} - keeper_of.keys()
+    silent |= {row for group in asked for row in group.rows}
+    for rows in components(known.near):
+        for question in chain_questions(known, [row for row in rows if row not in silent]):
+            silent.update(question.rows)
+            yield about_keepers(known, question, keeper_of)
+    worth = [
+        ends
+        for ends, place in known.place.items()
+        if known.certainty[place] >= known.options.review and silent.isdisjoint(ends)
+    ]
+    for rows in cliques(known, worth):
+        yield about_keepers(known, known.question(rows, why_asked(known, rows)), keeper_of)
+
+
+def about_keepers(known: Known, question: Group, keeper_of: Mapping[Row, Row]) -> Group:
+    """The question, asked about what will be kept: of copies, the one that was compared need not be the keeper."""
+    links = [
+        replace(link, left=keeper_of.get(link.left, link.left), right=keeper_of.get(link.right, link.right))
+        for link in question.links
+    ]
+    rows = known.ranked(keeper_of.get(row, row) for row in question.rows)
+    return replace(question, rows=rows, links=tuple(links))
+
+
+def chain_questions(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
+    """A question about a whole chain; piece by piece where it is long or holds what must stay apart."""
+    inside = strong_links(known, rows, known.options.threshold)
+    for part in components(inside):
+        crowd = "" if known.crowded.isdisjoint(part) else "one of them is near to very many others, and "
+        if len(part) <= LONGEST_CHAIN and not known.apart.forbids(known.concepts, part):
+            yield known.question(part, crowd + told_as_chain(known, part))
+        else:
+            pairs = [(row, other) for row in part for other in inside[row] if row < other]
+            for piece in cliques(known, pairs):
+                yield known.question(piece, f"{crowd}they are part of a chain of {len(part)}")
+
+
+def told_as_chain(known: Known, rows: Sequence[Row]) -> str:
+    by_id = sorted(rows, key=lambda row: str(known.concepts.ids[row]))
+    gap = next(((a, b) for a, b in combinations(by_id, 2) if b not in known.near[a]), None)
+    if gap is None:
+        return "they are what is left of a chain"
+    one, other = (known.concepts.names[row] for row in gap)
+    return f"a chain: {one!r} and {other!r} hang together only through others"
+
+
+def cliques(known: Known, pairs: Iterable[tuple[Row, Row]]) -> Iterator[list[Row]]:
+    """Disjoint sets of rows all of whose pairs are known, grown from the surest pair on."""
+    home: dict[Row, set[Row]] = {}
+    for one, other in sorted(pairs, key=lambda ends: sureness(known, ends)):
+        ours, theirs = home.get(one, {one}), home.get(other, {other})
+        if ours is theirs or not all_pairs_known(known, ours, theirs):
+            continue
+        joined = ours | theirs
+        home.update(dict.fromkeys(joined, joined))
+    yield from sorted({id(rows): sorted(rows) for rows in home.values()}.values())
+
+
+def sureness(known: Known, ends: tuple[Row, Row]) -> tuple[object, ...]:
+    return (-known.certainty[known.place[ends]], *sorted(str(known.concepts.ids[row]) for row in ends))
+
+
+def all_pairs_known(known: Known, ours: Collection[Row], theirs: Collection[Row]) -> bool:
+    return all((min(a, b), max(a, b)) in known.place for a in ours for b in theirs)
+
+
+def why_asked(known: Known, rows: Sequence[Row]) -> str:
+    """The first thing that stands between these rows and a merge."""
+    weakest = min(known.links(rows), key=lambda link: link.factors.score)
+    score, options = weakest.factors.score, known.options
+    if score < options.threshold:
+        return f"the score {score:.3f} lies between {options.review:g} and {options.threshold:g}"
+    against = [doubt for link in known.links(rows) for doubt in link.factors.doubts if doubt in options.ask]
+    said = dict.fromkeys(DOUBTS[doubt] for doubt in against)
+    return f"the score is {score:.3f}, but {' and '.join(said) or 'a person decides'}"
+
+
+# -- limits
+
+
+def in_order(known: Known, merges: Sequence[Group], asked: Sequence[Group]) -> Decided:
+    """The surest first, and no more merges than a run may make."""
+
+    def order(group: Group) -> tuple[object, ...]:
+        return -group.score, -group.certainty, known.concepts.ids[group.keeper]
+
+    most, ordered = known.options.most_merges, sorted(merges, key=order)
+    return Decided(
+        merges=tuple(ordered[:most]), postponed=tuple(ordered[most:]), questions=tuple(sorted(asked, key=order))
+    )

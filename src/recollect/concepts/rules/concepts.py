@@ -1,0 +1,207 @@
+"""Concepts before they are stored: what they may hold, what they are embedded by, and how two of them are told apart.
+
+A concept that resembles one of its type beyond doubt is that one (C19). `Known` is what is known of those that are
+there, read once for a pass over all of them.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from recollect.concepts.rules.detection import Concepts
+from recollect.concepts.rules.similarity import BARE, NOT_COMPARED, WEIGHTS, Factors, Traits, Vector, compare, plain
+from recollect.errors import InvalidInput
+from recollect.memories.rules.contract import checked_metadata_filter, checked_name, checked_time
+from recollect.memories.rules.text import is_storable, normalise
+from recollect.model import Metadata, NewConcept
+
+LONGEST_TYPE = 100
+MOST_ENTITIES = 1000
+MOST_ENERGY = 1e6
+# A pair kept apart by ids, not by names, is written like this.
+NODE = "node:"
+# Embedded by the same words, two concepts have the same vector, whatever it is.
+SAME: Vector = np.ones(1, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """The living concepts of a space as columns, and what a merge of them must know besides, row by row."""
+
+    columns: Concepts
+    ids: Sequence[UUID]
+    types: Sequence[str]
+    metadata: Sequence[Metadata]
+    versions: Sequence[int]
+    created_at: Sequence[datetime]
+    updated_at: Sequence[datetime]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LastPass:
+    """When everything was last compared, and which nodes are to be compared again all the same (None: all)."""
+
+    at: datetime
+    again: Sequence[UUID] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A concept that a new one may duplicate; its vector, where it has one of the same model."""
+
+    id: UUID
+    name: str
+    text: str | None
+    metadata: Metadata
+    vector: Vector | None
+    created_at: datetime
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Likeness:
+    """How a new concept compares with one that is there."""
+
+    candidate: Candidate
+    factors: Factors
+
+    @property
+    def is_certain(self) -> bool:
+        """No doubts, but that little may be known: to give the same name twice is to mean the same."""
+        return not set(self.factors.doubts) - {BARE}
+
+
+# -- what may be stored
+
+
+def checked(new: NewConcept, now: datetime, *, max_text_bytes: int, max_metadata_bytes: int) -> NewConcept:
+    """The concept as it will be stored, or InvalidInput saying what is wrong with it."""
+    return replace(
+        new,
+        name=checked_concept_name(new.name),
+        node_type=checked_type(new.node_type),
+        text=_checked_text(new.text, max_text_bytes),
+        energy=checked_energy(new.energy),
+        base_weight=_checked_weight(new.base_weight),
+        metadata=checked_open_metadata(new.metadata, max_metadata_bytes),
+        created_by=checked_name("created_by", new.created_by),
+        created_at=checked_time(new.created_at, now),
+    )
+
+
+def checked_concept_name(name: object) -> str:
+    found = checked_name("name", name)
+    if found is None or not plain(found):
+        raise InvalidInput("A concept needs a name.", field="name")
+    return normalise(found)
+
+
+def checked_type(node_type: object) -> str:
+    if not isinstance(node_type, str) or not node_type.strip() or not is_storable(node_type):
+        raise InvalidInput(f"A type is a name, such as concept, not {node_type!r:.60}.", field="node_type")
+    if len(node_type) > LONGEST_TYPE:
+        raise InvalidInput(f"A type is a name of 1 to {LONGEST_TYPE} characters, such as concept.", field="node_type")
+    return node_type.strip()
+
+
+def checked_energy(energy: object) -> dict[str, float]:
+    """Energy by entity: it is added up and never taken away, so it is not negative."""
+    if not isinstance(energy, Mapping) or len(energy) > MOST_ENTITIES:
+        raise InvalidInput(
+            f'Energy is an object like {{"translator": 0.6}}, for {MOST_ENTITIES:,} at most.', field="energy"
+        )
+    for entity, value in energy.items():
+        checked_name("entity", entity)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= MOST_ENERGY:
+            raise InvalidInput(f"The energy of {entity!r} is a number from 0 to {MOST_ENERGY:,.0f}.", field="energy")
+    return {entity: float(value) for entity, value in energy.items()}
+
+
+def checked_open_metadata(metadata: object, most_bytes: int) -> Metadata:
+    """Any JSON object: what describes concepts is not known beforehand. What a merge shows of itself is not given."""
+    found = checked_metadata_filter(metadata)
+    size = len(json.dumps(found, ensure_ascii=False).encode())
+    if size > most_bytes:
+        raise InvalidInput(f"Metadata has {size:,} bytes as JSON, the limit is {most_bytes:,}.", field="metadata")
+    if taken := sorted(NOT_COMPARED & found.keys()):
+        raise InvalidInput(f"{taken[0]} is kept by Recollect itself: leave it out.", field=f"metadata.{taken[0]}")
+    return found
+
+
+def _checked_text(text: object, most_bytes: int) -> str | None:
+    if text is None:
+        return None
+    if not isinstance(text, str) or not is_storable(text) or len(text.encode()) > most_bytes:
+        raise InvalidInput(f"The text of a concept is a text of at most {most_bytes:,} bytes.", field="text")
+    return normalise(text) or None
+
+
+def _checked_weight(weight: object) -> float | None:
+    if weight is None:
+        return None
+    if not isinstance(weight, int | float) or isinstance(weight, bool) or not math.isfinite(weight) or weight < 0:
+        raise InvalidInput(f"base_weight is a number from 0, not {weight!r}.", field="base_weight")
+    return float(weight)
+
+
+# -- whether it is there already
+
+
+def words_of(name: str, text: str | None) -> str:
+    """What a concept is embedded by: its text if it has one, else its name in plain words."""
+    return text if text and text.strip() else name.lower().replace("_", " ")
+
+
+def best_likeness(
+    new: NewConcept, vector: Vector | None, candidates: Sequence[Candidate], threshold: float, apart: frozenset[str]
+) -> Likeness | None:
+    """The candidate that the new concept duplicates most surely, if any reaches the threshold; none kept apart."""
+    found = [
+        alike
+        for candidate in candidates
+        if candidate.names.isdisjoint(apart)
+        if (alike := likeness(new, vector, candidate)).factors.score >= threshold
+    ]
+    return min(found, key=_rank, default=None)
+
+
+def likeness(new: NewConcept, vector: Vector | None, candidate: Candidate) -> Likeness:
+    theirs = candidate.vector
+    if words_of(new.name, new.text) == words_of(candidate.name, candidate.text):
+        vector = theirs = SAME
+    one = Traits(name=new.name, vector=vector, metadata=new.metadata, has_text=bool(new.text))
+    other = Traits(name=candidate.name, vector=theirs, metadata=candidate.metadata, has_text=bool(candidate.text))
+    return Likeness(candidate=candidate, factors=compare(one, other, WEIGHTS))
+
+
+def _rank(alike: Likeness) -> tuple[object, ...]:
+    """Certain ones first, then the most alike, then the oldest."""
+    candidate = alike.candidate
+    return not alike.is_certain, -alike.factors.score, candidate.created_at, candidate.id.bytes
+
+
+# -- pairs that are kept apart
+
+
+def pair_of(one: UUID, other: UUID) -> tuple[str, str]:
+    low, high = sorted((f"{NODE}{one}", f"{NODE}{other}"))
+    return low, high
+
+
+def ids_of(pair: tuple[str, str]) -> tuple[UUID, UUID] | None:
+    """The nodes that a pair names by their ids; None where it names something else."""
+    if not all(one.startswith(NODE) for one in pair):
+        return None
+    one, other = (UUID(part.removeprefix(NODE)) for part in pair)
+    return one, other
+
+
+def state_of(names: Sequence[str], versions: Sequence[int]) -> str:
+    """What two concepts were like when they were compared: once that changes, a declined merge may be offered again."""
+    return " ".join(sorted(f"{name}@{version}" for name, version in zip(names, versions, strict=True)))

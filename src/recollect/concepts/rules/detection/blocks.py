@@ -1,0 +1,240 @@
+"""Block: the rows in an order of their own, identical ones folded, and what the bounds need to know of each.
+
+    order       by type, length of the name, name, id: names that can match lie near each other, and nothing depends on
+                the order in which the rows came in
+    copies      rows that are equal in all that is compared become one, so that 10,000 equal ones cost what one does
+    bits        which letters a name holds (twice): two names differ at least as much as their letters do
+    short       each vector in few dimensions, and the length of what that leaves out: the product of two such lengths
+                bounds what is missing from the cosine
+    spelling    a number for each name, so that equal names are told without reading them
+    series      the names that differ only in digits; a long series is named, not paired (C05)
+
+    shrinking   the places whose sorted name is shorter than the name: they match across lengths
+
+A *place* is a position in this order; `rows[place]` is the row of the concepts.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.concepts.rules.detection.columns import Bits, Concepts, Id, Ints, Mask, Matrix
+from recollect.concepts.rules.similarity import Name, ordered, plain
+
+Strings = NDArray[np.object_]
+
+DIMENSIONS = 31  # with the rest as the last column 32, a width that processors like
+SAMPLE = 5_000
+CHUNK = 65_536
+# A series up to this long is small enough to be looked at pair by pair.
+SMALL_SERIES = 50
+
+_DIGIT = re.compile(r"\d")
+_BUCKETS = 32
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocks:
+    """Concepts made ready to be compared. Everything but `concepts` and `copies` is by place."""
+
+    concepts: Concepts
+    rows: Ints
+    types: Ints
+    plain: Strings
+    ordered: Strings
+    plain_lengths: Ints
+    ordered_lengths: Ints
+    plain_bits: Bits
+    ordered_bits: Bits
+    metadata_bits: Bits
+    metadata_sizes: Ints
+    spelling: Ints
+    series: Ints
+    has_vector: Mask
+    short: Matrix
+    basis: Matrix | None
+    shrinking: Ints
+    shrinking_short: Matrix
+    copies: tuple[Ints, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def vectors(self, places: Ints) -> Matrix:
+        return self.concepts.vectors[self.rows[places]]
+
+    def long_series(self) -> list[Ints]:
+        """The series too long to be paired, as rows."""
+        members = defaultdict(list)
+        for place in np.flatnonzero(self.series >= 0):
+            members[int(self.series[place])].append(int(self.rows[place]))
+        return [np.array(one) for _, one in sorted(members.items())]
+
+
+def block(concepts: Concepts, *, dimensions: int | None = DIMENSIONS) -> Blocks:
+    """The concepts, made ready. `dimensions` None compares whole vectors: for thresholds too low for the bounds."""
+    names = [plain(name) for name in concepts.names]
+    order = canonical_order(concepts.types, names, concepts.ids)
+    rows, copies = folded(concepts, names, order)
+    plains, ordereds = _strings(names[row] for row in rows), _strings(ordered(names[row]) for row in rows)
+    short, basis = shortened(concepts, rows, dimensions)
+    plain_lengths, ordered_lengths = _lengths(plains), _lengths(ordereds)
+    shrinking = np.flatnonzero(ordered_lengths != plain_lengths)
+    return Blocks(
+        concepts=concepts,
+        rows=rows,
+        types=concepts.types[rows],
+        plain=plains,
+        ordered=ordereds,
+        plain_lengths=plain_lengths,
+        ordered_lengths=ordered_lengths,
+        plain_bits=letter_bits(plains),
+        ordered_bits=letter_bits(ordereds),
+        metadata_bits=concepts.statements.bits[rows],
+        metadata_sizes=concepts.statements.sizes[rows],
+        spelling=spellings(plains),
+        series=series(concepts.types[rows], plains),
+        has_vector=concepts.has_vector[rows],
+        short=short,
+        basis=basis,
+        shrinking=shrinking,
+        shrinking_short=short[shrinking],
+        copies=copies,
+    )
+
+
+def canonical_order(types: Ints, names: Sequence[str], ids: Sequence[Id]) -> list[int]:
+    keys = list(zip(types.tolist(), map(len, names), names, ids, strict=True))
+    return sorted(range(len(names)), key=keys.__getitem__)
+
+
+# -- copies
+
+
+def folded(concepts: Concepts, names: Sequence[str], order: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
+    """One row for each set of identical ones, in order; and those sets, that row first."""
+    kept: list[int] = []
+    copies: list[Ints] = []
+    for run in runs(concepts.types, names, order):
+        if len(run) == 1:
+            kept += run
+            continue
+        for alike in identical(concepts, run):
+            kept.append(alike[0])
+            if len(alike) > 1:
+                copies.append(np.array(alike, np.int64))
+    return np.array(kept, np.int64), tuple(copies)
+
+
+def runs(types: Ints, names: Sequence[str], order: Sequence[int]) -> Iterator[list[int]]:
+    """Stretches of the order with one type and name."""
+    run: list[int] = []
+    for row in order:
+        if run and (names[row] != names[run[0]] or types[row] != types[run[0]]):
+            yield run
+            run = []
+        run.append(row)
+    if run:
+        yield run
+
+
+def identical(concepts: Concepts, run: Sequence[int]) -> list[list[int]]:
+    """Rows that no factor and no doubt can tell apart, protected ones last: the first stands for all."""
+    groups: dict[object, list[int]] = {}
+    for row in sorted(run, key=lambda row: bool(concepts.protected[row])):
+        groups.setdefault(everything_compared(concepts, row), []).append(row)
+    return list(groups.values())
+
+
+def everything_compared(concepts: Concepts, row: int) -> tuple[object, ...]:
+    """What has neither name nor vector is like nothing but itself."""
+    if not concepts.has_vector[row] and not concepts.names[row].strip():
+        return (row,)
+    metadata = concepts.statements.row(row).tobytes()
+    return concepts.names[row], metadata, bool(concepts.has_text[row]), concepts.vectors[row].tobytes()
+
+
+# -- names
+
+
+def _strings(names: Iterator[str]) -> Strings:
+    found = list(names)
+    array = np.empty(len(found), object)
+    array[:] = found
+    return array
+
+
+def _lengths(names: Strings) -> Ints:
+    return np.fromiter(map(len, names), np.int64, len(names))
+
+
+def letter_bits(names: Strings) -> Bits:
+    """64 bits a name: which of 32 classes of letters it holds, and which twice."""
+    parts = [_letter_bits(names[first : first + CHUNK]) for first in range(0, len(names), CHUNK)]
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def _letter_bits(names: Strings) -> Bits:
+    letters = np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), np.uint32)
+    owners = np.repeat(np.arange(len(names)), _lengths(names))
+    counts = np.bincount(owners * _BUCKETS + letters % _BUCKETS, minlength=len(names) * _BUCKETS)
+    counts = counts.reshape(len(names), _BUCKETS)
+    packed: NDArray[Any] = np.packbits(np.hstack([counts >= 1, counts >= 2]), axis=1)
+    return packed.view(np.uint64)[:, 0]
+
+
+def spellings(names: Strings) -> Ints:
+    """Equal names lie side by side within a type; across types, which are never compared, numbers may differ."""
+    if not len(names):
+        return np.zeros(0, np.int64)
+    return np.cumsum(np.append(False, np.asarray(names[1:] != names[:-1], np.bool_)))
+
+
+def series(types: Ints, names: Strings) -> Ints:
+    """For each name with digits the number of its series, -1 where the series is short or there is none."""
+    keys = [
+        (kind, Name(given=name).letters) if _DIGIT.search(name) else None
+        for kind, name in zip(types.tolist(), names, strict=True)
+    ]
+    sizes = Counter(key for key in keys if key is not None)
+    numbers = {key: number for number, key in enumerate(key for key, size in sizes.items() if size > SMALL_SERIES)}
+    return np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(keys))  # type: ignore[arg-type]
+
+
+# -- vectors
+
+
+def shortened(concepts: Concepts, rows: Ints, dimensions: int | None) -> tuple[Matrix, Matrix | None]:
+    """The vectors along the directions that tell most, with the length of the rest as the last column.
+
+    Whole vectors where that would not make them much shorter.
+    """
+    width = concepts.vectors.shape[1]
+    if dimensions is None or width <= 2 * dimensions:
+        return concepts.vectors[rows], None
+    basis = telling_directions(concepts.vectors, rows[concepts.has_vector[rows]], dimensions)
+    short = np.empty((len(rows), dimensions + 1), np.float32)
+    for first in range(0, len(rows), CHUNK):
+        part = slice(first, first + CHUNK)
+        short[part] = project(concepts.vectors[rows[part]], basis)
+    short[~concepts.has_vector[rows]] = 0.0
+    return short, basis
+
+
+def telling_directions(vectors: Matrix, rows: Ints, dimensions: int) -> Matrix:
+    """The directions along which the vectors of a sample are longest."""
+    step = max(1, len(rows) // SAMPLE)
+    sample = vectors[rows[::step]]
+    _, directions = np.linalg.eigh(sample.T @ sample)
+    return np.ascontiguousarray(directions[:, -dimensions:], np.float32)
+
+
+def project(vectors: Matrix, basis: Matrix) -> Matrix:
+    along = vectors @ basis
+    rest = np.sqrt(np.maximum(0.0, 1.0 - np.einsum("ij,ij->i", along, along)))
+    return np.column_stack([along, rest]).astype(np.float32, copy=False)

@@ -1,0 +1,324 @@
+"""How alike two concepts are: three factors, kept for every pair (C03-C05).
+
+    score  =  0.7 cosine  +  0.2 name  +  0.1 metadata
+
+The name counts in the better of two forms: as written, and with its words sorted and the small ones left out, so that
+"substrate for consciousness" meets "consciousness substrate" while "consciousness" stays apart from "consciousness
+engine". Beside the score stand the doubts that forbid merging without asking (DOUBTS): other numbers, other words,
+other capitals, metadata that contradict each other, nothing but a name to go by.
+
+`compare` is the reference, one pair at a time; rules/detection computes the same for millions of pairs. Both round
+a score to six places, so that 0.95 is 0.95 on either path.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
+
+Vector = NDArray[np.float32]
+
+PLACES = 6
+SMALL_WORDS = frozenset(["a", "an", "the", "of", "for"])
+# What a merge itself writes is no sign that two things are alike.
+NOT_COMPARED = frozenset(["merge_history", "aliases"])
+
+_EDGE_SIGNS = ",;:"
+# Words and numbers of a value; 24.10 and 129,99 stay whole.
+_WORDS = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+# With their sign, where it is no hyphen: -40 is not 40, but E-40 is E40.
+_NUMBERS = re.compile(r"(?:(?<![^\s(])[-−])?\d+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CAPITALS = re.compile(r"[^\W\d_]\w*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w*")
+# Signs that join or end words; any other sign (a bracket, a plus) may tell two names apart.
+_JOINING = re.compile(r"[\s_\-‐-―'’`´,;:.!?\"“”/]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """What each factor counts for; they sum to 1."""
+
+    cosine: float = 0.7
+    name: float = 0.2
+    metadata: float = 0.1
+
+    @property
+    def without_cosine(self) -> float:
+        """What remains to be shared out where an embedding is missing (C04)."""
+        return self.name + self.metadata
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name:
+    """A name in the forms in which names are compared."""
+
+    given: str
+
+    @cached_property
+    def plain(self) -> str:
+        """Lower case, `_` as a space, single spaces."""
+        return plain(self.given)
+
+    @cached_property
+    def ordered(self) -> str:
+        """The words sorted, the small ones left out."""
+        return ordered(self.plain)
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        return tuple(_NUMBERS.findall(self.plain))
+
+    @cached_property
+    def letters(self) -> str:
+        """What remains without digits and signs, the words sorted: equal in `ASR1603` and `ASR1605`."""
+        return " ".join(sorted(_LETTERS.findall(self.plain)))
+
+    @cached_property
+    def words(self) -> str:
+        """The name without joining signs and gaps: equal in the same name. Accents stay: they make other words."""
+        return _JOINING.sub("", self.plain)
+
+    @cached_property
+    def capitals(self) -> tuple[str, ...]:
+        """Words with a capital beyond the first letter: HEAT is not Heat, PEN is not a pen."""
+        return tuple(sorted(_CAPITALS.findall(self.given.replace("_", " "))))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traits:
+    """What of a concept is compared. `has_text`: it is described, so that its vector says more than its name."""
+
+    name: str
+    vector: Vector | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    has_text: bool = False
+
+    @property
+    def is_bare(self) -> bool:
+        """Nothing but a name is known of it."""
+        return not self.has_text and not (self.metadata and statements(self.metadata))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Factors:
+    """The score of a pair, laid open. `cosine` is None where one side has no embedding."""
+
+    score: float
+    cosine: float | None
+    name_plain: float
+    name_ordered: float
+    metadata: float
+    same_name: bool
+    doubts: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> float:
+        return max(self.name_plain, self.name_ordered)
+
+
+# Why a pair, however alike, is not merged without asking: what the mark means, for people.
+DIGITS = "digits"
+NUMBERS = "numbers"
+WORDS = "words"
+CAPITALS = "capitals"
+CONFLICT = "conflict"
+NO_EMBEDDING = "no embedding"
+BARE = "bare"
+NAMELESS = "nameless"
+NAMESAKES = "namesakes"  # takes more than the pair to see: concepts/rules/clusters adds it
+DOUBTS = {
+    DIGITS: "the names differ only in digits",
+    NUMBERS: "the names hold different numbers",
+    WORDS: "the names are not made of the same words",
+    CAPITALS: "a word is written in capitals on one side only",
+    CONFLICT: "a metadata key holds different values",
+    NO_EMBEDDING: "without an embedding only the name speaks for it",
+    BARE: "nothing but a name is known of one of them",
+    NAMELESS: "they have no names, only texts that are alike",
+    NAMESAKES: "another of that name says otherwise, so that the name alone does not tell",
+}
+# The same of two cases, whose queries are sentences (cases/rules/statements): what makes a question of the pair (E34).
+ANSWER = "answer"
+CATEGORY = "category"
+DENIAL = "denial"
+OPPOSITES = "opposites"
+ORDER = "order"
+CASE_DOUBTS = {
+    ANSWER: "their answers differ",
+    CATEGORY: "they are in different categories",
+    NUMBERS: "they hold different numbers",
+    DENIAL: "one of them denies what the other says",
+    OPPOSITES: "one says the opposite of the other",
+    ORDER: "the same words stand in another order",
+}
+
+
+# -- names
+
+
+@lru_cache(maxsize=65_536)
+def name_of(given: str) -> Name:
+    """A name is compared with many: its forms are worked out once."""
+    return Name(given=given)
+
+
+def plain(name: str) -> str:
+    """The form in which names are compared: lower case, `_` as a space, single spaces."""
+    composed = name if name.isascii() else unicodedata.normalize("NFC", name)
+    return " ".join(composed.lower().replace("_", " ").split())
+
+
+def ordered(plain_name: str) -> str:
+    """The words of a plain name, sorted, without the small ones (unless there are no others)."""
+    words = [word.strip(_EDGE_SIGNS) for word in plain_name.split()]
+    telling = [word for word in words if word and word not in SMALL_WORDS]
+    return " ".join(sorted(telling or plain_name.split()))
+
+
+def likeness(one: str, other: str) -> float:
+    """1 - edit distance / longer length; two empty names are alike (C05)."""
+    longer = max(len(one), len(other))
+    return 1.0 - Levenshtein.distance(one, other) / longer if longer else 1.0
+
+
+def name_doubts(one: Name, other: Name) -> list[str]:
+    """What in two names speaks against taking them for one without asking."""
+    if one.given == other.given:
+        return []
+    found = []
+    if one.numbers != other.numbers:
+        found.append(DIGITS if one.letters == other.letters else NUMBERS)
+    if one.words != other.words:
+        found.append(WORDS)
+    if one.capitals != other.capitals:
+        found.append(CAPITALS)
+    return found
+
+
+# -- metadata
+
+
+def statements(metadata: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Metadata as (key, value) pairs; each element of a list is a pair of its own; what is empty says nothing."""
+    return frozenset(
+        (key, said)
+        for key, value in metadata.items()
+        if key not in NOT_COMPARED
+        for element in (value if isinstance(value, list | tuple) else [value])
+        if (said := folded(element))
+    )
+
+
+def folded(value: Any) -> str:
+    """A value as it is compared: case, punctuation and spacing aside ("1999." is "1999"); numbers as they are."""
+    if value is None:
+        return ""
+    return _folded_text(value) if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=65_536)
+def _folded_text(text: str) -> str:
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return text
+    return " ".join(_WORDS.findall(unicodedata.normalize("NFC", text.casefold()))) or text
+
+
+def overlap(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) -> float:
+    """Jaccard of the (key, value) pairs; two without metadata are alike (C03)."""
+    together = len(one | other)
+    return len(one & other) / together if together else 1.0
+
+
+def conflicts(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys whose values contradict each other. Lists only add to each other; to say more is no contradiction."""
+    shared = sorted(key for key in one.keys() & other.keys() if key not in NOT_COMPARED)
+    return tuple(key for key in shared if contradict(one[key], other[key]))
+
+
+def contradict(one: Any, other: Any) -> bool:
+    """Whether neither value is covered by the other: "SIGMOD Record" agrees with "ACM SIGMOD Record"."""
+    if isinstance(one, list | tuple) or isinstance(other, list | tuple):
+        return False
+    return _say_different(folded(one), folded(other))
+
+
+@lru_cache(maxsize=65_536)
+def _say_different(one: str, other: str) -> bool:
+    ours, theirs = one.split(), other.split()
+    return not covers(ours, theirs) and not covers(theirs, ours)
+
+
+def covers(whole: Collection[str], part: Collection[str]) -> bool:
+    """Whether every word of the part is in the whole, in full or as an initial: "R. Schapire" agrees with "Robert"."""
+    return all(
+        word in whole or any(is_initial(word, other) or is_initial(other, word) for other in whole) for word in part
+    )
+
+
+def is_initial(letter: str, word: str) -> bool:
+    return len(letter) == 1 and letter.isalpha() and word.startswith(letter)
+
+
+# -- the score
+
+
+def cosine(one: Vector | None, other: Vector | None) -> float | None:
+    """0 to 1: opposite is no less alike than unrelated. None where a vector is missing, or of another model."""
+    if one is None or other is None or one.shape != other.shape:
+        return None
+    return min(1.0, max(0.0, float(np.dot(one.astype(np.float64), other.astype(np.float64)))))
+
+
+def total(cosine: float | None, name: float, metadata: float, same_name: bool, weights: Weights) -> float:
+    """The weighted sum; without embeddings the other weights are stretched, and only an equal name counts (C04)."""
+    if cosine is not None:
+        return round(weights.cosine * cosine + weights.name * name + weights.metadata * metadata, PLACES)
+    if not same_name:
+        return 0.0
+    return round((weights.name * name + weights.metadata * metadata) / weights.without_cosine, PLACES)
+
+
+def doubts(one: Traits, other: Traits) -> tuple[str, ...]:
+    """Everything that speaks against merging the two without asking, whatever they score."""
+    found = name_doubts(name_of(one.name), name_of(other.name))
+    if one.metadata and other.metadata and conflicts(one.metadata, other.metadata):
+        found.append(CONFLICT)
+    if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
+        found.append(NO_EMBEDDING)
+    if not one.name.strip() and not other.name.strip():
+        found.append(NAMELESS)
+    elif one.is_bare or other.is_bare:
+        found.append(BARE)
+    return tuple(found)
+
+
+def compare(one: Traits, other: Traits, weights: Weights = WEIGHTS) -> Factors:
+    """All there is to say about how alike two concepts are. Vectors are unit vectors."""
+    ours, theirs = name_of(one.name), name_of(other.name)
+    name_plain, name_ordered = likeness(ours.plain, theirs.plain), likeness(ours.ordered, theirs.ordered)
+    same_name = ours.plain == theirs.plain != ""
+    meaning = cosine(one.vector, other.vector)
+    metadata = overlap(statements(one.metadata), statements(other.metadata))
+    return Factors(
+        score=total(meaning, max(name_plain, name_ordered), metadata, same_name, weights),
+        cosine=meaning,
+        name_plain=name_plain,
+        name_ordered=name_ordered,
+        metadata=metadata,
+        same_name=same_name,
+        doubts=doubts(one, other),
+        conflicts=conflicts(one.metadata, other.metadata),
+    )

@@ -1,0 +1,177 @@
+"""Why two concepts are, or are not, taken for one (C30): the factors as a waterfall, the bound that failed, a remedy.
+
+cosine      0.700 x 0.981  =  0.687   ████████████████████
+name        0.200 x 0.909  =  0.182                       █████
+metadata    0.100 x 1.000  =  0.100                            ███
+score                         0.969   at least 0.95
+not by itself: the names differ only in digits
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recollect.concepts.rules.similarity import (
+    BARE,
+    CAPITALS,
+    CONFLICT,
+    DIGITS,
+    DOUBTS,
+    NAMELESS,
+    NAMESAKES,
+    NO_EMBEDDING,
+    NUMBERS,
+    WEIGHTS,
+    WORDS,
+    Factors,
+    Traits,
+    Weights,
+    compare,
+)
+
+WIDTH = 30
+
+# What a person can do about each doubt.
+REMEDIES = {
+    DIGITS: "if they are one thing all the same, merge them by hand",
+    NUMBERS: "if they are one thing all the same, merge them by hand",
+    WORDS: "give both the same name, or merge them by hand",
+    CAPITALS: "write the name alike on both, or merge them by hand",
+    CONFLICT: "make the values agree, or remove one",
+    NO_EMBEDDING: "wait until both are embedded",
+    BARE: "describe both (a text, or metadata), or merge them by hand",
+    NAMELESS: "give them names, or merge them by hand",
+    NAMESAKES: "tell the namesakes apart by their names, or merge them by hand",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One factor: what it counts for, what it is, what it adds."""
+
+    name: str
+    weight: float
+    value: float
+
+    @property
+    def adds(self) -> float:
+        return self.weight * self.value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """Everything there is to say about a pair."""
+
+    factors: Factors
+    steps: tuple[Step, ...]
+    threshold: float
+    is_same_type: bool
+    is_apart: bool
+    failed: tuple[str, ...]
+    remedies: tuple[str, ...]
+
+    @property
+    def would_merge(self) -> bool:
+        return not self.failed
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self))
+
+
+def why(
+    one: Traits,
+    other: Traits,
+    *,
+    threshold: float,
+    weights: Weights = WEIGHTS,
+    is_same_type: bool = True,
+    is_apart: bool = False,
+    is_protected: bool = False,
+) -> Explanation:
+    """Why these two would, or would not, become one by themselves."""
+    factors = compare(one, other, weights)
+    steps = steps_of(factors, weights)
+    against = [
+        *reasons(not is_same_type, "they are of different types", "only concepts of one type are compared"),
+        *reasons(is_apart, "they are on the never-merge list", "take the pair off the list"),
+        *reasons(is_protected, "one of them is protected", "take the protection off"),
+        *shortfalls(factors, steps, threshold),
+        *((DOUBTS[doubt], REMEDIES[doubt]) for doubt in factors.doubts),
+    ]
+    return Explanation(
+        factors=factors,
+        steps=steps,
+        threshold=threshold,
+        is_same_type=is_same_type,
+        is_apart=is_apart,
+        failed=tuple(reason for reason, _ in against),
+        remedies=tuple(dict.fromkeys(remedy for _, remedy in against)),
+    )
+
+
+def steps_of(factors: Factors, weights: Weights) -> tuple[Step, ...]:
+    """The factors with the weights that were used: stretched where an embedding is missing (C04)."""
+    if factors.cosine is None:
+        share = weights.without_cosine
+        return (
+            Step(name="name", weight=weights.name / share, value=factors.name),
+            Step(name="metadata", weight=weights.metadata / share, value=factors.metadata),
+        )
+    return (
+        Step(name="cosine", weight=weights.cosine, value=factors.cosine),
+        Step(name="name", weight=weights.name, value=factors.name),
+        Step(name="metadata", weight=weights.metadata, value=factors.metadata),
+    )
+
+
+def reasons(holds: bool, reason: str, remedy: str) -> Iterator[tuple[str, str]]:
+    if holds:
+        yield reason, remedy
+
+
+def shortfalls(factors: Factors, steps: tuple[Step, ...], threshold: float) -> Iterator[tuple[str, str]]:
+    """Why the score is too low: the factors that no other could make up for, and what each would have to be."""
+    if factors.score >= threshold:
+        return
+    if factors.cosine is None and not factors.same_name:
+        yield "without embeddings only the very same name counts", REMEDIES[NO_EMBEDDING]
+        return
+    missing = threshold - factors.score
+    yield f"the score {factors.score:.3f} is {missing:.3f} below {threshold:g}", _what_would(steps, missing)
+    for step in steps:
+        least = 1.0 - (1.0 - threshold) / step.weight
+        if step.value < least:
+            yield f"the {step.name} {step.value:.3f} is below {least:.3f}: nothing else can make up for it", ""
+
+
+def _what_would(steps: tuple[Step, ...], missing: float) -> str:
+    """The factors that alone could close the gap, and how high they would have to be."""
+    enough = [
+        f"a {one.name} of {one.value + missing / one.weight:.3f}"
+        for one in steps
+        if one.value + missing / one.weight <= 1
+    ]
+    return f"{' or '.join(enough)} would be enough" if enough else "more than one factor would have to rise"
+
+
+# -- as text
+
+
+def lines(told: Explanation) -> Iterator[str]:
+    before = 0.0
+    for step in told.steps:
+        yield f"{step.name:<10}{step.weight:6.3f} x {step.value:.3f}  = {step.adds:6.3f}   {bar(before, step.adds)}"
+        before += step.adds
+    verdict = "at least" if told.factors.score >= told.threshold else "below"
+    yield f"{'score':<27}{told.factors.score:6.3f}   {verdict} {told.threshold:g}"
+    if told.factors.conflicts:
+        yield f"contradicting: {', '.join(told.factors.conflicts)}"
+    yield from (f"not by itself: {reason}" for reason in told.failed)
+    yield from (f"what would change it: {remedy}" for remedy in told.remedies if remedy)
+    if told.would_merge:
+        yield "they would become one by themselves, unless others hang on them in a chain"
+
+
+def bar(before: float, adds: float) -> str:
+    """A step of the waterfall: it begins where the last one ended."""
+    start, end = round(before * WIDTH), round((before + adds) * WIDTH)
+    return " " * start + "█" * (end - start)

@@ -1,0 +1,203 @@
+"""The living concepts of a space as columns: what a pass over all of them compares, each with what it has absorbed.
+
+Vectors come as one binary COPY, whose rows all have the same length; the rest is a row a concept.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.concepts.rules.concepts import Known, LastPass
+from recollect.concepts.rules.detection import Concepts
+from recollect.store.database import driver
+
+HEADER = 19
+CONCEPTS = """
+SELECT id, subtype, coalesce(name, '') AS name, nullif(metadata, '{}') AS metadata, version, protected, created_at,
+       updated_at, coalesce(btrim(text), '') <> '' AS has_text
+  FROM nodes WHERE space_id = $1 AND kind = 'concept' AND status = 'active' ORDER BY id
+"""
+MERGED = """
+SELECT id, merged_into FROM nodes WHERE space_id = $1 AND kind = 'concept' AND status = 'merged'
+"""
+VECTORS = """
+SELECT node_id, vector FROM embeddings WHERE space_id = $1 AND kind = 'concept' AND dim = $3 AND model = $2
+"""
+MODEL = """
+SELECT s.embedding_model AS model, e.dim FROM spaces s, LATERAL (
+    SELECT dim FROM embeddings WHERE space_id = $1 AND kind = 'concept' AND model = s.embedding_model LIMIT 1) e
+ WHERE s.id = $1
+"""
+ACTIVITY = """
+SELECT a.node_id, (SELECT sum(value::float8) FROM jsonb_each_text(a.energy)) AS energy, a.base_weight
+  FROM activity a WHERE a.space_id = $1 AND (a.energy <> '{}' OR a.base_weight IS NOT NULL)
+"""
+DEGREES = """
+SELECT id, count(*) AS links FROM (
+    SELECT source AS id FROM edges WHERE space_id = $1 AND status = 'active'
+     UNION ALL SELECT target FROM edges WHERE space_id = $1 AND status = 'active') e GROUP BY 1
+"""
+# Only names that somebody keeps apart: no other is asked for.
+NAMES = """
+SELECT node_id, alias FROM aliases WHERE space_id = $1 AND kind = 'concept'
+   AND alias IN (SELECT a FROM never_merge WHERE space_id = $1 UNION SELECT b FROM never_merge WHERE space_id = $1)
+"""
+CHANGED = """
+SELECT id FROM nodes WHERE space_id = $1 AND kind = 'concept' AND updated_at >= $2
+ UNION SELECT node_id FROM embeddings WHERE space_id = $1 AND kind = 'concept' AND created_at >= $2
+ UNION SELECT c.row_id FROM decisions d JOIN changes c ON c.space_id = $1 AND c.plan_id = d.plan_id
+          AND c.decision = d.number AND c.table_name = 'nodes'
+        WHERE d.space_id = $1 AND d.applied_at >= $2
+"""
+LAST_PASS = """
+SELECT id, created_at, summary->'again' AS again FROM plans
+ WHERE space_id = $1 AND policy = $2 AND options - 'only_newer_than' = $3::jsonb - 'only_newer_than'
+   AND coalesce(options->>'only_newer_than', '') = ''
+   AND (applied_at IS NOT NULL OR status = 'declined' OR counts = '{}')
+ ORDER BY created_at DESC LIMIT 1
+"""
+UNDONE = """
+SELECT row_id FROM decisions d JOIN changes c ON c.space_id = $1 AND c.plan_id = $2 AND c.decision = d.number
+ WHERE d.space_id = $1 AND d.plan_id = $2 AND d.status IN ('stale', 'failed') AND c.table_name = 'nodes'
+"""
+
+
+async def read(connection: AsyncConnection, space_id: UUID) -> Known:
+    """Everything that duplicates are found by."""
+    raw = await driver(connection)
+    rows = await raw.fetch(CONCEPTS, space_id)
+    ids: list[UUID] = [row["id"] for row in rows]
+    home = _homes(ids, await raw.fetch(MERGED, space_id))
+    energy, weight = await _activity(raw, space_id, home, len(ids))
+    types, metadata = [row["subtype"] for row in rows], [_metadata(row) for row in rows]
+    columns = Concepts.of(
+        ids=ids,
+        names=[row["name"] for row in rows],
+        types=types,
+        vectors=await _vectors(raw, space_id, ids),
+        has_text=np.array([row["has_text"] for row in rows], np.bool_),
+        metadata=metadata,
+        created=np.array([row["created_at"].timestamp() for row in rows], np.float64),
+        energy=energy,
+        degree=_placed(home, await raw.fetch(DEGREES, space_id), "links", len(ids)),
+        weight=weight,
+        protected=np.array([row["protected"] for row in rows], np.bool_),
+        aliases=await _aliases(raw, space_id, home),
+    )
+    return Known(
+        columns=columns,
+        ids=ids,
+        types=types,
+        metadata=metadata,
+        versions=[row["version"] for row in rows],
+        created_at=[row["created_at"] for row in rows],
+        updated_at=[row["updated_at"] for row in rows],
+    )
+
+
+def _metadata(row: asyncpg.Record) -> dict[str, Any]:
+    return dict(row["metadata"]) if row["metadata"] else {}
+
+
+def _homes(living: Sequence[UUID], merged: Iterable[asyncpg.Record]) -> dict[UUID, int]:
+    """For each concept, living or merged, the place of the living one that it is now part of."""
+    home = {id_: place for place, id_ in enumerate(living)}
+    into = {row["id"]: row["merged_into"] for row in merged}
+    for id_ in into:
+        path = [id_]
+        while path[-1] in into and path[-1] not in home and len(path) <= len(into):
+            path.append(into[path[-1]])
+        if (place := home.get(path[-1])) is not None:
+            home.update(dict.fromkeys(path, place))
+    return home
+
+
+async def _activity(
+    raw: asyncpg.Connection, space_id: UUID, home: Mapping[UUID, int], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The summed energy and the mean weight of each, over all it is made of."""
+    energy, weight, weighed = np.zeros(count), np.zeros(count), np.zeros(count)
+    for row in await raw.fetch(ACTIVITY, space_id):
+        if (place := home.get(row["node_id"])) is None:
+            continue
+        energy[place] += row["energy"] or 0.0
+        if row["base_weight"] is not None:
+            weight[place] += row["base_weight"]
+            weighed[place] += 1
+    return energy, weight / np.maximum(weighed, 1)
+
+
+def _placed(home: Mapping[UUID, int], rows: Iterable[asyncpg.Record], column: str, count: int) -> NDArray[np.int64]:
+    placed = np.zeros(count, np.int64)
+    for row in rows:
+        if (place := home.get(row["id"])) is not None:
+            placed[place] += row[column]
+    return placed
+
+
+async def _aliases(raw: asyncpg.Connection, space_id: UUID, home: Mapping[UUID, int]) -> dict[int, list[str]]:
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for row in await raw.fetch(NAMES, space_id):
+        if (place := home.get(row["node_id"])) is not None:
+            found[place].append(row["alias"])
+    return dict(found)
+
+
+async def _vectors(raw: asyncpg.Connection, space_id: UUID, ids: Sequence[UUID]) -> NDArray[np.float32] | None:
+    """The vectors of the model that search uses; a row of zeros where there is none."""
+    used = await raw.fetchrow(MODEL, space_id)
+    if used is None or not ids:
+        return None
+    written = bytearray()
+
+    async def take(piece: bytes) -> None:
+        written.extend(piece)
+
+    await raw.copy_from_query(VECTORS, space_id, used["model"], used["dim"], output=take, format="binary")
+    found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=_row_of(used["dim"]))
+    place = {id_.bytes: at for at, id_ in enumerate(ids)}
+    at = np.fromiter((place.get(id_.tobytes(), -1) for id_ in found["id"]), np.int64, len(found))
+    matrix = np.zeros((len(ids), used["dim"]), np.float32)
+    matrix[at[at >= 0]] = found["vector"][at >= 0].astype(np.float32)
+    return matrix
+
+
+def _row_of(dim: int) -> np.dtype[np.void]:
+    """A row of the COPY: two fields, each with its length before it; a halfvec begins with its dimension."""
+    return np.dtype(
+        [
+            ("fields", ">i2"),
+            ("id_length", ">i4"),
+            ("id", "V16"),
+            ("vector_length", ">i4"),
+            ("dim", ">i2"),
+            ("unused", ">i2"),
+            ("vector", ">f2", (dim,)),
+        ]
+    )
+
+
+async def changed_since(connection: AsyncConnection, space_id: UUID, moment: datetime) -> set[UUID]:
+    raw = await driver(connection)
+    return {row["id"] for row in await raw.fetch(CHANGED, space_id, moment)}
+
+
+async def last_pass(
+    connection: AsyncConnection, space_id: UUID, policy: str, options: Mapping[str, Any]
+) -> LastPass | None:
+    raw = await driver(connection)
+    last = await raw.fetchrow(LAST_PASS, space_id, policy, json.dumps(options))
+    if last is None:
+        return None
+    if last["again"] is None:
+        return LastPass(at=last["created_at"], again=None)
+    undone = await raw.fetch(UNDONE, space_id, last["id"])
+    return LastPass(at=last["created_at"], again=[*map(UUID, last["again"]), *(row["row_id"] for row in undone)])

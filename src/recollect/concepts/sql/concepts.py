@@ -1,0 +1,316 @@
+"""Concepts: stored, found by name or by nearness, and read together with all that was merged into them.
+
+Every name of a concept, its own among them, is a row of `aliases` in the form in which names are compared. What was
+merged keeps its rows and points at its keeper: a name, an id, energy and weight are followed there, never copied.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.concepts.rules import energy
+from recollect.concepts.rules.concepts import Candidate
+from recollect.concepts.rules.similarity import plain
+from recollect.memories.sql import nodes
+from recollect.model import Concept, NewConcept, Node
+from recollect.store.database import driver
+
+Vector = NDArray[np.float32]
+
+# Up to so many concepts each is looked at; with more the index is walked, and stops where nothing nearer can come.
+EXACT_UP_TO = 5_000
+FIRST_LOOK, MOST_LOOKED_AT = 20, 2_000
+
+# One writer of a type at a time, over all processes, from the look to the end of the transaction (C20). The rest is for
+# the search that follows: what HNSW is asked for lies so near that a short walk finds it (all of 120 with minilm; with
+# hashing, whose vectors lie badly for it, 0.88 with 40, 0.94 with 80, 0.98 with 120).
+HOLD = """
+SELECT pg_advisory_xact_lock(hashtextextended('recollect concepts ' || $1 || ' ' || $2, 0)),
+       set_config('hnsw.ef_search', '100', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('hnsw.max_scan_tuples', '6000', true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('enable_sort', $3, true)
+"""
+INSERT = """
+WITH given AS (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
+                         $9::text[], $10::text[], $11::float8[], $12::halfvec[])
+        AS g(id, subtype, name, text, metadata, source, created_at, alias, energy, base_weight, vector)
+), stored AS (
+    INSERT INTO nodes (space_id, id, kind, subtype, name, text, metadata, source, created_at, updated_at)
+    SELECT $1, id, 'concept', subtype, name, text, metadata::jsonb, source, created_at, $13 FROM given
+), named AS (
+    INSERT INTO aliases (space_id, kind, subtype, alias, node_id, created_at)
+    SELECT $1, 'concept', subtype, alias, id, $13 FROM given
+), charged AS (
+    INSERT INTO activity (space_id, node_id, energy, base_weight)
+    SELECT $1, id, energy::jsonb, base_weight FROM given WHERE energy <> '{}' OR base_weight IS NOT NULL
+), embedded AS (
+    INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
+    SELECT $1, id, $14, vector_dims(vector), vector, 'concept', true, $13 FROM given WHERE vector IS NOT NULL
+)
+INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
+SELECT $1, g.id, m.model, $16, $13, $13 FROM given g CROSS JOIN unnest($15::text[]) AS m(model)
+ WHERE g.vector IS NULL OR m.model <> $14
+"""
+# LATERAL with OFFSET 0: each row is looked up by its key, however small the space is believed to be.
+NODE_OF = """LATERAL (SELECT id, subtype, name, text, metadata, created_at, status FROM nodes
+     WHERE space_id = $1 AND id = {id} OFFSET 0) n"""
+NAMESAKES = f"""
+SELECT n.id, n.name, n.text, n.metadata, n.created_at, e.vector FROM aliases a, {NODE_OF.format(id="a.node_id")}
+  LEFT JOIN embeddings e ON e.space_id = $1 AND e.node_id = n.id AND e.model = $4
+ WHERE a.space_id = $1 AND a.kind = 'concept' AND a.subtype = $2 AND a.alias = $3 AND n.status = 'active'
+ LIMIT 100
+"""
+FROM_VECTORS = """FROM embeddings
+ WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = 'concept' AND recallable"""
+NEAR = f"""
+SELECT near.d, near.vector, n.id, n.subtype, n.name, n.text, n.metadata, n.created_at
+  FROM near, {NODE_OF.format(id="near.node_id")} WHERE near.d <= $6
+"""
+DOWN = f"""{nodes.PARTS}SELECT part.keeper, part.id, n.name, a.energy, a.base_weight,
+       ARRAY(SELECT alias FROM aliases WHERE space_id = $1 AND node_id = part.id) AS names
+  FROM part, LATERAL (SELECT name FROM nodes WHERE space_id = $1 AND id = part.id OFFSET 0) n
+  LEFT JOIN LATERAL (SELECT energy, base_weight FROM activity WHERE space_id = $1 AND node_id = part.id OFFSET 0) a
+    ON true
+"""
+HISTORY = """
+SELECT d.subject AS id, d.applied_at, d.score FROM decisions d
+ WHERE d.space_id = $1 AND d.subject = ANY($2) AND d.verb = 'merge' AND d.status = 'applied'
+"""
+LINKS = """
+SELECT g.id, count(*) AS links FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT FROM edges WHERE space_id = $1 AND status = 'active' AND source = g.id
+     UNION ALL SELECT FROM edges WHERE space_id = $1 AND status = 'active' AND target = g.id) e GROUP BY 1
+"""
+ADD_ENERGY = """
+INSERT INTO activity AS a (space_id, node_id, energy) VALUES ($1, $2, $3)
+ON CONFLICT (space_id, node_id) DO UPDATE SET energy = (
+    SELECT jsonb_object_agg(e.entity, coalesce((a.energy->>e.entity)::float8, 0)
+                                    + coalesce((excluded.energy->>e.entity)::float8, 0))
+      FROM (SELECT jsonb_object_keys(a.energy || excluded.energy) AS entity) e)
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """All that a keeper is made of: itself and what was merged into it, however indirectly."""
+
+    members: list[UUID] = field(default_factory=list)
+    given_names: dict[UUID, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    energies: list[Mapping[str, float]] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+
+# -- storing
+
+
+async def hold(connection: AsyncConnection, space_id: UUID, node_type: str, *, exactly: bool) -> None:
+    """From here to the end of this transaction nobody else makes a concept of this type."""
+    raw = await driver(connection)
+    await raw.execute(HOLD, str(space_id), node_type, "on" if exactly else "off")
+
+
+async def insert(
+    connection: AsyncConnection,
+    space_id: UUID,
+    some: Sequence[tuple[UUID, NewConcept, Vector | None]],
+    *,
+    model: str,
+    models: Sequence[str],
+    max_attempts: int,
+    now: datetime,
+) -> None:
+    """Store concepts with the vectors of `model` that are known; the others of `models` are jobs for a worker."""
+    raw = await driver(connection)
+    columns = [
+        (
+            id_,
+            new.node_type,
+            new.name,
+            new.text,
+            json.dumps(new.metadata),
+            new.created_by,
+            new.created_at or now,
+            plain(new.name),
+            json.dumps(dict(new.energy)),
+            new.base_weight,
+            None if vector is None else HalfVector(vector),
+        )
+        for id_, new, vector in some
+    ]
+    await raw.execute(INSERT, space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
+
+
+async def add_alias(connection: AsyncConnection, space_id: UUID, id_: UUID, node_type: str, name: str) -> None:
+    raw = await driver(connection)
+    await raw.execute(
+        """INSERT INTO aliases (space_id, kind, subtype, alias, node_id) VALUES ($1, 'concept', $2, $3, $4)
+           ON CONFLICT DO NOTHING""",
+        *(space_id, node_type, plain(name), id_),
+    )
+
+
+async def add_energy(connection: AsyncConnection, space_id: UUID, id_: UUID, given: Mapping[str, float]) -> None:
+    """Add to the raw energy of a concept, entity by entity."""
+    if given:
+        raw = await driver(connection)
+        await raw.execute(ADD_ENERGY, space_id, id_, json.dumps(dict(given)))
+
+
+# -- what a new one may be
+
+
+async def namesakes(
+    connection: AsyncConnection, space_id: UUID, node_type: str, name: str, *, model: str
+) -> list[Candidate]:
+    """The living concepts of a type that bear this very name, now or as an alias."""
+    raw = await driver(connection)
+    found = await raw.fetch(NAMESAKES, space_id, node_type, plain(name), model)
+    return [_candidate(row) for row in found]
+
+
+async def near(
+    connection: AsyncConnection,
+    space_id: UUID,
+    node_type: str,
+    vector: Vector,
+    *,
+    model: str,
+    at_least: float,
+    exactly: bool,
+) -> list[Candidate]:
+    """The living concepts of a type whose vector is at least so near."""
+    raw, dim = await driver(connection), len(vector)
+    distance = f"vector::halfvec({dim}) <=> $4"
+    if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
+        source = f"""few AS MATERIALIZED (SELECT node_id, vector {FROM_VECTORS}),
+            near AS MATERIALIZED (SELECT node_id, vector, {distance} AS d FROM few ORDER BY d LIMIT $5)"""
+    else:
+        source = f"""near AS MATERIALIZED (SELECT node_id, vector, {distance} AS d {FROM_VECTORS}
+            ORDER BY {distance} LIMIT $5)"""
+    most = FIRST_LOOK
+    while True:
+        given = (space_id, model, dim, HalfVector(vector), most, 1.0 - at_least)
+        found = await raw.fetch(f"WITH {source} {NEAR}", *given)
+        if len(found) < most or most >= MOST_LOOKED_AT:
+            return [_candidate(row) for row in found if row["subtype"] == node_type]
+        most *= 10
+
+
+def _candidate(row: asyncpg.Record) -> Candidate:
+    return Candidate(
+        id=row["id"],
+        name=row["name"],
+        text=row["text"],
+        metadata=dict(row["metadata"]),
+        vector=None if row["vector"] is None else unit(row["vector"].to_numpy()),
+        created_at=row["created_at"],
+    )
+
+
+def unit(vector: NDArray[Any]) -> Vector:
+    """As it was before it was rounded to half precision: of length 1."""
+    row = vector.astype(np.float32)
+    length = float(np.linalg.norm(row))
+    return row / length if length else row
+
+
+# -- reading
+
+
+async def bearers(connection: AsyncConnection, space_id: UUID, name: str, node_type: str | None = None) -> list[Node]:
+    """The concepts that bear a name, as their own or as an alias; also such as were merged into others."""
+    raw = await driver(connection)
+    found = await raw.fetch(
+        """SELECT DISTINCT node_id FROM aliases WHERE space_id = $1 AND kind = 'concept' AND alias = $2
+              AND ($3::text IS NULL OR subtype = $3) LIMIT 1000""",
+        *(space_id, plain(name), node_type),
+    )
+    known = await nodes.get_many(connection, space_id, [row["node_id"] for row in found])
+    return sorted(known.values(), key=lambda node: (node.created_at, node.id))
+
+
+async def names_of(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, frozenset[str]]:
+    """Every name of some concepts, and of what was merged into them."""
+    found = await parts(connection, space_id, ids)
+    return {keeper: frozenset(part.names) for keeper, part in found.items()}
+
+
+async def parts(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, Parts]:
+    raw = await driver(connection)
+    found: defaultdict[UUID, Parts] = defaultdict(Parts)
+    for row in await raw.fetch(DOWN, space_id, list(ids)):
+        part = found[row["keeper"]]
+        part.members.append(row["id"])
+        part.given_names[row["id"]] = row["name"] or ""
+        part.names.update(row["names"] or [plain(row["name"] or "")])
+        part.energies.append(row["energy"] or {})
+        if row["base_weight"] is not None:
+            part.weights.append(row["base_weight"])
+    return dict(found)
+
+
+async def in_full(connection: AsyncConnection, space_id: UUID, found: Sequence[Node]) -> list[Concept]:
+    """Concepts with all they are made of, in the order given."""
+    ids = [node.id for node in found]
+    made_of = await parts(connection, space_id, ids)
+    raw = await driver(connection)
+    members = [id_ for part in made_of.values() for id_ in part.members]
+    merged = {row["id"]: row for row in await raw.fetch(HISTORY, space_id, members)}
+    links = {row["id"]: row["links"] for row in await raw.fetch(LINKS, space_id, ids)}
+    return [_concept(node, made_of[node.id], merged, links.get(node.id, 0)) for node in found]
+
+
+def _concept(node: Node, part: Parts, merged: Mapping[UUID, asyncpg.Record], links: int) -> Concept:
+    summed = energy.summed(part.energies)
+    absorbed = tuple(sorted((id_ for id_ in part.members if id_ != node.id), key=lambda id_: id_.bytes))
+    weight, known = energy.running_mean([(value, 1) for value in part.weights])
+    return Concept(
+        id=node.id,
+        node_type=node.subtype,
+        name=node.name or "",
+        text=node.text,
+        metadata=_with_history(node, part, absorbed, merged),
+        energy={entity: energy.shown(value) for entity, value in summed.items()},
+        raw_energy=summed,
+        base_weight=weight if known else None,
+        aliases=tuple(sorted(part.names - {plain(node.name or "")})),
+        absorbed=absorbed,
+        links=links,
+        protected=node.protected,
+        status=node.status,
+        version=node.version,
+        created_by=node.source,
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+    )
+
+
+def _with_history(
+    node: Node, part: Parts, absorbed: Sequence[UUID], merged: Mapping[UUID, asyncpg.Record]
+) -> dict[str, Any]:
+    """The metadata, with an entry for everything that was merged into it, directly or through others (C14, C17)."""
+    known = sorted((merged[id_] for id_ in absorbed if id_ in merged), key=lambda row: (row["applied_at"], row["id"]))
+    if not known:
+        return node.metadata
+    history = [
+        {
+            "merged_node_id": str(row["id"]),
+            "merged_node_name": part.given_names[row["id"]],
+            "merge_timestamp": row["applied_at"].isoformat(),
+            "similarity_score": row["score"],
+        }
+        for row in known
+    ]
+    return {**node.metadata, "merge_history": history}

@@ -1,0 +1,198 @@
+"""Linking: edges by hand. Making an edge adds, using one counts; whatever else changes an edge is a plan."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.graph.rules import strength
+from recollect.graph.sql import edges
+from recollect.memories.rules.text import is_storable
+from recollect.memories.sql import nodes
+from recollect.model import Edge, NewEdge, Status
+from recollect.plan import Change, Draft, patch
+from recollect.plans.sql import changes
+
+LONGEST_EXPLANATION = 10_000
+LONGEST_RELATION = 100
+LONGEST_PAGE = 1000
+
+
+async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> list[UUID]:
+    """Make edges, all or none; an edge that is there already gains what is new about it (A00c). Ids in order."""
+    for one in wanted:
+        _check(one)
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        await _check_ends(connection, space_id, wanted)
+        made, there = await edges.add_many(connection, space_id, wanted, now)
+        keys = [_key(wanted[place]) for place in there]
+        known = await edges.between(connection, space_id, list(dict.fromkeys(keys))) if there else {}
+        draft = Draft()
+        for place, key in zip(there, keys, strict=True):
+            _link_again(draft, known[key], wanted[place], now)
+        if draft.decisions:
+            number = len(draft.decisions)
+            title = "linked again" if number == 1 else f"{number:,} edges linked again"
+            plan = draft.plan(policy="hand", title=title, now=now)
+            await changes.apply(connection, space_id, plan, now)
+    return [made[place] if place in made else known[_key(one)].id for place, one in enumerate(wanted)]
+
+
+def _key(one: NewEdge) -> tuple[UUID, UUID, str]:
+    return one.source, one.target, one.relation
+
+
+def _link_again(draft: Draft, edge: Edge, wanted: NewEdge, now: datetime) -> None:
+    """The higher confidence, the higher strength, the newest explanation; and what a person links, a person made."""
+    stored = row_of(edge)
+    seen = draft.row("edges", edge.id, stored) or stored
+    after: dict[str, Any] = {}
+    if wanted.confidence is not None:
+        after["confidence"] = max(wanted.confidence, seen["confidence"] or 0.0)
+    if wanted.strength is not None and wanted.strength > _current(seen, now):
+        after |= {"strength": wanted.strength, "last_reinforced_at": now.isoformat()}
+    if wanted.explanation is not None:
+        after["explanation"] = wanted.explanation
+    if wanted.created_by == "user":
+        after["created_by"] = "user"
+    change = draft.patch("edges", edge.id, stored, after)
+    if change is not None:
+        draft.decide("link", edge.id, "linked again", [change])
+
+
+def _current(row: Mapping[str, Any], now: datetime) -> float:
+    set_at = datetime.fromisoformat(row["last_reinforced_at"] or row["created_at"])
+    return strength.current(row["strength"], row["decay_rate"], set_at, now)
+
+
+async def get(core: Core, space_id: UUID, reference: str | UUID) -> Edge:
+    async with core.transaction(space_id) as connection:
+        id_ = await edges.resolve(connection, space_id, str(reference))
+        return await edges.get(connection, space_id, id_)
+
+
+async def of_node(core: Core, space_id: UUID, node_id: UUID, *, limit: int = 100) -> list[Edge]:
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+    async with core.transaction(space_id) as connection:
+        await nodes.get(connection, space_id, node_id)
+        return await edges.of_node(connection, space_id, node_id, limit=limit)
+
+
+async def unlink(core: Core, space_id: UUID, reference: str | UUID, *, reason: str | None = None) -> Edge:
+    """Take an edge out of the graph; it is kept in the journal, and undo brings it back."""
+    return await _change(core, space_id, reference, {"status": "pruned"}, verb="unlink", reason=reason)
+
+
+async def protect(
+    core: Core, space_id: UUID, reference: str | UUID, *, protected: bool = True, reason: str | None = None
+) -> Edge:
+    """Say that an edge is to be left alone, or no longer."""
+    verb = "protect" if protected else "unprotect"
+    return await _change(core, space_id, reference, {"protected": protected}, verb=verb, reason=reason)
+
+
+async def reinforce(core: Core, space_id: UUID, reference: str | UUID, kind: str = "revisit") -> Edge:
+    """Make an edge stronger because of how it was used (A00b); `important` makes it 1.0 and protects it."""
+    if kind == "important":
+        now = core.now().isoformat()
+        after = {"strength": 1.0, "last_reinforced_at": now, "protected": True}
+        return await _change(core, space_id, reference, after, verb="important", reason=None)
+    if kind not in strength.REINFORCEMENTS:
+        kinds = ", ".join((*strength.REINFORCEMENTS, "important"))
+        raise InvalidInput(f"There is no reinforcement {kind!r}: use one of {kinds}.", field="kind")
+    async with core.transaction(space_id) as connection:
+        id_ = await edges.resolve(connection, space_id, str(reference))
+        _refuse_retired(await edges.get(connection, space_id, id_))
+        walks = 1 if kind in ("traversal", "click") else 0
+        await edges.reinforce(connection, space_id, {id_: (strength.REINFORCEMENTS[kind], 1, walks)}, core.now())
+        return await edges.get(connection, space_id, id_)
+
+
+async def _change(
+    core: Core, space_id: UUID, reference: str | UUID, after: Mapping[str, Any], *, verb: str, reason: str | None
+) -> Edge:
+    said = _checked_reason(reason or f"{verb} by hand")
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        id_ = await edges.resolve(connection, space_id, str(reference))
+        edge = await edges.get(connection, space_id, id_)
+        if after.get("status") == edge.status:
+            return edge
+        _refuse_retired(edge)
+        change: Change | None = patch(table="edges", id=id_, before=row_of(edge), after=after)
+        if change is not None:
+            draft = Draft()
+            draft.decide(verb, id_, said, [change])
+            await changes.apply(connection, space_id, draft.plan(policy="hand", title=said, now=now), now)
+        return await edges.get(connection, space_id, id_)
+
+
+def _refuse_retired(edge: Edge) -> None:
+    if edge.status == "merged":
+        raise Conflict(f"The edge {edge.id} was merged into {edge.merged_into}: undo that merge to have it back.")
+    if edge.status != "active":
+        raise Conflict(f"The edge {edge.id} is {edge.status}: undo that plan (`recollect history`) to have it back.")
+
+
+def row_of(edge: Edge) -> dict[str, Any]:
+    """An edge as a row of JSON values, as plans compare it."""
+    row = {name: getattr(edge, name) for name in Edge.__slots__}
+    return {name: _as_json(value) for name, value in row.items()}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _check(one: NewEdge) -> None:
+    if one.source == one.target:
+        raise InvalidInput("An edge links two different nodes: this one begins and ends at the same.", field="target")
+    if not one.relation.strip() or len(one.relation) > LONGEST_RELATION or not is_storable(one.relation):
+        raise InvalidInput(f"A relation is a name of 1 to {LONGEST_RELATION} characters.", field="relation")
+    for field in ("strength", "confidence", "similarity"):
+        value = getattr(one, field)
+        if value is not None and not (math.isfinite(value) and 0 <= value <= 1):
+            raise InvalidInput(f"The {field} of an edge is from 0 to 1, not {value}.", field=field)
+    if one.explanation is not None:
+        _check_explanation(one.explanation)
+    for field in ("source_topic", "target_topic"):
+        _check_topic(field, getattr(one, field))
+
+
+def _check_explanation(explanation: str) -> None:
+    if len(explanation) > LONGEST_EXPLANATION:
+        raise InvalidInput(
+            f"The explanation is {len(explanation):,} characters long: at most {LONGEST_EXPLANATION:,}.",
+            field="explanation",
+        )
+    if not is_storable(explanation):
+        raise InvalidInput("The explanation holds a NUL byte or a lone surrogate: remove it.", field="explanation")
+
+
+def _check_topic(field: str, key: str | None) -> None:
+    if key is not None and (not key.strip() or len(key) > 200 or not is_storable(key)):
+        raise InvalidInput("A topic key is a name of 1 to 200 characters, such as tag:react.", field=field)
+
+
+def _checked_reason(reason: str) -> str:
+    if len(reason) > 1000 or not is_storable(reason):
+        raise InvalidInput("The reason is at most 1,000 characters, without NUL bytes: shorten it.", field="reason")
+    return reason
+
+
+async def _check_ends(connection: Any, space_id: UUID, wanted: Sequence[NewEdge]) -> None:
+    ends = list({end for one in wanted for end in (one.source, one.target)})
+    await nodes.hold(connection, space_id, ends)
+    found = await nodes.get_many(connection, space_id, ends)
+    if missing := sorted(set(ends) - found.keys()):
+        raise NotFound(f"There is no node {missing[0]}: an edge needs both its ends. Nothing was linked.")
+    for node in found.values():
+        if node.status is Status.MERGED:
+            raise Conflict(f"{node.id} was merged into {node.merged_into}: link that one. Nothing was linked.")

@@ -1,0 +1,160 @@
+"""Gather topics: the nodes that bear the same topic key, kept as metadata beside the graph (A20-A24).
+
+No node or edge is made or altered. Each gathering replaces the last one as a whole; a topic that is found again keeps
+its id.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import anyio.to_thread
+
+from recollect.graph.policies import targets
+from recollect.graph.rules.arrays import EdgeColumns, as_uuids
+from recollect.graph.rules.topics import FULL, KEYS, MIN_CLUSTER_SIZE, OVERLAP, Gathered, gathered
+from recollect.model import Topic
+from recollect.plan import Change, Decision, Draft, Plan, Risk, Row, patch
+from recollect.plans.policy import Policy, Reader, require
+from recollect.wording import counted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How many members make a topic, from which overlap of keys groups join (None: never), whole keys or prefixes."""
+
+    min_cluster_size: int = MIN_CLUSTER_SIZE
+    topic_overlap_threshold: float | None = OVERLAP
+    key: str = FULL
+
+    def __post_init__(self) -> None:
+        overlap = self.topic_overlap_threshold
+        require(self.min_cluster_size >= 1, "min_cluster_size", "1 or more")
+        require(overlap is None or 0 < overlap <= 1, "topic_overlap_threshold", "above 0 and at most 1, or nothing")
+        require(self.key in KEYS, "key", f"{' or '.join(KEYS)}")
+
+
+async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
+    edges, last = await reader.edges(), await reader.topics()
+    return await anyio.to_thread.run_sync(_plan, edges, last, options, now)
+
+
+def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: datetime) -> Plan:
+    found = gathered(edges, min_size=options.min_cluster_size, overlap=options.topic_overlap_threshold, key=options.key)
+    rows = {topic.key: _row(topic, edges, now) for topic in found}
+    draft = Draft()
+    _replace(draft, last, rows)
+    return draft.plan(
+        policy=POLICY.name,
+        title=f"Gather {counted(len(found), 'topic')}",
+        now=now,
+        risk=POLICY.risk,
+        options=asdict(options),
+        summary=_summary(found, draft),
+    )
+
+
+def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, Any]]) -> None:
+    """The last result goes and this one comes, in one group: whole, or not at all."""
+    known = {topic.key: topic for topic in last}
+    for key in sorted(known.keys() - rows.keys()):
+        _let_go(draft, known[key])
+    for key, row in rows.items():
+        if key in known:
+            _keep(draft, known[key], row)
+        else:
+            _add(draft, key, row)
+
+
+def _row(topic: Gathered, edges: EdgeColumns, now: datetime) -> dict[str, Any]:
+    return {
+        "key": topic.key,
+        "member_ids": sorted(map(str, as_uuids(edges.nodes[topic.members]))),
+        "internal_edges": topic.internal_edges,
+        "connectivity": topic.connectivity,
+        "gathered_at": now.isoformat(),
+    }
+
+
+def _row_of(topic: Topic) -> dict[str, Any]:
+    return {
+        "key": topic.key,
+        "member_ids": [str(member) for member in topic.member_ids],
+        "internal_edges": topic.internal_edges,
+        "connectivity": topic.connectivity,
+        "gathered_at": topic.gathered_at.isoformat(),
+    }
+
+
+def id_of(key: str) -> UUID:
+    """A topic that went and comes again is the same topic."""
+    return uuid5(NAMESPACE_URL, f"recollect:topic:{key}")
+
+
+def _add(draft: Draft, key: str, row: dict[str, Any]) -> None:
+    topic = id_of(key)
+    change = Change(table="topics", id=topic, before=None, after={"id": str(topic), **row})
+    draft.decide(
+        "gather", topic, f"{key} has {counted(len(row['member_ids']), 'member')}", [change], factors=_factors(row)
+    )
+
+
+def _keep(draft: Draft, topic: Topic, row: dict[str, Any]) -> None:
+    """A topic found again: at least the time of its gathering is new."""
+    joined, left = _came_and_went(topic, row)
+    reason = f"{topic.key} has {counted(len(row['member_ids']), 'member')}: {joined:,} came, {left:,} went"
+    change = patch(table="topics", id=topic.id, before=_row_of(topic), after=row)
+    draft.decide("gather", topic.id, reason, [change], factors=_factors(row))
+
+
+def _came_and_went(topic: Topic, row: Row) -> tuple[int, int]:
+    before, after = {str(member) for member in topic.member_ids}, set(row["member_ids"])
+    return len(after - before), len(before - after)
+
+
+def _let_go(draft: Draft, topic: Topic) -> None:
+    row = {"id": str(topic.id), **_row_of(topic)}
+    change = Change(table="topics", id=topic.id, before=row, after=None)
+    draft.decide("drop", topic.id, f"{topic.key} no longer has enough members of its own", [change])
+
+
+def _factors(row: Row) -> Row:
+    return {"members": len(row["member_ids"]), **{key: row[key] for key in ("key", "internal_edges", "connectivity")}}
+
+
+def _summary(found: Sequence[Gathered], draft: Draft) -> Row:
+    """Nothing of the graph itself is in scope or touched: topics are metadata."""
+    return {
+        "topics": len(found),
+        "members": sum(len(topic.members) for topic in found),
+        "dropped": sum(decision.verb == "drop" for decision in draft.decisions),
+        "scope": {},
+        "touched": {},
+    }
+
+
+def metrics(summary: Row, measured: Row) -> Mapping[str, targets.Figure]:
+    """A29: 3 to 10 topics after a month, in under 200 ms."""
+    return {"topics": targets.within(summary["topics"], 3, 10), "seconds": targets.runtime(measured)}
+
+
+def tally(summary: Row, _applied: Sequence[Decision]) -> Mapping[str, int]:
+    """Topics that were found before are found again, whatever of them had to be written."""
+    return {"topics": summary["topics"]}
+
+
+POLICY = Policy(
+    name="gather_topics",
+    about="Nodes that bear the same topic key are listed together, as metadata beside the graph.",
+    risk=Risk.LOW,
+    options=Options,
+    propose=propose,
+    short="topics",
+    says="Found {topics} topics",
+    tally=tally,
+    every_minutes=20_160,
+    gated=True,
+    metrics=metrics,
+)

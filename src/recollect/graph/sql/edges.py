@@ -1,0 +1,200 @@
+"""Edges: making, finding and reinforcing the links of the graph. Their other changes are plans (changes.py)."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Conflict, NotFound
+from recollect.graph.rules.spread import Link
+from recollect.memories.sql.nodes import meant_by
+from recollect.model import Edge, NewEdge
+from recollect.store import rows
+from recollect.store.database import driver
+from recollect.store.tables import edges
+
+# Strength as it is now: decayed since it was last set; one that was never said is 1.0 and does not decay (A00a, A05).
+STRENGTH_NOW = """coalesce(e.strength * exp(-e.decay_rate * greatest(0, extract(epoch FROM
+    {now}::timestamptz - coalesce(e.last_reinforced_at, e.created_at))::float8 / 86400)), 1.0)"""
+# An edge is alive while it is active and both its ends are; archived and merged nodes are few, and have an index.
+ALIVE = """(e.status = 'active'
+    AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.source AND n.status <> 'active')
+    AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.target AND n.status <> 'active'))"""
+# The same as if some nodes were awake.
+ALIVE_BUT = ALIVE.replace("n.status <> 'active'", "n.status <> 'active' AND n.id <> ALL({awake})")
+AROUND = f"""
+SELECT e.id, e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS strength
+  FROM edges e WHERE e.space_id = $1 AND (e.source = ANY($2) OR e.target = ANY($2))
+   AND ($4::text[] IS NULL OR e.relation = ANY($4)) AND {ALIVE_BUT.format(awake="$5::uuid[]")}
+"""
+STRONGEST = " ORDER BY strength DESC, e.id LIMIT $6"
+# LATERAL with OFFSET 0: the edges of each node are looked up by their keys, however many there are believed to be.
+AT = """
+SELECT DISTINCT e.id FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND source = g.id
+     UNION ALL SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND target = g.id OFFSET 0) e
+"""
+ADD = """
+INSERT INTO edges (space_id, id, source, target, relation, strength, confidence, explanation, source_topic,
+                   target_topic, similarity, created_by, created_at, metadata)
+SELECT $1, * FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::float8[], $7::float8[], $8::text[],
+                         $9::text[], $10::text[], $11::float8[], $12::text[], $13::timestamptz[], $14::jsonb[])
+ON CONFLICT (space_id, source, target, relation) WHERE status = 'active' DO NOTHING RETURNING id
+"""
+# Locked in the order of the ids, as plans lock them: two recalls that walked the same edges cannot deadlock.
+REINFORCE = f"""
+WITH walked AS MATERIALIZED (
+    SELECT l.id FROM edges l WHERE l.space_id = $1 AND l.id = ANY($2) AND l.status = 'active'
+     ORDER BY l.id FOR NO KEY UPDATE)
+UPDATE edges e SET strength = least(1.0, {STRENGTH_NOW.format(now="$4")} + r.gain), last_reinforced_at = $4,
+       reinforce_count = e.reinforce_count + r.times, activation_count = e.activation_count + r.walks,
+       last_activated_at = CASE WHEN r.walks > 0 THEN $4 ELSE e.last_activated_at END
+  FROM unnest($2::uuid[], $3::float8[], $5::int8[], $6::int8[]) AS r(id, gain, times, walks) JOIN walked USING (id)
+ WHERE e.space_id = $1 AND e.id = r.id AND e.status = 'active'
+"""
+
+
+async def around(
+    connection: AsyncConnection,
+    space_id: UUID,
+    nodes: Collection[UUID],
+    now: datetime,
+    *,
+    relations: Collection[str] | None = None,
+    at_most: int | None = None,
+    awake: Collection[UUID] = (),
+) -> list[Link]:
+    """The living edges that touch some nodes, with their strength of this moment; or so many, the strongest first.
+
+    `awake` nodes count as living, whatever they are.
+    """
+    raw = await driver(connection)
+    given = (space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
+    if at_most is None:
+        return [Link(**row) for row in await raw.fetch(AROUND, *given)]
+    return [Link(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
+
+
+async def add_many(
+    connection: AsyncConnection, space_id: UUID, wanted: Sequence[NewEdge], now: datetime
+) -> tuple[dict[int, UUID], list[int]]:
+    """Make edges: the ids of those made, by place, and the places of those that are there already."""
+    raw = await driver(connection)
+    ids = [uuid4() for _ in wanted]
+    columns = zip(*(_values(id_, one, now) for id_, one in zip(ids, wanted, strict=True)), strict=True)
+    made = {row["id"] for row in await raw.fetch(ADD, space_id, *columns)} if wanted else set()
+    places = {place: id_ for place, id_ in enumerate(ids) if id_ in made}
+    return places, [place for place in range(len(wanted)) if place not in places]
+
+
+def _values(id_: UUID, one: NewEdge, now: datetime) -> tuple[Any, ...]:
+    return (
+        id_,
+        one.source,
+        one.target,
+        one.relation,
+        one.strength,
+        one.confidence,
+        one.explanation,
+        one.source_topic,
+        one.target_topic,
+        one.similarity,
+        one.created_by,
+        one.created_at or now,
+        json.dumps(one.metadata),
+    )
+
+
+async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Edge:
+    found = await get_many(connection, space_id, [id_])
+    if id_ not in found:
+        raise NotFound(f"There is no edge {id_}: `recollect graph edges <node>` lists those of a node.")
+    return found[id_]
+
+
+async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Edge]:
+    statement = select(edges).where(edges.c.space_id == space_id)
+    statement = statement.where(text("edges.id = ANY(:ids)").bindparams(ids=list(ids)))
+    return {row.id: rows.edge(row) for row in await connection.execute(statement)}
+
+
+async def between(
+    connection: AsyncConnection, space_id: UUID, ends: Sequence[tuple[UUID, UUID, str]]
+) -> dict[tuple[UUID, UUID, str], Edge]:
+    """The living edges with these ends and relations, locked."""
+    statement = (
+        select(edges)
+        .join(
+            text(
+                "unnest(CAST(:sources AS uuid[]), CAST(:targets AS uuid[]), CAST(:relations AS text[]))"
+                " AS asked(source, target, relation)"
+            ),
+            text("asked.source = edges.source AND asked.target = edges.target AND asked.relation = edges.relation"),
+        )
+        .where(edges.c.space_id == space_id, edges.c.status == "active")
+        .order_by(edges.c.id)
+        .with_for_update(of=edges)
+    )
+    values = {
+        "sources": [source for source, _, _ in ends],
+        "targets": [target for _, target, _ in ends],
+        "relations": [relation for _, _, relation in ends],
+    }
+    found = await connection.execute(statement, values)
+    return {(row.source, row.target, row.relation): rows.edge(row) for row in found}
+
+
+async def of_node(
+    connection: AsyncConnection, space_id: UUID, node_id: UUID, *, limit: int, statuses: Sequence[str] = ("active",)
+) -> list[Edge]:
+    """The edges that begin or end at a node, strongest first."""
+    touching = (edges.c.source == node_id) | (edges.c.target == node_id)
+    statement = select(edges).where(edges.c.space_id == space_id, touching, edges.c.status.in_(statuses))
+    statement = statement.order_by(edges.c.strength.desc().nulls_first(), edges.c.id).limit(limit)
+    return [rows.edge(row) for row in await connection.execute(statement)]
+
+
+async def of_nodes(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[Edge]:
+    """The living edges that begin or end at any of some nodes, each once."""
+    raw = await driver(connection)
+    found = await raw.fetch(AT, space_id, list(ids))
+    return list((await get_many(connection, space_id, [row["id"] for row in found])).values())
+
+
+async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+    """The edge that a reference means: a whole UUID, or a unique beginning of one."""
+    low, high = meant_by(reference)
+    statement = select(edges.c.id).where(edges.c.space_id == space_id, edges.c.id.between(low, high)).limit(2)
+    found = list((await connection.execute(statement)).scalars())
+    if not found:
+        raise NotFound(f"There is no edge {reference}: `recollect graph edges <node>` lists those of a node.")
+    if len(found) > 1:
+        raise Conflict(f"{reference} is the beginning of several edges: give more of it.")
+    return UUID(str(found[0]))
+
+
+async def reinforce(
+    connection: AsyncConnection, space_id: UUID, gains: Mapping[UUID, tuple[float, int, int]], now: datetime
+) -> None:
+    """Add to the strength of edges: by edge the gain, how many reinforcements it stands for, and how many walks."""
+    if not gains:
+        return
+    raw = await driver(connection)
+    ids = sorted(gains)
+    gain, times, walks = zip(*(gains[id_] for id_ in ids), strict=True)
+    await raw.execute(REINFORCE, space_id, ids, gain, now, times, walks)
+
+
+async def graph_age(connection: AsyncConnection, space_id: UUID) -> tuple[int, datetime | None]:
+    """How many living edges a space has, and when its first edge ever was added."""
+    raw = await driver(connection)
+    row = await raw.fetchrow(
+        """SELECT (SELECT count(*) FROM edges WHERE space_id = $1 AND status = 'active') AS edges, first_edge_at
+             FROM spaces WHERE id = $1""",
+        space_id,
+    )
+    return row["edges"], row["first_edge_at"]

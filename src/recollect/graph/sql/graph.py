@@ -1,0 +1,179 @@
+"""The graph of a space as a whole: at which moment it is read, what of it sleeps, its figures, its topics, a stream."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import NotFound
+from recollect.graph.sql.edges import ALIVE, ALIVE_BUT
+from recollect.model import Edge, Kind, Node, Status, Topic
+from recollect.store import rows
+from recollect.store.database import driver
+from recollect.store.tables import topics
+
+# Every transaction below `since` has ended and is seen from here; so what is seen later and not now was written by one
+# that is not below it. `table` is another after a restore, when nothing kept in memory is worth anything.
+MOMENT = """
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8 AS since, 'edges'::regclass::oid::int8 AS "table",
+       coalesce((SELECT version FROM space_versions WHERE space_id = $1), 0) AS version,
+       (SELECT count(*) FROM
+           (SELECT FROM edges WHERE space_id = $1 AND changed_in >= $2 LIMIT $3) AS written) AS changed
+"""
+ASLEEP = """
+SELECT string_agg(uuid_send(id), '' ORDER BY id) FROM nodes WHERE space_id = $1 AND status <> 'active'
+"""
+AMONG = f"""
+SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
+ WHERE e.space_id = :space AND e.source = ANY(CAST(:ids AS uuid[])) AND e.target = ANY(CAST(:ids AS uuid[]))
+   AND {ALIVE_BUT.format(awake="CAST(:awake AS uuid[])")} ORDER BY e.id
+"""
+LINKED = f"""
+SELECT {", ".join(f"n.{column.name}" for column in rows.NODE_COLUMNS)} FROM nodes n
+ WHERE n.space_id = :space AND n.status = 'active' AND (:alone OR EXISTS
+       (SELECT FROM edges e WHERE e.space_id = n.space_id AND e.source = n.id AND {ALIVE}) OR EXISTS
+       (SELECT FROM edges e WHERE e.space_id = n.space_id AND e.target = n.id AND {ALIVE}))
+ ORDER BY n.created_at, n.id
+"""
+LIVING = f"""
+SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
+ WHERE e.space_id = :space AND {ALIVE} ORDER BY e.created_at, e.id
+"""
+# LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
+SEEN = """
+SELECT n.* FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id, kind, subtype, protected, status,
+           left(regexp_replace(left(coalesce(nullif(name, ''), text, ''), 200), '\\s+', ' ', 'g'), 80) AS label
+      FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
+"""
+OLDEST = "SELECT min(created_at) FROM edges WHERE space_id = $1"
+NO_TOPIC = "There is no topic {!r}: `recollect graph topics` lists them, `recollect plan topics` gathers them."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """Where a reader stands: what changes from here on is written by transaction `since` or a later one.
+
+    `version` changes with anything that a recall could find; `changed` counts the edges that changed since the last
+    moment, up to a limit.
+    """
+
+    since: int
+    table: int
+    version: int
+    changed: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """As much of a node as a graph shows; `label` is the beginning of its name, or of its text."""
+
+    id: UUID
+    kind: Kind
+    subtype: str
+    label: str
+    protected: bool
+    status: Status
+
+
+async def moment(connection: AsyncConnection, space_id: UUID, *, last: int = 0, at_most: int = 0) -> Moment:
+    raw = await driver(connection)
+    return Moment(**await raw.fetchrow(MOMENT, space_id, last, at_most))
+
+
+async def asleep(connection: AsyncConnection, space_id: UUID) -> NDArray[np.void]:
+    """The nodes that are archived or merged, ordered by id; their edges are not walked."""
+    raw = await driver(connection)
+    return np.frombuffer(await raw.fetchval(ASLEEP, space_id) or b"", dtype="V16")
+
+
+async def among(
+    connection: AsyncConnection, space_id: UUID, nodes: Sequence[UUID], *, awake: Sequence[UUID] = ()
+) -> list[Edge]:
+    """The living edges that begin and end within some nodes; `awake` nodes count as living, whatever they are."""
+    given = {"space": space_id, "ids": list(nodes), "awake": list(awake)}
+    found = await connection.execute(text(AMONG), given)
+    return [rows.edge(row) for row in found]
+
+
+async def seen(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Seen]:
+    """What there is to see of some nodes, whatever their status."""
+    found = await (await driver(connection)).fetch(SEEN, space_id, list(ids))
+    return {row["id"]: Seen(**{**row, "kind": Kind(row["kind"]), "status": Status(row["status"])}) for row in found}
+
+
+async def oldest_edge_at(connection: AsyncConnection, space_id: UUID) -> datetime | None:
+    """When the oldest edge was made, also if it is gone by now."""
+    oldest: datetime | None = await (await driver(connection)).fetchval(OLDEST, space_id)
+    return oldest
+
+
+async def stream_nodes(
+    connection: AsyncConnection, space_id: UUID, *, with_isolated: bool, batch: int = 1000
+) -> AsyncGenerator[Sequence[Node]]:
+    """The living nodes that have an edge (or all), oldest first."""
+    result = await connection.stream(text(LINKED), {"space": space_id, "alone": with_isolated})
+    async for part in result.partitions(batch):
+        yield [rows.node(row) for row in part]
+
+
+async def stream_edges(
+    connection: AsyncConnection, space_id: UUID, *, batch: int = 1000
+) -> AsyncGenerator[Sequence[Edge]]:
+    """The living edges, oldest first."""
+    result = await connection.stream(text(LIVING), {"space": space_id})
+    async for part in result.partitions(batch):
+        yield [rows.edge(row) for row in part]
+
+
+async def by_creator(connection: AsyncConnection, space_id: UUID) -> dict[str, int]:
+    """How many living edges were made by whom, most first."""
+    raw = await driver(connection)
+    found = await raw.fetch(
+        f"""SELECT created_by, count(*) AS number FROM edges e WHERE space_id = $1 AND {ALIVE}
+             GROUP BY 1 ORDER BY 2 DESC, 1""",
+        space_id,
+    )
+    return {row["created_by"]: row["number"] for row in found}
+
+
+async def first_edge_at(connection: AsyncConnection, space_id: UUID) -> datetime | None:
+    """When the first edge ever was added, also if it is gone by now."""
+    raw = await driver(connection)
+    found: datetime | None = await raw.fetchval("SELECT first_edge_at FROM spaces WHERE id = $1", space_id)
+    return found
+
+
+# -- topics
+
+
+async def list_topics(connection: AsyncConnection, space_id: UUID) -> list[Topic]:
+    """The topics of the last gathering, largest first."""
+    size = text("cardinality(member_ids) DESC")
+    statement = select(topics).where(topics.c.space_id == space_id).order_by(size, topics.c.key)
+    return [rows.topic(row) for row in await connection.execute(statement)]
+
+
+async def topic(connection: AsyncConnection, space_id: UUID, key: str) -> Topic:
+    statement = select(topics).where(topics.c.space_id == space_id, topics.c.key == key)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise NotFound(NO_TOPIC.format(key))
+    return rows.topic(row)
+
+
+async def topics_of(connection: AsyncConnection, space_id: UUID, nodes: Sequence[UUID]) -> dict[str, list[UUID]]:
+    """Which topics contain which of some nodes."""
+    raw = await driver(connection)
+    found = await raw.fetch(
+        """SELECT t.key, array_agg(m ORDER BY m) AS members FROM topics t, unnest(t.member_ids) AS m
+            WHERE t.space_id = $1 AND m = ANY($2) GROUP BY t.key ORDER BY count(*) DESC, t.key""",
+        space_id,
+        list(nodes),
+    )
+    return {row["key"]: row["members"] for row in found}

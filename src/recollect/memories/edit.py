@@ -1,0 +1,164 @@
+"""Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from recollect.cases.policies.bank import BY_HAND, copied
+from recollect.concepts.rules.concepts import checked_open_metadata
+from recollect.engine.core import Core
+from recollect.engine.sql import spaces
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.graph.sql import edges
+from recollect.memories.rules.contract import checked_importance, checked_metadata
+from recollect.memories.rules.text import is_storable
+from recollect.memories.sql import nodes
+from recollect.model import Kind, Metadata, Node, Space, Status
+from recollect.plan import Change, Draft, HistoryEntry, patch
+from recollect.plans.sql import changes, journal
+from recollect.store.database import Connection
+
+
+async def edit(
+    core: Core,
+    space_id: UUID,
+    id_: UUID,
+    *,
+    metadata: Metadata | None = None,
+    merge: bool = False,
+    importance: float | None = None,
+    if_version: int | None = None,
+) -> Node:
+    """Change metadata (replaced, or with `merge` its fields one by one) or importance; the text is permanent."""
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        node = await nodes.get(connection, space_id, id_)
+        if if_version is not None and node.version != if_version:
+            raise Conflict(f"{id_} is at version {node.version}, not {if_version}: read it again and repeat.")
+        after: dict[str, Any] = {}
+        if metadata is not None:
+            wanted = _merged(node.metadata, metadata) if merge else metadata
+            after["metadata"] = _checked(core, space, node, wanted)
+            if after["metadata"] != node.metadata:
+                after |= {"version": node.version + 1, "updated_at": now.isoformat()}
+        if importance is not None:
+            after["importance"] = checked_importance(importance)
+    return await _change(core, space_id, node, after, verb="edit", reason=f"edit of {', '.join(after) or 'nothing'}")
+
+
+async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, reason: str | None = None) -> Node:
+    """Archive a node (out of recall, kept) or bring it back."""
+    node = await _get(core, space_id, id_)
+    if node.status is Status.MERGED:
+        raise Conflict(f"{id_} was merged into {node.merged_into}: undo that merge to have it back.")
+    verb = "archive" if status is Status.ARCHIVED else "restore"
+    # A case that goes to rest leaves a copy of itself in the archive, whoever sends it there (E25).
+    rests = node.kind is Kind.CASE and node.status is Status.ACTIVE and status is Status.ARCHIVED
+    also = [copied(id_, BY_HAND, core.now())] if rests else []
+    said = reason or f"{verb} by hand"
+    return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=said, also=also)
+
+
+async def set_excluded(core: Core, space_id: UUID, id_: UUID, excluded: bool, *, reason: str | None = None) -> Node:
+    """Keep a node out of recall without archiving it, or let it in again."""
+    node = await _get(core, space_id, id_)
+    verb = "exclude" if excluded else "include"
+    return await _change(core, space_id, node, {"exclude": excluded}, verb=verb, reason=reason or f"{verb} by hand")
+
+
+async def set_protected(core: Core, space_id: UUID, id_: UUID, protected: bool, *, reason: str | None = None) -> Node:
+    """Say that tidying leaves a node alone, or no longer."""
+    node = await _get(core, space_id, id_)
+    verb = "protect" if protected else "unprotect"
+    return await _change(core, space_id, node, {"protected": protected}, verb=verb, reason=reason or f"{verb} by hand")
+
+
+async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
+    """D01: a memory's text never changes; say so, whoever asks."""
+    node = await _get(core, space_id, id_)
+    if node.kind is Kind.MEMORY:
+        raise Conflict("The text of a memory is permanent: archive it and add the new text.")
+
+
+async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[HistoryEntry]:
+    """What happened to a node, or to an edge."""
+    async with core.transaction(space_id) as connection:
+        id_ = await _node_or_edge(connection, space_id, str(reference))
+        return await journal.history(connection, space_id, id_)
+
+
+async def _node_or_edge(connection: Connection, space_id: UUID, reference: str) -> UUID:
+    for resolve in (nodes.resolve, edges.resolve):
+        with suppress(NotFound):
+            return await resolve(connection, space_id, reference)
+    raise NotFound(f"Nothing is remembered under {reference}, and there is no edge of that id.")
+
+
+async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:
+    async with core.transaction(space_id) as connection:
+        return await nodes.get(connection, space_id, id_)
+
+
+async def _change(
+    core: Core,
+    space_id: UUID,
+    node: Node,
+    after: Mapping[str, Any],
+    *,
+    verb: str,
+    reason: str,
+    also: Sequence[Change] = (),
+) -> Node:
+    """Apply one decision; asking for what is so already changes nothing."""
+    checked_reason(reason)
+    change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        if change is not None:
+            draft = Draft()
+            draft.decide(verb, node.id, reason, [change, *also])
+            await changes.apply(connection, space_id, draft.plan(policy="hand", title=reason, now=now), now)
+        return await nodes.get(connection, space_id, node.id)
+
+
+def checked_reason(reason: str) -> str:
+    if len(reason) > 1000:
+        raise InvalidInput("The reason is longer than 1,000 characters: shorten it.", field="reason")
+    if not is_storable(reason):
+        raise InvalidInput("The reason holds a NUL byte or a lone surrogate: remove it.", field="reason")
+    return reason
+
+
+def _checked(core: Core, space: Space, node: Node, metadata: Metadata) -> Metadata:
+    """Memories keep contract V1; what describes a concept is not known beforehand."""
+    if node.kind is Kind.CONCEPT:
+        return checked_open_metadata(metadata, core.settings.max_metadata_bytes)
+    return checked_metadata(metadata, core.contract(space))
+
+
+def _as_row(node: Node) -> dict[str, Any]:
+    """The columns of a node that an edit may change, as JSON."""
+    return {
+        "metadata": node.metadata,
+        "importance": node.importance,
+        "status": node.status.value,
+        "exclude": node.exclude,
+        "protected": node.protected,
+        "version": node.version,
+        "updated_at": node.updated_at.isoformat(),
+    }
+
+
+def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Metadata:
+    """The fields of `new` over those of `old`; null takes a field away; `extra` is merged the same way."""
+    merged = dict(old)
+    for field, value in new.items():
+        if value is None:
+            merged.pop(field, None)
+        elif field == "extra" and isinstance(value, Mapping) and isinstance(merged.get(field), Mapping):
+            merged[field] = _merged(merged[field], value)
+        else:
+            merged[field] = value
+    return merged

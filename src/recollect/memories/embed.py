@@ -1,0 +1,281 @@
+"""Embedding: jobs are claimed in batches, embedded off the loop, saved with their vectors in one statement.
+
+While the model works on one batch, the one before it is saved and the next is claimed, so the model never waits for
+the database. A new model's vectors are added beside the old ones; search switches when they are complete (D35).
+"""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import anyio
+
+from recollect.engine.core import Core, log
+from recollect.engine.sql import spaces
+from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
+from recollect.memories.sql import jobs, vectors
+from recollect.model import Kind, Space
+from recollect.pages.rules.stored import embedded_by
+from recollect.ports import Embedder, Vectors
+from recollect.providers.embedders import embed_readable
+from recollect.recall.sql import lexicon
+
+FIRST_RETRY_SECONDS = 5.0
+REEMBED_AT_ONCE = 5000
+PATIENCE_SECONDS = 120.0
+GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
+NAMED_AT_MOST = 1000
+
+# Jobs and their vectors; None for a text that the model cannot read (D43).
+Finished = tuple[Sequence[jobs.Job], Sequence[Vectors | None]]
+
+
+async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None, batches: int | None = None) -> int:
+    """Do what is waiting in one space; returns how many nodes were embedded.
+
+    `only` does it for some nodes, `batches` stops after so many (when more are to have their turn).
+    """
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        older_than = timedelta(seconds=core.settings.job_stuck_seconds)
+        await jobs.reclaim_stuck(connection, space_id, older_than=older_than, now=core.now())
+    done = 0
+    for embedder in _embedders(core, space):
+        done += await _drain(core, space, embedder, only, batches)
+    await _follow_model(core, space)
+    if done:
+        await _keep_weights(core, space_id)
+    return done
+
+
+async def until_searchable(core: Core, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Work (beside other workers) until these nodes can be found; returns those that have to wait, and why."""
+    model = core.embedder().model
+    still, last_progress = len(ids), time.monotonic()
+    while time.monotonic() - last_progress < PATIENCE_SECONDS:
+        done = await work(core, space_id, only=ids if len(ids) <= NAMED_AT_MOST else None)
+        async with core.transaction(space_id) as connection:
+            left = await jobs.waiting(connection, space_id, ids, model=model, now=core.now())
+        if left.open == 0:
+            return left.postponed
+        if done or left.open < still:
+            still, last_progress = left.open, time.monotonic()
+        await anyio.sleep(0.02)
+    return dict.fromkeys(ids, "its embedding is still waiting for a worker")
+
+
+async def finish(core: Core, space_id: UUID) -> dict[UUID, str]:
+    """Work (beside other workers) until nothing in a space waits; returns what was put off or failed, and why."""
+    while True:
+        done = await work(core, space_id)
+        async with core.transaction(space_id) as connection:
+            open_, postponed = await jobs.unfinished(connection, space_id, model=core.embedder().model, now=core.now())
+        if not open_:
+            return postponed
+        if not done:
+            await until_searchable(core, space_id, open_)
+
+
+async def retry_failed(core: Core, space_id: UUID) -> int:
+    async with core.transaction(space_id) as connection:
+        return await jobs.retry_failed(connection, space_id, core.now())
+
+
+async def ensure_index(core: Core, embedder: Embedder) -> bool:
+    """Build the HNSW index of a model once there are enough vectors for it to pay."""
+    state = await vectors.index_state(core.database, embedder.model, embedder.dim)
+    if state.state == "ready" or state.rows < core.settings.hnsw_min_rows:
+        return False
+    log.info("building the vector index", model=embedder.model, rows=state.rows)
+    await vectors.build_index(
+        core.database,
+        embedder.model,
+        embedder.dim,
+        m=core.settings.hnsw_m,
+        ef_construction=core.settings.hnsw_ef_construction,
+    )
+    return True
+
+
+async def _keep_weights(core: Core, space_id: UUID) -> None:
+    """The stored word weights follow the mean length of the texts."""
+    async with core.transaction(space_id) as connection:
+        if await lexicon.drifted(connection, space_id):
+            await lexicon.reweigh(connection, space_id)
+
+
+def _embedders(core: Core, space: Space) -> list[Embedder]:
+    """The configured embedder, and the one that search still uses if that is another (D35)."""
+    found = [core.embedder()]
+    if space.embedding_model not in (None, found[0].model):
+        try:
+            found.append(core.embedder(space.embedding_model))
+        except RecollectError as problem:
+            log.warning("the former embedder cannot be used", model=space.embedding_model, why=problem.message)
+    return found
+
+
+async def _drain(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None, batches: int | None) -> int:
+    """Claim, embed and save until nothing is waiting for this embedder."""
+    done, left = 0, math.inf if batches is None else batches
+    batch = await _claim(core, space, embedder, only)
+    following: list[jobs.Job] = []
+    finished: Finished | None = None
+    while batch or finished:
+        stop = anyio.CancelScope()
+        embedding = asyncio.create_task(_embed_unless(stop, core, space, embedder, batch))
+        try:
+            if finished:
+                await _save(core, space, embedder, *finished)
+                done += len(finished[0])
+                finished = None
+            left -= 1
+            following = await _claim(core, space, embedder, only) if batch and left > 0 else []
+            await asyncio.wait([embedding])
+            finished = embedding.result()
+        except BaseException:
+            stop.cancel()
+            await _give_back(core, space, [*batch, *following, *(finished[0] if finished else ())])
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(embedding, return_exceptions=True)
+            raise
+        batch, following = following, []
+    return done
+
+
+async def _give_back(core: Core, space: Space, claimed: Sequence[jobs.Job]) -> None:
+    """A worker that stops leaves its texts to the others at once (what they cannot be told, time tells: reclaim)."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(GIVE_BACK_SECONDS), contextlib.suppress(DatabaseProblem):
+        async with core.transaction(space.id) as connection:
+            await jobs.release(connection, space.id, claimed)
+
+
+async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
+    """Whoever is cancelled just now may have claimed texts without knowing which: the claim is carried to its end."""
+    claiming = asyncio.create_task(_claimed(core, space, embedder, only))
+    try:
+        await asyncio.wait([claiming])
+    except asyncio.CancelledError:
+        with anyio.move_on_after(GIVE_BACK_SECONDS, shield=True), contextlib.suppress(DatabaseProblem):
+            await _give_back(core, space, await claiming)
+        raise
+    return claiming.result()
+
+
+async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
+    most = core.settings.embedding_batch
+    async with core.transaction(space.id) as connection:
+        return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now(), only=only)
+
+
+async def _save(
+    core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Sequence[Vectors | None]
+) -> None:
+    async with core.transaction(space.id) as connection:
+        renewing = space.embedding_model is not None and space.embedding_model != embedder.model
+        finished = await jobs.save(
+            connection,
+            space.id,
+            done,
+            made,
+            model=embedder.model,
+            dim=embedder.dim,
+            renewing=renewing,
+            now=core.now(),
+        )
+        await lexicon.index(connection, space.id, [_entry(job) for job in done if job.node_id in finished])
+
+
+async def _embed_unless(
+    stop: anyio.CancelScope, core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]
+) -> Finished | None:
+    """The same until told to stop. That is a scope and not the task's own cancelling, which would leave the model's
+    threads at work: a process that ends while they are is aborted."""
+    with stop:
+        return await _embed(core, space, embedder, batch)
+    return None
+
+
+async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> Finished | None:
+    """The vectors of a batch; what cannot be embedded is put back or given up, and the rest goes on."""
+    if not batch:
+        return None
+    try:
+        return batch, await embed_readable(embedder, [_text_of(job) for job in batch])
+    except ProviderMisbehaved as problem:
+        if len(batch) > 1:
+            await _embed_singly(core, space, embedder, batch)
+        else:
+            await _postpone(core, space, batch, problem)
+    except ProviderProblem as problem:
+        await _postpone(core, space, batch, problem)
+    return None
+
+
+async def _embed_singly(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> None:
+    """One bad text must not hold up the others of its batch."""
+    for job in batch:
+        finished = await _embed(core, space, embedder, [job])
+        if finished:
+            await _save(core, space, embedder, *finished)
+
+
+async def _postpone(core: Core, space: Space, batch: Sequence[jobs.Job], problem: ProviderProblem) -> None:
+    log.warning("embedding failed", texts=len(batch), why=problem.message)
+    async with core.transaction(space.id) as connection:
+        due = core.now() + timedelta(seconds=_pause(problem, batch[0].attempts))
+        await jobs.fail(connection, space.id, batch, message=problem.message, due=due)
+
+
+def _pause(problem: ProviderProblem, attempts: int) -> float:
+    """How long to wait: what the provider asked for, else longer after each attempt."""
+    if isinstance(problem, ProviderUnavailable) and problem.retry_after_seconds is not None:
+        return problem.retry_after_seconds
+    return FIRST_RETRY_SECONDS * 4.0 ** (attempts - 1)
+
+
+def _entry(job: jobs.Job) -> lexicon.Entry:
+    return lexicon.Entry(node_id=job.node_id, name=job.name, text=job.text, created_at=job.created_at)
+
+
+def _text_of(job: jobs.Job) -> str:
+    """What a node is embedded by: its text; a node that has only a name, by its name in plain words.
+
+    A page is embedded by its name and overview, which is also what pages are compared by.
+    """
+    if job.kind == Kind.PAGE and job.text is not None:
+        return embedded_by(job.name, job.text)
+    if job.text is not None and (job.kind != Kind.CONCEPT or job.text.strip()):
+        return job.text
+    return (job.name or "").lower().replace("_", " ")
+
+
+async def _follow_model(core: Core, space: Space) -> None:
+    """Bring the space to the configured model: embed what lacks its vectors, then let search switch."""
+    wanted = core.embedder()
+    if space.embedding_model == wanted.model:
+        return
+    async with core.transaction(space.id) as connection:
+        if space.embedding_model is not None and await _lacks(core, space, wanted.model):
+            return
+        await spaces.use_model(connection, space.id, wanted.model)
+    if space.embedding_model is not None:
+        log.info("search now uses the new model", space=space.slug, model=wanted.model, before=space.embedding_model)
+
+
+async def _lacks(core: Core, space: Space, model: str) -> bool:
+    now: datetime = core.now()
+    async with core.transaction(space.id) as connection:
+        await jobs.enqueue_missing(
+            connection,
+            space.id,
+            model=model,
+            max_attempts=core.settings.job_max_attempts,
+            most=REEMBED_AT_ONCE,
+            now=now,
+        )
+        return await jobs.lacks_vectors(connection, space.id, model=model)

@@ -1,0 +1,156 @@
+"""Probably the same: memories whose texts say nearly the same are shown together, for a person to judge.
+
+A memory is never merged away: its text stays as it was said. What is proposed is a `similar` link from each to the
+oldest of its group, so that whoever finds one finds the others; and the groups are named as questions. Links that are
+there, or once were, are left alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+import anyio.to_thread
+import numpy as np
+
+from recollect.concepts.rules import clusters
+from recollect.concepts.rules.clusters import Group
+from recollect.concepts.rules.detection import Concepts, detect
+from recollect.concepts.rules.similarity import WEIGHTS
+from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked
+from recollect.graph.rules.arrays import EdgeColumns, as_text
+from recollect.graph.rules.neighbours import Pairs
+from recollect.graph.rules.strength import DECAY_A_DAY
+from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
+from recollect.plans.policy import Policy, Reader, require
+from recollect.wording import counted
+
+EXPLANATION = "probably the same"
+THREADS = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """From which raw cosine two texts are probably the same, and how many groups are named at most."""
+
+    min_similarity: float = 0.95
+    most_groups: int = 1000
+
+    def __post_init__(self) -> None:
+        require(0.5 <= self.min_similarity <= 1, "min_similarity", "from 0.5 to 1")
+        require(self.most_groups >= 1, "most_groups", "1 or more")
+
+    @property
+    def threshold(self) -> float:
+        """On the scale of the detector, for which texts are concepts without names and metadata."""
+        return WEIGHTS.cosine * self.min_similarity + WEIGHTS.without_cosine
+
+
+async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
+    ids, vectors, created_at = await reader.vectors(kinds=("memory",))
+    order = np.argsort(as_text(ids))
+    nodes = Nodes(ids=ids[order], vectors=vectors[order], created_at=created_at[order])
+    ever = await reader.edges(retired=True)
+    return await anyio.to_thread.run_sync(_plan, nodes, ever, options, now)
+
+
+def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime) -> Plan:
+    groups = list(groups_of(nodes, options))[: options.most_groups]
+    draft = Draft()
+    for group in groups:
+        _note(draft, nodes, group, options)
+    for number, row, keeper in _unlinked(nodes, groups, ever):
+        _link(draft, nodes, row, keeper, number, now)
+    which = counted(len(draft.decisions), "memory that is", "memories that are")
+    return draft.plan(
+        policy=POLICY.name,
+        title=f"Link {which} probably the same as another",
+        now=now,
+        risk=POLICY.risk,
+        options=asdict(options),
+        summary={
+            "memories": len(nodes.ids),
+            "groups": len(groups),
+            "linked": len(draft.decisions),
+            # Links are added: nothing that exists is touched.
+            "scope": {},
+            "touched": {},
+        },
+    )
+
+
+def groups_of(nodes: Nodes, options: Options) -> Iterator[Group]:
+    """Memories that say nearly the same, the oldest first. None is certain: a text has no name to go by."""
+    texts = Concepts.of(
+        ids=[nodes.id_of(place) for place in range(len(nodes.ids))],
+        names=[""] * len(nodes.ids),
+        vectors=nodes.vectors,
+        has_text=np.ones(len(nodes.ids), np.bool_),
+        created=nodes.created_at,
+    )
+    if not len(texts):
+        return
+    threshold = options.threshold
+    found = detect(texts, threshold, threads=THREADS)
+    yield from clusters.decide(texts, found, clusters.Options(threshold=threshold, review=threshold)).questions
+
+
+def _note(draft: Draft, nodes: Nodes, group: Group, options: Options) -> None:
+    ids = ", ".join(str(nodes.id_of(row))[:8] for row in group.rows[:8])
+    more = f" and {len(group.rows) - 8} more" if len(group.rows) > 8 else ""
+    said = f"{ids}{more} are {EXPLANATION}: similarity at least {options.min_similarity:g}"
+    draft.note("review", said, nodes.id_of(group.keeper))
+
+
+def _unlinked(nodes: Nodes, groups: Sequence[Group], ever: EdgeColumns) -> list[tuple[int, int, int]]:
+    """Number of the group, row and oldest, for those that no `similar` link joins, or ever joined, with the oldest."""
+    wanted = [(number, row, group.keeper) for number, group in enumerate(groups) for row in group.absorbed]
+    rows, keepers = (np.array([one[at] for one in wanted], np.int64) for at in (1, 2))
+    pairs = Pairs(
+        low=np.minimum(rows, keepers), high=np.maximum(rows, keepers), similarity=np.ones(len(wanted), np.float32)
+    )
+    linked = is_linked(pairs, nodes, ever)
+    return [one for one, is_there in zip(wanted, linked.tolist(), strict=True) if not is_there]
+
+
+def _link(draft: Draft, nodes: Nodes, row: int, keeper: int, number: int, now: datetime) -> None:
+    source, target = nodes.id_of(row), nodes.id_of(keeper)
+    cosine = min(1.0, max(0.0, float(np.dot(nodes.vectors[row], nodes.vectors[keeper]))))
+    edge = _row(source, target, cosine, now)
+    draft.decide(
+        "link",
+        UUID(edge["id"]),
+        f"{EXPLANATION}: similarity {cosine:.3f}",
+        [Change(table="edges", id=UUID(edge["id"]), before=None, after=edge)],
+        score=cosine,
+        factors={"similarity": cosine, "relation": RELATION, "source": str(source), "target": str(target)},
+        group=number,
+        premises=[Premise(table="nodes", id=node, must={"status": "active"}) for node in (source, target)],
+    )
+
+
+def _row(source: UUID, target: UUID, similarity: float, now: datetime) -> Row:
+    return {
+        "id": str(uuid4()),
+        "source": str(source),
+        "target": str(target),
+        "relation": RELATION,
+        "strength": similarity,
+        "similarity": similarity,
+        "explanation": EXPLANATION,
+        "decay_rate": DECAY_A_DAY,
+        "created_by": "auto",
+        "created_at": now.isoformat(),
+    }
+
+
+POLICY = Policy(
+    name="note_similar_memories",
+    about="Memories that say nearly the same are named as probably the same, and linked; none is merged.",
+    risk=Risk.HIGH,
+    options=Options,
+    propose=propose,
+    short="twins",
+    says="Noted {linked} memories that are probably the same as another",
+    quiet=True,
+)

@@ -1,0 +1,176 @@
+"""Remembering: check, normalise, store with its embedding job in one transaction. Nothing is embedded inline (D09)."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from recollect.engine.core import Core, log
+from recollect.engine.sql import spaces
+from recollect.errors import DuplicateText, InvalidInput, RecollectError
+from recollect.memories import embed
+from recollect.memories.rules import tags
+from recollect.memories.rules.contract import Contract, checked
+from recollect.memories.sql import nodes
+from recollect.model import Added, ExportedMemory, NewMemory, Node, Note, Refused, Space
+from recollect.recall.sql import lexicon
+from recollect.store.database import Connection
+
+BATCH = 2000
+
+Memories = Iterable[NewMemory] | AsyncIterable[NewMemory]
+Progress = Callable[[int], None]
+
+
+async def add(core: Core, space_id: UUID, memory: NewMemory, *, wait: bool) -> Node:
+    """Remember one text; InvalidInput or DuplicateText when it cannot be."""
+    added = await add_many(core, space_id, [memory], wait=wait, atomic=True)
+    for id_, why in added.postponed.items():
+        log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
+    for note in added.notes:
+        log.warning(note.message, id=str(added.ids[0]))
+    async with core.transaction(space_id) as connection:
+        return await nodes.get(connection, space_id, added.ids[0])
+
+
+async def add_many(
+    core: Core,
+    space_id: UUID,
+    memories: Memories,
+    *,
+    wait: bool,
+    atomic: bool = False,
+    progress: Progress | None = None,
+) -> Added:
+    """Remember a batch or a stream: the good ones are stored, each bad one is reported by its position.
+
+    `atomic` stores all or nothing, and so takes the whole batch in one transaction.
+    """
+    ids: list[UUID] = []
+    refused: list[Refused] = []
+    notes: list[Note] = []
+    done = 0
+    async for batch in _batches(memories, whole=atomic):
+        part = await _store(core, space_id, batch, first=done, atomic=atomic)
+        ids += part.ids
+        refused += part.refused
+        notes += part.notes
+        done += len(batch)
+        if progress:
+            progress(done)
+    postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
+    return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed, notes=tuple(notes))
+
+
+async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, first: int, atomic: bool) -> Added:
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        space = await spaces.by_id(connection, space_id)
+        contract = core.contract(space)
+        accepted = _Accepted.from_batch(batch, contract, now, first=first, atomic=atomic)
+        notes = await notes_on_tags(connection, space_id, contract, accepted.memories)
+        stored = await nodes.add_memories(
+            connection,
+            space_id,
+            accepted.memories,
+            models=models_of(core, space),
+            max_attempts=core.settings.job_max_attempts,
+            now=now,
+        )
+        await lexicon.index(connection, space_id, _searchable_at_once(accepted.memories, stored, now))
+        refused = [*accepted.refused]
+        for place, twin in enumerate(stored.twins):
+            if twin is not None:
+                problem = twin_problem(twin, accepted.memories[place])
+                if atomic:
+                    raise problem
+                refused.append(_refusal(accepted.positions[place], problem, twin.id))
+    ids = tuple(id_ for id_ in stored.ids if id_ is not None)
+    placed = [Note(position=accepted.positions[note.position], message=note.message) for note in notes]
+    return Added(ids=ids, refused=tuple(sorted(refused, key=lambda one: one.position)), notes=tuple(placed))
+
+
+async def notes_on_tags(
+    connection: Connection, space_id: UUID, contract: Contract, memories: Sequence[NewMemory]
+) -> list[Note]:
+    """New tags that look like slips of known ones, each where it stands first; to be asked before they are stored."""
+    given = {tag: place for place, one in reversed([*enumerate(memories)]) for tag in tags.tags_of(one.metadata)}
+    if not given.keys() - contract.tags:
+        return []
+    used = await nodes.tags_in_use(connection, space_id)
+    said = tags.notes_on(given, registered=contract.tags, used=used)
+    return [Note(position=place, message=said[tag]) for tag, place in sorted(given.items()) if tag in said]
+
+
+def _searchable_at_once(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:
+    """What brought its vectors along needs no job, so its words are indexed here."""
+    return [
+        lexicon.Entry(node_id=id_, name=None, text=memory.text, created_at=memory.created_at or now)
+        for memory, id_ in zip(memories, stored.ids, strict=True)
+        if id_ is not None and isinstance(memory, ExportedMemory) and memory.vectors
+    ]
+
+
+def models_of(core: Core, space: Space) -> list[str]:
+    """The models to embed with: the configured one, and while search still uses another, that one too (D35)."""
+    wanted = core.embedder().model
+    current = space.embedding_model
+    return [wanted] if current in (None, wanted) else [wanted, str(current)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Accepted:
+    """The memories of a batch that passed the contract, where they stood, and the refusals of the others."""
+
+    memories: list[NewMemory]
+    positions: list[int]
+    refused: list[Refused]
+
+    @classmethod
+    def from_batch(
+        cls, batch: Sequence[NewMemory], contract: Contract, now: datetime, *, first: int, atomic: bool
+    ) -> "_Accepted":
+        accepted = cls(memories=[], positions=[], refused=[])
+        for position, memory in enumerate(batch, start=first):
+            try:
+                accepted.memories.append(checked(memory, contract, now))
+                accepted.positions.append(position)
+            except InvalidInput as problem:
+                if atomic:
+                    raise
+                accepted.refused.append(_refusal(position, problem))
+        return accepted
+
+
+def _refusal(position: int, problem: RecollectError, existing: UUID | None = None) -> Refused:
+    return Refused(position=position, code=problem.code, message=problem.message, existing_id=existing)
+
+
+def twin_problem(twin: nodes.Twin, memory: NewMemory) -> InvalidInput:
+    if twin.by == "text":
+        return DuplicateText(twin.id)
+    if twin.by == "id":
+        return InvalidInput(f"The id {twin.id} belongs to another memory already.", field="id")
+    return InvalidInput(
+        f"{memory.source_id!r} of the source {memory.source!r} is remembered already, as {twin.id}.", field="source_id"
+    )
+
+
+async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[NewMemory]]:
+    batch: list[NewMemory] = []
+    async for memory in _each(memories):
+        batch.append(memory)
+        if len(batch) == BATCH and not whole:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _each(memories: Memories) -> AsyncIterator[NewMemory]:
+    if isinstance(memories, AsyncIterable):
+        async for memory in memories:
+            yield memory
+    else:
+        for memory in memories:
+            yield memory

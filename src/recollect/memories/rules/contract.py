@@ -1,0 +1,317 @@
+"""Metadata contract V1, and everything else that is checked before a memory is stored (D02-D07).
+
+Each refusal names the field, the value and what would be accepted.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+from uuid import UUID
+
+from recollect.errors import InvalidInput
+from recollect.memories.rules.tags import REGISTERED_TAGS, WHAT_A_TAG_IS, can_be_tag
+from recollect.memories.rules.text import is_storable, normalise
+from recollect.model import ContentType, Metadata, NewMemory
+
+TYPES = ("expense", "todo", "bookmark")
+SOURCES = ("cli", "telegram", "import", "api", "mcp", "web")
+FIELDS = ("tags", "type", "source", "source_urls", "extra", "parent_id", "chunk_index", "total_chunks")
+# The names that the source document gives these fields are accepted too.
+ALSO_KNOWN_AS = {"raw_text": "text", "content_type": "subtype", "importance_score": "importance"}
+CLOCKS_MAY_DIFFER = timedelta(days=1)
+LONGEST_NAME = 500
+DEEPEST = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contract:
+    """What a space accepts."""
+
+    tags: frozenset[str] = REGISTERED_TAGS
+    strict_tags: bool = False
+    max_text_bytes: int = 1_000_000
+    max_metadata_bytes: int = 4096
+
+    @classmethod
+    def of_space(cls, settings: Mapping[str, Any], *, max_text_bytes: int, max_metadata_bytes: int) -> "Contract":
+        return cls(
+            tags=REGISTERED_TAGS | frozenset(settings.get("tags", ())),
+            strict_tags=bool(settings.get("strict_tags", False)),
+            max_text_bytes=max_text_bytes,
+            max_metadata_bytes=max_metadata_bytes,
+        )
+
+
+def checked(memory: NewMemory, contract: Contract, now: datetime) -> NewMemory:
+    """The memory as it will be stored, or InvalidInput saying what is wrong with it."""
+    return replace(
+        memory,
+        text=checked_text(memory.text, contract),
+        subtype=checked_content_type(memory.subtype),
+        metadata=checked_metadata(memory.metadata, contract),
+        importance=checked_importance(memory.importance),
+        thread=checked_name("thread", memory.thread),
+        position=checked_position(memory.position, memory.thread),
+        created_at=checked_time(memory.created_at, now),
+        id=checked_id(memory.id),
+        source=checked_name("source", memory.source),
+        source_id=checked_name("source_id", memory.source_id),
+    )
+
+
+def memory_from_mapping(fields: Mapping[str, Any]) -> NewMemory:
+    """A memory from JSON: unknown fields are refused, the source document's names are understood."""
+    if not isinstance(fields, Mapping):
+        _refuse("memory", f"a memory is an object with a text, not {_shown(fields)}")
+    named = {ALSO_KNOWN_AS.get(name, name): value for name, value in fields.items()}
+    unknown = sorted(set(named) - set(NewMemory.__dataclass_fields__))
+    if unknown:
+        known = ", ".join(NewMemory.__dataclass_fields__)
+        _refuse(unknown[0], f"{unknown[0]!r} is not a field of a memory; the fields are {known}")
+    if named.get("text") is None:
+        _refuse("text", "a memory needs a text")
+    named["id"] = _parsed_id(named.get("id"))
+    named["created_at"] = parsed_time("created_at", named.get("created_at"))
+    return NewMemory(**{name: value for name, value in named.items() if value is not None})
+
+
+def checked_text(text: object, contract: Contract) -> str:
+    if not isinstance(text, str):
+        _refuse("text", f"the text must be a string, not {type(text).__name__}")
+    if not is_storable(text):
+        _refuse("text", "the text holds a NUL byte or a lone surrogate, which no text has: remove it")
+    size = len(text.encode())
+    if size > contract.max_text_bytes:
+        _refuse(
+            "text",
+            f"the text has {size:,} bytes, the limit is {contract.max_text_bytes:,} (RECOLLECT_MAX_TEXT_BYTES): "
+            f"import it as a document, which cuts it into chunks",
+        )
+    if not (kept := normalise(text)):
+        _refuse("text", "the text is empty: say what to remember")
+    return kept
+
+
+def checked_content_type(subtype: object) -> str:
+    if subtype not in tuple(ContentType):
+        _refuse("content_type", f"{_shown(subtype)} is not a content type; one of {', '.join(ContentType)} is")
+    return str(subtype)
+
+
+def checked_importance(importance: object) -> float | None:
+    if importance is None:
+        return None
+    number = importance if isinstance(importance, int | float) and not isinstance(importance, bool) else None
+    if number is None or not 0 <= number <= 1:  # false for NaN and infinity too
+        _refuse("importance", f"importance is a number from 0 to 1, not {_shown(importance)}")
+    return float(number)
+
+
+def checked_position(position: object, thread: str | None) -> int | None:
+    if position is None:
+        return None
+    if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 2**63:
+        _refuse("position", f"position is a whole number from 0, not {_shown(position)}")
+    if thread is None:
+        _refuse("position", "a position needs the thread it counts in")
+    return position
+
+
+def checked_name(field: str, name: object) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not is_storable(name):
+        _refuse(field, f"{field} is a text of 1 to {LONGEST_NAME} characters, not {_shown(name)}")
+    return name
+
+
+def checked_time(moment: datetime | None, now: datetime) -> datetime | None:
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        _refuse("created_at", f"created_at is a date and time, not {_shown(moment)}")
+    aware = as_utc(moment)
+    if aware > now + CLOCKS_MAY_DIFFER:
+        _refuse("created_at", f"{aware.isoformat()} lies in the future: give the time when it was said")
+    return aware
+
+
+def checked_id(id_: object) -> UUID | None:
+    if id_ is not None and not isinstance(id_, UUID):
+        _refuse("id", f"an id is a UUID, not {_shown(id_)}; an id of your own belongs in source_id")
+    return id_
+
+
+def checked_metadata(metadata: object, contract: Contract) -> Metadata:
+    if not isinstance(metadata, Mapping):
+        _refuse("metadata", f"metadata is an object, not {_shown(metadata)}")
+    size = len(_as_json(metadata).encode())
+    if size > contract.max_metadata_bytes:
+        _refuse("metadata", f"metadata has {size:,} bytes as JSON, the limit is {contract.max_metadata_bytes:,}")
+    for field, value in metadata.items():
+        if field not in FIELDS:
+            _refuse(
+                f"metadata.{field}",
+                f"{field!r} is not a metadata field of contract V1 ({', '.join(FIELDS)}): put it into extra",
+            )
+        _CHECKS[field](field, value, contract)
+    return dict(metadata)
+
+
+def checked_metadata_filter(metadata: object) -> Metadata:
+    """What a listing may ask of metadata: any JSON object; what no memory has simply finds nothing."""
+    if not isinstance(metadata, Mapping):
+        _refuse("metadata", f"metadata is an object, not {_shown(metadata)}")
+    _as_json(metadata)
+    return dict(metadata)
+
+
+def checked_space_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be set for a space: more registered tags, and whether only registered ones are accepted."""
+    for name, value in settings.items():
+        if name == "tags":
+            _as_json({"tags": value})
+            _tags("tags", value, Contract())
+        elif name == "strict_tags":
+            if not isinstance(value, bool):
+                _refuse("strict_tags", f"strict_tags is true or false, not {_shown(value)}")
+        elif name == "calibrations":
+            _calibrations(value)
+        elif name == "open_tags":
+            _refuse(name, "tags are open unless a space is strict: set strict_tags in place of open_tags")
+        else:
+            _refuse(name, f"{name!r} is not a setting of a space; tags and strict_tags are")
+    return dict(settings)
+
+
+def current_space_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were stored, in today's words: spaces once had `open_tags`, and were strict without it.
+
+    Only a space that was closed by hand stays strict.
+    """
+    kept = {name: value for name, value in stored.items() if name != "open_tags"}
+    if stored.get("open_tags") is False:
+        kept.setdefault("strict_tags", True)
+    return kept
+
+
+def _calibrations(value: object) -> None:
+    ends = list(value.values()) if isinstance(value, Mapping) else [None]
+    for one in ends:
+        if not isinstance(one, Mapping) or set(one) != {"low", "high"} or not -1 <= one["low"] < one["high"] <= 1:
+            _refuse("calibrations", f"a calibration has a low and a higher high, not {_shown(one)}; see calibrate")
+
+
+def parsed_time(field: str, value: object) -> datetime | None:
+    """A time from JSON: RFC 3339, naive means UTC."""
+    if value is None or isinstance(value, datetime):
+        return value
+    try:
+        return as_utc(datetime.fromisoformat(value if isinstance(value, str) else ""))
+    except (ValueError, OverflowError):
+        _refuse(field, f"{_shown(value)} is not a time; write it like 2026-11-15T09:30:00Z")
+
+
+def as_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _tags(field: str, value: object, contract: Contract) -> None:
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        _string_list(field, value, contract)
+    assert isinstance(value, Collection)
+    if unfit := [tag for tag in value if not can_be_tag(tag)]:
+        _refuse("metadata.tags", f"{_shown(unfit[0])} cannot be a tag: {WHAT_A_TAG_IS}")
+    unknown = [tag for tag in value if tag not in contract.tags]
+    if unknown and contract.strict_tags:
+        _refuse(
+            "metadata.tags",
+            f"the tag {unknown[0]!r} is not registered; registered are {', '.join(sorted(contract.tags))}. "
+            f"Register it in this space, or open its tags (`recollect spaces set`)",
+        )
+
+
+def _one_of(choices: tuple[str, ...]) -> Any:
+    def check(field: str, value: object, _contract: Contract) -> None:
+        if value not in choices:
+            _refuse(f"metadata.{field}", f"{field} {_shown(value)} is unknown; one of {', '.join(choices)} is")
+
+    return check
+
+
+def _string_list(field: str, value: object, _contract: Contract) -> None:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        _refuse(f"metadata.{field}", f"{field} is a list of texts, not {_shown(value)}")
+
+
+def _object(field: str, value: object, _contract: Contract) -> None:
+    if not isinstance(value, Mapping):
+        _refuse(f"metadata.{field}", f"{field} is an object, not {_shown(value)}")
+
+
+def _string(field: str, value: object, _contract: Contract) -> None:
+    if not isinstance(value, str) or not value:
+        _refuse(f"metadata.{field}", f"{field} is a text, not {_shown(value)}")
+
+
+def _counting_number(field: str, value: object, _contract: Contract) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        _refuse(f"metadata.{field}", f"{field} is a whole number from 1, not {_shown(value)}")
+
+
+_CHECKS = {
+    "tags": _tags,
+    "type": _one_of(TYPES),
+    "source": _one_of(SOURCES),
+    "source_urls": _string_list,
+    "extra": _object,
+    "parent_id": _string,
+    "chunk_index": _counting_number,
+    "total_chunks": _counting_number,
+}
+
+
+def _as_json(metadata: Mapping[str, Any]) -> str:
+    if not all(is_storable(text) for text in _texts_within(metadata)):
+        _refuse("metadata", "metadata holds a NUL byte or a lone surrogate: remove it")
+    try:
+        dumped = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        _refuse("metadata", f"metadata cannot be written as JSON ({error}): use texts, numbers, lists and objects")
+    if not all(isinstance(key, str) for key in metadata):
+        _refuse("metadata", "the keys of metadata are texts")
+    return dumped
+
+
+def _texts_within(value: object, depth: int = 0) -> Iterator[str]:
+    if depth > DEEPEST:  # what writes JSON, here and in the doors, gives up at some depth; we do before it is stored
+        _refuse("metadata", f"metadata is nested more than {DEEPEST} deep: keep it flatter")
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts_within(key, depth + 1)
+            yield from _texts_within(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts_within(item, depth + 1)
+
+
+def _parsed_id(value: object) -> UUID | None:
+    if value is None or isinstance(value, UUID):
+        return value
+    try:
+        return UUID(str(value))
+    except ValueError:
+        _refuse("id", f"{_shown(value)} is not a UUID; an id of your own belongs in source_id, with its source")
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _refuse(field: str, sentence: str) -> NoReturn:
+    raise InvalidInput(sentence[0].upper() + sentence[1:] + ".", field=field)

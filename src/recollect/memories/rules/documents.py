@@ -1,0 +1,372 @@
+"""Documents and rows as memories: text, Markdown with front matter, JSONL, CSV. Values in, values out.
+
+What names a known field goes to its place; everything else is kept in metadata.extra. A document that is too long
+becomes chunks that share a parent (D08). What cannot be understood is said in one sentence, never guessed.
+"""
+
+import base64
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any
+from uuid import UUID, uuid5
+
+import yaml
+
+from recollect.errors import InvalidInput
+from recollect.memories.rules import exported
+from recollect.memories.rules.chunking import chunks
+from recollect.memories.rules.contract import (
+    ALSO_KNOWN_AS,
+    Contract,
+    checked_content_type,
+    checked_importance,
+    checked_metadata,
+    memory_from_mapping,
+    parsed_time,
+)
+from recollect.memories.rules.contract import FIELDS as CONTRACT_FIELDS
+from recollect.memories.rules.tags import WHAT_A_TAG_IS, can_be_tag, written_tags
+from recollect.memories.rules.text import checksum, is_storable, normalise
+from recollect.model import ContentType, Metadata, NewMemory
+
+UTF8_MARK = b"\xef\xbb\xbf"
+FOREIGN_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+LONGEST_FRONT_MATTER = 100_000
+MOST_VALUES = 2000  # metadata holds 4,096 bytes; anchors and aliases can claim millions
+LONGEST_CELL = 2**31 - 1
+DELIMITERS = (",", ";", "\t")
+
+# The lazy ?? lets an empty front matter end at once.
+FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+LOOKS_LIKE_FRONT_MATTER = re.compile(r"---[ \t]*\n[\w-]+[ \t]*:")
+_ANY_TAG = Contract()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """A document as one memory, however long, and what should be said about it."""
+
+    memory: NewMemory
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One row of a table: the memory it makes, or what is wrong with it; and the line it begins at."""
+
+    line: int
+    memory: NewMemory | None = None
+    problem: str | None = None
+
+
+# -- bytes to text
+
+
+def looks_binary(beginning: bytes) -> bool:
+    return b"\0" in beginning and not beginning.startswith(tuple(FOREIGN_MARKS))
+
+
+def refuse_foreign(data: bytes) -> None:
+    """InvalidInput for what begins with the mark of another encoding."""
+    for mark, name in FOREIGN_MARKS.items():
+        if data.startswith(mark):
+            raise InvalidInput(f"It is {name}, not UTF-8: convert it, for example with iconv.")
+
+
+def decoded(data: bytes) -> str:
+    """Bytes as text: UTF-8, with or without its mark; InvalidInput for anything else."""
+    refuse_foreign(data)
+    try:
+        return data.removeprefix(UTF8_MARK).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"It is not UTF-8 (byte 0x{data[error.start]:02x} at {error.start:,}): convert it, for example with iconv."
+        ) from error
+
+
+# -- documents
+
+
+def text_document(text: str) -> Document:
+    return Document(memory=NewMemory(text=normalise(text)))
+
+
+def markdown_document(text: str) -> Document:
+    """Markdown: the front matter's fields in their places, the rest as the text."""
+    text = normalise(text)
+    found = FRONT_MATTER.match(text)
+    if found is None:
+        unclosed = LOOKS_LIKE_FRONT_MATTER.match(text) is not None
+        return Document(memory=NewMemory(text=text), notes=_kept_as_text("it is never closed") if unclosed else ())
+    try:
+        fields = front_matter(found[1] or "")
+    except InvalidInput as problem:
+        return Document(memory=NewMemory(text=text), notes=_kept_as_text(problem.message))
+    return _placed(fields, text[found.end() :].strip())
+
+
+def _kept_as_text(why: str) -> tuple[str, ...]:
+    return (f"The front matter was kept as text, because {why}.",)
+
+
+def front_matter(block: str) -> dict[str, Any]:
+    """The fields of a front matter as JSON values; InvalidInput with a reason where it is broken."""
+    if len(block) > LONGEST_FRONT_MATTER:
+        raise InvalidInput(f"it is longer than {LONGEST_FRONT_MATTER:,} characters")
+    try:
+        fields = _json_safe(yaml.safe_load(block), budget=[MOST_VALUES])
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        where = getattr(error, "problem_mark", None)
+        at = f" at line {where.line + 2}" if where else ""
+        raise InvalidInput(f"it is not YAML{at}") from error
+    if fields is not None and not isinstance(fields, dict):
+        raise InvalidInput("it names no fields")
+    return fields or {}
+
+
+def _json_safe(value: Any, *, budget: list[int]) -> Any:
+    """A YAML value as JSON: times as text, keys as text; InvalidInput when it holds too much."""
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise InvalidInput(f"it holds more than {MOST_VALUES:,} values")
+    if isinstance(value, Mapping):
+        return {str(key): _json_safe(item, budget=budget) for key, item in value.items()}
+    if isinstance(value, set):
+        return [_json_safe(item, budget=budget) for item in sorted(value, key=str)]
+    if isinstance(value, list | tuple):
+        return [_json_safe(item, budget=budget) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, date):  # a datetime is one too
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _placed(fields: Mapping[str, Any], text: str) -> Document:
+    """Each field where it belongs; what is unknown, or unfit for its place, in metadata.extra."""
+    memory: dict[str, Any] = {}
+    metadata: Metadata = {}
+    extra: Metadata = {}
+    notes: list[str] = []
+    for name, value in fields.items():
+        if name in ("tags", "tag") and "tags" not in metadata:
+            metadata |= _tags(value, notes)
+            continue
+        place, fit, note = _place_or_extra(name, value)
+        if note:
+            notes.append(note)
+        target = metadata if place in CONTRACT_FIELDS else memory
+        if place == "extra":
+            extra |= fit
+        elif place in target:
+            extra[name] = value
+        elif fit is not None:
+            target[place] = fit
+    if extra:
+        metadata["extra"] = extra
+    return Document(memory=NewMemory(text=text, metadata=metadata, **memory), notes=tuple(notes))
+
+
+def _tags(value: Any, notes: list[str]) -> Metadata:
+    """The tags of a note. Whatever stands there, the note is kept: what cannot be a tag is left out, and counted."""
+    given = written_tags(value)
+    kept = [tag for tag in given if can_be_tag(tag)]
+    if left_out := len(given) - len(kept):
+        which = "1 tag of the front matter was" if left_out == 1 else f"{left_out:,} tags of the front matter were"
+        notes.append(f"{which} left out: {WHAT_A_TAG_IS}.")
+    return {"tags": kept} if kept else {}
+
+
+def _place_or_extra(name: str, value: Any) -> tuple[str, Any, str | None]:
+    """Where a front matter field goes, its value there, and a note where that is not the place it names."""
+    try:
+        place, fit = _place(name, value)
+        return place, fit, None
+    except InvalidInput as problem:
+        # Other tools use `type` and `source` in a sense of their own: that is no mistake.
+        note = f"The front matter's {name} was kept in metadata.extra: {problem.message}"
+        return "extra", {name: value}, None if name in ("type", "source") else note
+
+
+def _place(name: str, value: Any) -> tuple[str, Any]:
+    if name in ("created_at", "date", "created"):
+        return "created_at", parsed_time(name, value)
+    if name in ("importance", "importance_score"):
+        return "importance", checked_importance(value)
+    if name in ("subtype", "content_type") or (name == "type" and value in tuple(ContentType)):
+        return "subtype", None if value is None else checked_content_type(value)
+    if name in CONTRACT_FIELDS:
+        fit = [value] if name == "source_urls" and isinstance(value, str) else value
+        if fit is not None:
+            checked_metadata({name: fit}, _ANY_TAG)
+        return name, fit or ({} if name == "extra" else None)
+    return "extra", {name: value}
+
+
+# -- rows
+
+
+def memory_of_line(line: str) -> NewMemory:
+    """One line of JSONL: the fields of a memory, or a line of our own export."""
+    try:
+        fields = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"The line is not JSON (see its column {error.colno}): write one object a line.") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("The line is no JSON that can be read (a number or a nesting is too long).") from error
+    return exported.memory(fields) if exported.is_exported(fields) else memory_from_mapping(fields)
+
+
+def csv_rows(lines: Iterable[str]) -> Iterator[Row]:
+    """The rows of a CSV file whose first line names the fields; InvalidInput where it has no text column."""
+    csv.field_size_limit(LONGEST_CELL)
+    source = iter(lines)
+    delimiter, columns = _header(next(source, ""))
+    reader = csv.reader(source, delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 2
+        try:
+            cells = next(reader, None)
+            if cells is None:
+                return
+            if any(cell.strip() for cell in cells):
+                yield Row(line=line, memory=_memory_of_cells(columns, cells))
+        except csv.Error as error:
+            yield Row(line=line, problem=f"The row cannot be read as CSV ({error}): check its quotes.")
+        except InvalidInput as problem:
+            yield Row(line=line, problem=problem.message)
+
+
+def _header(line: str) -> tuple[str, list[str]]:
+    """The delimiter, and the name of each column."""
+    for delimiter in DELIMITERS:
+        cells = next(csv.reader([line], delimiter=delimiter), [])
+        columns = [_column(cell.strip(), number) for number, cell in enumerate(cells, start=1)]
+        if "text" in columns:
+            if twice := sorted(name for name in set(columns) if columns.count(name) > 1):
+                raise InvalidInput(f"Its first line names {twice[0]!r} twice: give each column a name of its own.")
+            return delimiter, columns
+    raise InvalidInput("Its first line names no column text: name the columns there, one of them text.")
+
+
+def _column(name: str, number: int) -> str:
+    """A known field in its own spelling, however it is written; any other name as it is."""
+    known = {**ALSO_KNOWN_AS, "date": "created_at"}.get(name.lower(), name.lower())
+    return known if known in {**_MEMORY_CELLS, **_METADATA_CELLS} else name or f"column {number}"
+
+
+def _memory_of_cells(columns: Sequence[str], cells: Sequence[str]) -> NewMemory:
+    if len(cells) > len(columns):
+        raise InvalidInput(f"The row has {len(cells)} cells, the header names {len(columns)}: put quotes round commas.")
+    given = {name: cell for name, cell in zip(columns, cells, strict=False) if name == "text" or cell.strip()}
+    if given.get("type", "").strip() in tuple(ContentType):
+        given.setdefault("subtype", given.pop("type"))
+    memory = {name: read(given.pop(name)) for name, read in _MEMORY_CELLS.items() if name in given}
+    metadata: Metadata = memory.pop("metadata", {})
+    metadata |= {name: read(given.pop(name)) for name, read in _METADATA_CELLS.items() if name in given}
+    if given:
+        metadata["extra"] = {**metadata.get("extra", {}), **given}
+    return memory_from_mapping({**memory, "metadata": metadata})
+
+
+def _number(cell: str) -> float | str:
+    """A cell as a number; what is none is left for the contract to refuse."""
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def _whole_number(cell: str) -> int | str:
+    try:
+        return int(cell)
+    except ValueError:
+        return cell
+
+
+def _cell_tags(cell: str) -> list[str] | None:
+    return written_tags(cell) or None
+
+
+def _object(cell: str) -> Metadata:
+    try:
+        found = json.loads(cell)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("extra", {}), dict):
+        raise InvalidInput("The column metadata holds a JSON object, with an object as its extra.", field="metadata")
+    return found
+
+
+_MEMORY_CELLS: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "subtype": str.strip,
+    "importance": _number,
+    "thread": str.strip,
+    "position": _whole_number,
+    "created_at": str.strip,
+    "id": str.strip,
+    "source": str.strip,
+    "source_id": str.strip,
+    "metadata": _object,
+}
+_METADATA_CELLS: dict[str, Callable[[str], Any]] = {"tags": _cell_tags, "type": str.strip, "source_urls": str.split}
+
+
+# -- long documents
+
+
+def chunked(memory: NewMemory, *, space_id: UUID, most_tokens: int, thread: str | None) -> list[NewMemory]:
+    """A memory as it is where it is short enough; else as chunks, each a memory that names its parent (D08).
+
+    The parent is named by the document's text and space, so that importing it again finds the same chunks. They follow
+    each other in the memory's own thread, else in the one given, else in one named after the parent. A memory that
+    names a parent was cut before, by someone else: it stays as it is.
+    """
+    if not isinstance(memory.text, str) or len(memory.text) <= most_tokens:
+        return [memory]
+    if not isinstance(memory.metadata, Mapping) or "parent_id" in memory.metadata:
+        return [memory]
+    text = normalise(memory.text)
+    parts = chunks(text, most_tokens) if is_storable(text) else []
+    if len(parts) <= 1:
+        return [memory]
+    parent = str(memory.id or uuid5(space_id, checksum(text)))
+    return [
+        replace(
+            memory,
+            text=part,
+            id=None,
+            thread=memory.thread or thread or parent,
+            position=memory.position if memory.thread else index,
+            metadata={**memory.metadata, "parent_id": parent, "chunk_index": index, "total_chunks": len(parts)},
+            # One microsecond apart, so that listings keep the order.
+            created_at=memory.created_at and memory.created_at + timedelta(microseconds=index - 1),
+            source_id=memory.source_id and f"{memory.source_id}#{index}",
+        )
+        for index, part in enumerate(parts, start=1)
+    ]
+
+
+def with_parent(metadata: Mapping[str, Any], chunk: Mapping[str, Any]) -> Metadata:
+    """The metadata of a memory that turned out to be a chunk of one more document; unchanged if it knew."""
+    parent = {name: chunk[name] for name in ("parent_id", "chunk_index", "total_chunks") if name in chunk}
+    extra = dict(metadata.get("extra", {}))
+    others = extra.get("parents", [])
+    others = others if isinstance(others, list) else [others]
+    if any(_is_same(parent, known) for known in (metadata, *others)):
+        return dict(metadata)
+    return {**metadata, "extra": {**extra, "parents": [*others, parent]}}
+
+
+def _is_same(parent: Mapping[str, Any], known: object) -> bool:
+    return isinstance(known, Mapping) and all(
+        known.get(name) == parent.get(name) for name in ("parent_id", "chunk_index")
+    )

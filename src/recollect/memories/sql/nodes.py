@@ -1,0 +1,404 @@
+"""Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
+
+import json
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+from pgvector import HalfVector
+from sqlalchemy import ColumnElement, Select, TableValuedAlias, column, func, select, text, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.memories.rules.text import checksum
+from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Page
+from recollect.store import rows
+from recollect.store.cursors import after, cursor_of
+from recollect.store.database import driver
+from recollect.store.tables import cases, nodes
+
+# From some nodes down to all that each is made of by merges. LATERAL with OFFSET 0: each row is looked up by its key,
+# however small the space is believed to be.
+PARTS = """
+WITH RECURSIVE part AS (
+    SELECT g.id AS keeper, g.id FROM unnest($2::uuid[]) AS g(id)
+     UNION
+    SELECT part.keeper, n.id FROM part,
+           LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
+)
+"""
+SHORTEST_PREFIX = 4
+
+# The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
+# order and cannot deadlock. Whatever is there already (same text, same id, same foreign id) is left alone.
+# What comes back from an export (ExportedMemory) brings its state and its vectors along, and needs no job for those;
+# for plain memories the last arrays are empty, and unnest gives NULL.
+INSERT = """
+WITH stored AS (
+    INSERT INTO nodes (space_id, id, kind, subtype, text, checksum, metadata, importance, source, source_id,
+                       thread, position, created_at, updated_at,
+                       status, merged_into, protected, exclude, is_summary, version)
+    SELECT $1, g.id, 'memory', g.subtype, g.text, g.checksum, g.metadata::jsonb, g.importance, g.source, g.source_id,
+           g.thread, g.position, g.created_at, coalesce(g.updated_at, g.created_at),
+           coalesce(g.status, 'active'), g.merged_into, coalesce(g.protected, false), coalesce(g.exclude, false),
+           coalesce(g.is_summary, false), coalesce(g.version, 1)
+      FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[], $9::text[],
+                  $10::text[], $11::int8[], $12::timestamptz[],
+                  $16::timestamptz[], $17::text[], $18::uuid[], $19::bool[], $20::bool[], $21::bool[], $22::int4[])
+           AS g(id, subtype, text, checksum, metadata, importance, source, source_id, thread, position, created_at,
+                updated_at, status, merged_into, protected, exclude, is_summary, version)
+    ON CONFLICT DO NOTHING
+    RETURNING id, recallable
+), brought AS (
+    SELECT s.id, v.model, v.vector, s.recallable
+      FROM unnest($23::uuid[], $24::text[], $25::halfvec[]) AS v(id, model, vector) JOIN stored s ON s.id = v.id
+), embedded AS (
+    INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
+    SELECT $1, id, model, vector_dims(vector), vector, 'memory', recallable, $15 FROM brought
+), queued AS (
+    INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
+    SELECT $1, s.id, m.model, $14, $15, $15 FROM stored s CROSS JOIN unnest($13::text[]) AS m(model)
+     WHERE NOT EXISTS (SELECT FROM brought b WHERE b.id = s.id AND b.model = m.model)
+)
+SELECT id FROM stored
+"""
+
+# Who was there before: the same text, else the same id, else the same foreign id. LATERAL and LIMIT make each of them a
+# look into an index: a plain join is planned as a pass over the whole space, for every batch.
+TWINS = """
+WITH given AS (
+    SELECT * FROM unnest($2::int4[], $3::uuid[], $4::text[], $5::text[], $6::text[])
+        AS g(number, id, checksum, source, source_id)
+), found AS (
+    SELECT g.number, n.id, 'text' AS by, 1 AS rank FROM given g CROSS JOIN LATERAL (
+        SELECT id FROM nodes WHERE space_id = $1 AND kind = 'memory' AND checksum = g.checksum LIMIT 1) n
+    UNION ALL
+    SELECT g.number, n.id, 'id', 2 FROM given g CROSS JOIN LATERAL (
+        SELECT id FROM nodes WHERE space_id = $1 AND id = g.id LIMIT 1) n
+    UNION ALL
+    SELECT g.number, n.id, 'source_id', 3 FROM given g CROSS JOIN LATERAL (
+        SELECT id FROM nodes
+         WHERE space_id = $1 AND kind = 'memory' AND source = g.source AND source_id = g.source_id LIMIT 1) n
+)
+SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
+"""
+
+VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2)"
+
+# LATERAL with OFFSET 0, not `= ANY`: each is then looked up by its key, however small the space is believed to be.
+GET_MANY = (
+    f"SELECT {', '.join(f'n.{column.name}' for column in rows.NODE_COLUMNS)} FROM unnest($2::uuid[]) AS g(id),"
+    " LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
+)
+
+# In the order of the ids, so that two who link the same nodes wait for each other and cannot deadlock.
+HOLD = text("SELECT FROM nodes WHERE space_id = :space AND id = ANY(CAST(:ids AS uuid[])) ORDER BY id FOR SHARE")
+
+# From a node up to what it was merged into in the end.
+UP = """
+WITH RECURSIVE up AS (
+    SELECT g.id AS start, n.id, n.merged_into FROM unnest($2::uuid[]) AS g(id),
+           LATERAL (SELECT id, merged_into FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
+     UNION
+    SELECT up.start, n.id, n.merged_into FROM up,
+           LATERAL (SELECT id, merged_into FROM nodes WHERE space_id = $1 AND id = up.merged_into OFFSET 0) n
+) SELECT start, id FROM up WHERE merged_into IS NULL
+"""
+
+LOCK_THREADS = text("SELECT pg_advisory_xact_lock(hashtextextended(t, 20)) FROM unnest(CAST(:threads AS text[])) AS t")
+LAST_POSITIONS = text(
+    "SELECT thread, max(position) AS last FROM nodes"
+    " WHERE space_id = :space AND thread = ANY(CAST(:threads AS text[])) GROUP BY thread"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Twin:
+    """The memory that was there before, and what the two share: text, id or source_id."""
+
+    id: UUID
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """What became of each memory of a batch, in order: its id, or the twin that was there before it."""
+
+    ids: tuple[UUID | None, ...]
+    twins: tuple[Twin | None, ...]
+
+
+async def add_memories(
+    connection: AsyncConnection,
+    space_id: UUID,
+    memories: Sequence[NewMemory],
+    *,
+    models: Sequence[str],
+    max_attempts: int,
+    now: datetime,
+) -> Stored:
+    """Store a batch, each with its embedding jobs, in one statement."""
+    ids = [memory.id or uuid4() for memory in memories]
+    sums = [checksum(memory.text) for memory in memories]
+    positions = await _positions(connection, space_id, memories)
+    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
+    order = sorted(first.values(), key=lambda i: (sums[i], i))
+    raw = await driver(connection)
+    records = await raw.fetch(
+        INSERT,
+        space_id,
+        [ids[i] for i in order],
+        [memories[i].subtype for i in order],
+        [memories[i].text for i in order],
+        [sums[i] for i in order],
+        [json.dumps(memories[i].metadata) for i in order],
+        [memories[i].importance for i in order],
+        [memories[i].source for i in order],
+        [memories[i].source_id for i in order],
+        [memories[i].thread for i in order],
+        [positions[i] for i in order],
+        # A batch arrives in its order: one microsecond apart, so that listings keep it.
+        [memories[i].created_at or now + timedelta(microseconds=i) for i in order],
+        list(models),
+        max_attempts,
+        now,
+        *_state_columns([memories[i] for i in order]),
+        *_vector_columns(zip(ids, memories, strict=True)),
+    )
+    return await _with_twins(connection, space_id, memories, ids, sums, {record["id"] for record in records})
+
+
+def _state_columns(memories: Sequence[NewMemory]) -> list[list[Any]]:
+    """What exported memories bring along, column by column; nothing where none of them is one."""
+    columns = ("updated_at", "status", "merged_into", "protected", "exclude", "is_summary", "version")
+    if not any(isinstance(memory, ExportedMemory) for memory in memories):
+        return [[] for _ in columns]
+    return [[getattr(memory, column, None) for memory in memories] for column in columns]
+
+
+def _vector_columns(memories: Iterable[tuple[UUID, NewMemory]]) -> tuple[list[UUID], list[str], list[HalfVector]]:
+    """The ids, models and numbers of the vectors that exported memories bring along."""
+    brought = [
+        (id_, model, HalfVector(np.frombuffer(numbers, "<f2").astype(np.float16)))
+        for id_, memory in memories
+        if isinstance(memory, ExportedMemory)
+        for model, numbers in memory.vectors.items()
+    ]
+    return [id_ for id_, _, _ in brought], [model for _, model, _ in brought], [vector for _, _, vector in brought]
+
+
+async def _with_twins(
+    connection: AsyncConnection,
+    space_id: UUID,
+    memories: Sequence[NewMemory],
+    ids: Sequence[UUID],
+    sums: Sequence[str],
+    stored: set[UUID],
+) -> Stored:
+    # The same id twice in one batch is stored once: the first of them.
+    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}
+    kept = tuple(id_ if id_ in stored and first[id_] == i else None for i, id_ in enumerate(ids))
+    missing = [i for i, id_ in enumerate(kept) if id_ is None]
+    twins: dict[int, Twin] = {}
+    if missing:
+        raw = await driver(connection)
+        found = await raw.fetch(
+            TWINS,
+            space_id,
+            missing,
+            [ids[i] for i in missing],
+            [sums[i] for i in missing],
+            [memories[i].source for i in missing],
+            [memories[i].source_id for i in missing],
+        )
+        twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
+    return Stored(ids=kept, twins=tuple(twins.get(i) for i in range(len(memories))))
+
+
+async def existing(
+    connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]
+) -> tuple[Twin | None, ...]:
+    """For each (checked) memory of a batch, the one that is there already; a look, without writing."""
+    raw = await driver(connection)
+    found = await raw.fetch(
+        TWINS,
+        space_id,
+        list(range(len(memories))),
+        [memory.id for memory in memories],
+        [checksum(memory.text) for memory in memories],
+        [memory.source for memory in memories],
+        [memory.source_id for memory in memories],
+    )
+    twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
+    return tuple(twins.get(number) for number in range(len(memories)))
+
+
+# The newest memories say what tags are in use; to look through all of them would cost more than the answer is worth.
+TAGS_IN_USE = """
+    SELECT DISTINCT tag
+    FROM (SELECT metadata FROM nodes WHERE space_id = $1 ORDER BY created_at DESC, id LIMIT 10000) AS newest,
+         jsonb_array_elements_text(
+             CASE jsonb_typeof(metadata -> 'tags') WHEN 'array' THEN metadata -> 'tags' END) AS tag
+"""
+
+
+async def tags_in_use(connection: AsyncConnection, space_id: UUID) -> set[str]:
+    raw = await driver(connection)
+    return {record["tag"] for record in await raw.fetch(TAGS_IN_USE, space_id)}
+
+
+async def vectors_of(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
+    """The vectors of some nodes, of every model: the numbers as little-endian float16."""
+    raw = await driver(connection)
+    found: dict[UUID, dict[str, bytes]] = {}
+    for record in await raw.fetch(VECTORS, space_id, list(ids)):
+        numbers = record["vector"].to_numpy().astype("<f2")
+        found.setdefault(record["node_id"], {})[record["model"]] = numbers.tobytes()
+    return found
+
+
+async def _positions(connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]) -> list[int | None]:
+    """The place of each memory in its thread: as given, else after the last, in order of arrival."""
+    threads = sorted({m.thread for m in memories if m.thread is not None and m.position is None})
+    if not threads:
+        return [memory.position for memory in memories]
+    await connection.execute(LOCK_THREADS, {"threads": threads})
+    found = await connection.execute(LAST_POSITIONS, {"space": space_id, "threads": threads})
+    last = {row.thread: row.last for row in found if row.last is not None}
+    positions: list[int | None] = []
+    for memory in memories:
+        if memory.thread is None:
+            positions.append(None)
+            continue
+        place = memory.position if memory.position is not None else last.get(memory.thread, -1) + 1
+        last[memory.thread] = max(place, last.get(memory.thread, -1))
+        positions.append(place)
+    return positions
+
+
+async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Node:
+    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == space_id, nodes.c.id == id_)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise NotFound(f"Nothing is remembered under {id_}: `recollect list` shows what is.")
+    return rows.node(row)
+
+
+async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Node]:
+    if not ids:
+        return {}
+    raw = await driver(connection)
+    return {record["id"]: rows.node_of(record) for record in await raw.fetch(GET_MANY, space_id, list(ids))}
+
+
+async def keepers(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Where each node is now: itself, or whatever it was merged into in the end."""
+    raw = await driver(connection)
+    return {row["start"]: row["id"] for row in await raw.fetch(UP, space_id, list(ids))}
+
+
+async def hold(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> None:
+    """Keep some nodes from being merged away until this transaction ends: whatever hangs on them is then seen."""
+    await connection.execute(HOLD, {"space": space_id, "ids": list(ids)})
+
+
+async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+    """The id that a reference means: a whole UUID, or a unique beginning of one (4 characters or more)."""
+    low, high = meant_by(reference)
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.id.between(low, high)).limit(2)
+    found = list((await connection.execute(statement)).scalars())
+    if not found:
+        raise NotFound(f"Nothing is remembered under {reference}: `recollect list` shows what is.")
+    if len(found) > 1:
+        raise Conflict(f"{reference} is the beginning of several ids: give more of it.")
+    return UUID(str(found[0]))
+
+
+def meant_by(reference: str) -> tuple[UUID, UUID]:
+    """The first and the last id that begin like this."""
+    digits = reference.replace("-", "").lower()
+    is_hexadecimal = all(digit in "0123456789abcdef" for digit in digits)
+    if is_hexadecimal and 0 < len(digits) < SHORTEST_PREFIX:
+        raise InvalidInput(f"{reference!r} is too short: give at least the first 4 characters of the id.", field="id")
+    if not digits or not is_hexadecimal or len(digits) > 32:
+        raise InvalidInput(f"{reference!r} is not an id: give a UUID, or its first 4 or more characters.", field="id")
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+
+
+async def list_page(
+    connection: AsyncConnection, space_id: UUID, wanted: NodeFilter, *, limit: int, cursor: str | None
+) -> Page:
+    """A stretch of a listing, newest first."""
+    statement = (
+        select(*rows.NODE_COLUMNS)
+        .where(nodes.c.space_id == space_id, *conditions(wanted))
+        .order_by(nodes.c.created_at.desc(), nodes.c.id)
+        .limit(limit + 1)
+    )
+    if cursor is not None:
+        statement = statement.where(after(nodes, cursor))
+    found = [rows.node(row) for row in await connection.execute(statement)]
+    more = len(found) > limit
+    items = tuple(found[:limit])
+    return Page(items=items, next_cursor=cursor_of(items[-1]) if more else None)
+
+
+async def stream(
+    connection: AsyncConnection, space_id: UUID, wanted: NodeFilter, *, batch: int = 1000
+) -> AsyncIterator[tuple[Node, ...]]:
+    """All nodes that fit, oldest first, batch by batch, from one snapshot."""
+    statement = (
+        select(*rows.NODE_COLUMNS)
+        .where(nodes.c.space_id == space_id, *conditions(wanted))
+        .order_by(nodes.c.created_at, nodes.c.id)
+    )
+    result = await connection.stream(statement)
+    async for part in result.partitions(batch):
+        yield tuple(rows.node(row) for row in part)
+
+
+async def count(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> int:
+    statement = select(func.count()).select_from(nodes).where(nodes.c.space_id == space_id, *conditions(wanted))
+    return int((await connection.execute(statement)).scalar_one())
+
+
+def conditions(wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:
+    """A filter as SQL, on these columns."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.kinds and len(wanted.kinds) < len(Kind):
+        found.append(columns.kind.in_(wanted.kinds))
+    if wanted.statuses:
+        found.append(columns.status.in_(wanted.statuses))
+    if wanted.subtypes:
+        found.append(columns.subtype.in_(wanted.subtypes))
+    if wanted.excluded is not None:
+        found.append(columns.exclude == wanted.excluded)
+    if wanted.thread is not None:
+        found.append(columns.thread == wanted.thread)
+    if wanted.created_from is not None:
+        found.append(columns.created_at >= wanted.created_from)
+    if wanted.created_to is not None:
+        found.append(columns.created_at <= wanted.created_to)
+    if wanted.category is not None:
+        found.append(columns.id.in_(of_category(wanted.category)))
+    if wanted.metadata:
+        found.append(columns.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
+    return found
+
+
+def holding(metadata: Mapping[str, Any]) -> TableValuedAlias:
+    """The nodes whose metadata holds this, with the columns that `conditions` tests."""
+    tested = ("kind", "subtype", "status", "exclude", "thread", "created_at")
+    columns = (nodes.c[name] for name in ("id", *tested))
+    found = func.nodes_holding(type_coerce(dict(metadata), JSONB))
+    return found.table_valued(*(column(one.name, one.type) for one in columns), name="found")
+
+
+def of_category(path: str) -> Select[Any]:
+    """The cases of a category and of those below it."""
+    here = (cases.c.category_path == path) | cases.c.category_path.startswith(f"{path}/", autoescape=True)
+    return select(cases.c.node_id).where(here)

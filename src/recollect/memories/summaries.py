@@ -1,0 +1,70 @@
+"""Persisted summaries (D39, off by default): a short text that may stand in for a long memory.
+
+A summary is proposed, by a person or on behalf of a model, and stored out of sight; only an approved one can be
+recalled, and only where summaries are asked for. It never replaces its memory, never takes part in RECALL or CHALLENGE,
+and goes back out of sight when it expires. Approving and expiring are plans, so both can be undone.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.errors import Conflict, InvalidInput
+from recollect.memories import edit, remember
+from recollect.memories.rules.contract import as_utc
+from recollect.memories.sql import nodes
+from recollect.model import ExportedMemory, Node, NodeFilter, Status
+
+GENERATED_BY = "system"
+
+
+async def propose(core: Core, space_id: UUID, parent: UUID, text: str, *, expires_at: datetime | None = None) -> Node:
+    """Store a summary of a memory; it waits, out of recall, until it is approved."""
+    if not core.settings.summaries:
+        raise InvalidInput("Persisted summaries are off: set RECOLLECT_SUMMARIES=true to use them.", field="summaries")
+    async with core.transaction(space_id) as connection:
+        of = await nodes.get(connection, space_id, parent)
+    if of.is_summary:
+        raise InvalidInput("A summary of a summary is not kept: summarise the memory itself.", field="parent")
+    extra = {"generated_by": GENERATED_BY, **({"expires_at": as_utc(expires_at).isoformat()} if expires_at else {})}
+    summary = ExportedMemory(
+        text=text,
+        subtype=of.subtype,
+        metadata={"parent_id": str(of.id), "extra": extra},
+        is_summary=True,
+        status=Status.ARCHIVED,
+        created_at=core.now(),
+    )
+    return await remember.add(core, space_id, summary, wait=True)
+
+
+async def approve(core: Core, space_id: UUID, summary: UUID) -> Node:
+    """Let a proposed summary be recalled where summaries are asked for."""
+    async with core.transaction(space_id) as connection:
+        node = await nodes.get(connection, space_id, summary)
+    if not node.is_summary:
+        raise Conflict(f"{summary} is a memory, not a summary: there is nothing to approve.")
+    return await edit.set_status(core, space_id, summary, Status.ACTIVE, reason="summary approved")
+
+
+async def of_memory(core: Core, space_id: UUID, parent: UUID) -> Sequence[Node]:
+    """The summaries of a memory, approved or not, newest first."""
+    wanted = NodeFilter(statuses=(), metadata={"parent_id": str(parent)})
+    async with core.transaction(space_id) as connection:
+        page = await nodes.list_page(connection, space_id, wanted, limit=100, cursor=None)
+    return [node for node in page.items if node.is_summary]
+
+
+async def expire(core: Core, space_id: UUID) -> int:
+    """Put what has expired back out of recall; returns how many."""
+    wanted = NodeFilter(metadata={"extra": {"generated_by": GENERATED_BY}})
+    now, done = core.now(), 0
+    async with core.transaction(space_id) as connection:
+        page = await nodes.list_page(connection, space_id, wanted, limit=1000, cursor=None)
+    for node in page.items:
+        until = node.metadata["extra"].get("expires_at")
+        if node.is_summary and until and datetime.fromisoformat(until) <= now:
+            await edit.set_status(core, space_id, node.id, Status.ARCHIVED, reason="summary expired")
+            done += 1
+    return done

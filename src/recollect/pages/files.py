@@ -1,0 +1,85 @@
+"""The files of a wiki or a vault of notes: each with its path inside the folder, or a line on why it was not read.
+
+Links are not followed, so nothing outside the folder is read and nothing twice; what is hidden, binary, too large or
+not UTF-8 is said and left out, and the rest goes on. It blocks, so the engine runs it in a thread.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from recollect.errors import InvalidInput
+from recollect.memories.rules import documents
+from recollect.memories.sources import BEGINNING, Line, shown, skipped, walk
+
+SUFFIXES = (".md", ".markdown", ".wiki", ".mediawiki")
+LARGEST_PAGE = 10_000_000
+"""Bytes. A page is read by people: what is larger is an export of something else."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageFile:
+    """A file that holds a page: its path inside the folder, with slashes, and its text exactly as it is."""
+
+    path: str
+    text: str
+
+
+def read_folder(folder: Path, *, hidden: bool = False, largest: int = LARGEST_PAGE) -> Iterator[PageFile | Line]:
+    """Every page of a folder, by name; for everything else a line that says why not."""
+    found = False
+    for file in walk(folder, hidden=hidden):
+        if isinstance(file, Line):
+            yield replace(file, file=file.file.removeprefix(f"{shown(folder)}/"))
+            continue
+        one = _read(file, file.relative_to(folder), largest)
+        found = found or isinstance(one, PageFile)
+        yield one
+    if not found:
+        yield skipped(shown(folder), f"It holds no pages: files that end in {', '.join(SUFFIXES)}.")
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse before anything is read what is no folder."""
+    try:
+        if not folder.exists():
+            raise InvalidInput(f"There is no folder {shown(folder)}.", field="folder")
+        if not folder.is_dir():
+            raise InvalidInput(f"{shown(folder)} is a file: name the folder it is in.", field="folder")
+    except OSError as error:
+        raise InvalidInput(f"{shown(folder)} cannot be read ({error.strerror or error}).", field="folder") from error
+
+
+def _read(file: Path, inside: Path, largest: int) -> PageFile | Line:
+    name = shown(inside)
+    if file.suffix.lower() not in SUFFIXES:
+        return skipped(name, "It is not a page.")
+    try:
+        if (size := file.stat().st_size) > largest:
+            return skipped(name, f"It has {size:,} bytes; a page has at most {largest:,}: split it.")
+        data = file.read_bytes()
+        if documents.looks_binary(data[:BEGINNING]):
+            return skipped(name, "It is a binary file.")
+        documents.decoded(data)
+        # The mark of UTF-8, where there is one, stays: an untouched page is written back byte by byte.
+        return PageFile(path=PurePosixPath(*inside.parts).as_posix(), text=data.decode())
+    except InvalidInput as problem:
+        return skipped(name, problem.message)
+    except OSError as error:
+        return skipped(name, f"It cannot be read ({error.strerror or error}).")
+
+
+def write_folder(folder: Path, pages: Iterable[tuple[str, str]]) -> int:
+    """Write pages below a folder, each at its path; where one leads outside it, none is written."""
+    given = [(_inside(folder, path), text) for path, text in pages]
+    for file, text in given:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    return len(given)
+
+
+def _inside(folder: Path, path: str) -> Path:
+    file = (folder / path).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise InvalidInput(f"{path} leads outside {shown(folder)}.", field="path")
+    return file

@@ -1,0 +1,341 @@
+"""Pages come in: files are read, compared with the pages there are, decided, kept as a batch, and proposed as a plan.
+
+Nothing here changes a page. What cannot be read is a line of the report, and the rest goes on. The vectors of the new
+pages are made here; those of the old ones are read from the store, and made where they are not there yet.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+from uuid import UUID, uuid4
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from recollect.engine.core import Core, log
+from recollect.errors import InvalidInput, ProviderProblem
+from recollect.memories.rules.text import is_storable
+from recollect.memories.sources import Line, shown, skipped
+from recollect.pages import sql as kept
+from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, read_folder
+from recollect.pages.policies.merge_pages import pair_of, state_of
+from recollect.pages.rules.decisions import Options, plan_merge, wiki_of
+from recollect.pages.rules.formats import distinct, read_page
+from recollect.pages.rules.judging import question, verdict_in
+from recollect.pages.rules.links import resolve
+from recollect.pages.rules.merge_plan import MergePlan, NodePlan, Verdict
+from recollect.pages.rules.page import Finding, Page
+from recollect.pages.rules.similarity import Scores, SuppliedScores, compare, text_for_vector
+from recollect.pages.rules.stored import Batch, KnownFirst, StoredPage, known_results
+from recollect.pages.rules.vetoes import veto
+from recollect.plan import Plan
+from recollect.plans import consolidate
+from recollect.plans.sql.reader import StoreReader
+from recollect.ports import LanguageModel, Vectors
+from recollect.providers.embedders import embed_readable
+
+Scope = Literal["subgraph", "type"]
+JudgeName = Literal["thresholds", "model", "person"]
+Progress = Callable[[int, int], None]
+ASKED_AT_ONCE = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageImport:
+    """What came of reading pages: the plan that waits, and a line for everything worth knowing."""
+
+    plan: Plan
+    batch: UUID
+    merge: MergePlan
+    pages: int
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class How:
+    """How pages come in. `scope="type"` compares each with all of its type; `scores` supplies what else is compared."""
+
+    scope: Scope = "subgraph"
+    judge: JudgeName | None = None
+    scores: Scores | None = None
+    created_by: str = "user"
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("scope", get_args(Scope)), ("judge", (None, *get_args(JudgeName)))):
+            if getattr(self, name) not in known:
+                said = ", ".join(filter(None, known))
+                raise InvalidInput(f"There is no {name} {getattr(self, name)!r}: it is one of {said}.", field=name)
+
+
+async def import_folder(
+    core: Core, space_id: UUID, folder: Path, how: How | None = None, *, hidden: bool = False
+) -> PageImport:
+    """Propose to merge the pages of a folder."""
+    await anyio.to_thread.run_sync(check_folder, folder)
+    largest = min(LARGEST_PAGE, core.settings.max_text_bytes)
+    found = await anyio.to_thread.run_sync(lambda: list(read_folder(folder, hidden=hidden, largest=largest)))
+    label = shown(Path(folder.name or folder.resolve().name))
+    return await _import(core, space_id, found, label, how or How())
+
+
+async def import_texts(
+    core: Core, space_id: UUID, files: Iterable[tuple[str, str]], how: How | None = None, *, label: str = "pages"
+) -> PageImport:
+    """Propose to merge pages that are handed over as paths and texts."""
+    found = [_checked(path, text, core.settings.max_text_bytes) for path, text in files]
+    return await _import(core, space_id, found or [skipped(label, "It holds no pages.")], label, how or How())
+
+
+def _checked(path: str, text: str, largest: int) -> PageFile | Line:
+    parts = path.split("/")
+    if not path.strip() or path.startswith("/") or ".." in parts or "\\" in path or not is_storable(path):
+        return skipped(shown(Path(path.replace("\0", "?"))), "Its path leads outside the folder, or is none.")
+    if len(text.encode(errors="replace")) > largest:
+        return skipped(path, f"It has {len(text):,} characters; a page has at most {largest:,} bytes: split it.")
+    return PageFile(path=path, text=text)
+
+
+async def _import(core: Core, space_id: UUID, found: Sequence[PageFile | Line], label: str, how: How) -> PageImport:
+    new, said = await anyio.to_thread.run_sync(_parsed, found)
+    there = await _there(core, space_id)
+    merge = await _decided(core, new, there, how)
+    nowhere = await anyio.to_thread.run_sync(lambda: resolve(new, there.pages).findings)
+    findings = dict.fromkeys((*said, *merge.findings, *_in_doubt(merge), *nowhere))
+    batch = Batch(id=uuid4(), label=label, plan=_without_review(merge), findings=tuple(findings))
+    async with core.transaction(space_id) as connection:
+        await kept.save_batch(connection, space_id, batch, {"scope": how.scope}, core.now())
+    wanted = {"batch": str(batch.id)}
+    plan = await consolidate.propose(core, space_id, "merge_pages", wanted, created_by=how.created_by)
+    return PageImport(plan=plan, batch=batch.id, merge=batch.plan, pages=len(new), lines=tuple(map(str, findings)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _There:
+    """What the new pages are compared with."""
+
+    stored: Sequence[StoredPage]
+    vectors: Mapping[UUID, Vectors]
+    apart: Mapping[tuple[str, str], str | None]
+
+    @property
+    def pages(self) -> list[Page]:
+        return [one.page for one in self.stored]
+
+    @property
+    def known_vectors(self) -> dict[str, Vectors]:
+        """The vectors that the store has, by the texts they are of."""
+        there = (one for one in self.stored if one.node_id in self.vectors)
+        return {text_for_vector(one.page): self.vectors[one.node_id] for one in there}
+
+
+async def _there(core: Core, space_id: UUID) -> _There:
+    async with core.database.snapshot(space_id) as connection:
+        reader = StoreReader(connection, space_id)
+        return _There(
+            stored=[one for one in await reader.pages() if one.is_living],
+            vectors=await kept.vectors(connection, space_id, core.embedder().model),
+            apart=await reader.distinct_pairs(core.now()),
+        )
+
+
+def _parsed(found: Sequence[PageFile | Line]) -> tuple[list[Page], list[Finding]]:
+    """The pages of some files, each with an id of its own, and what is to be said about them and the others."""
+    said: list[Finding] = []
+    read: list[Page] = []
+    for file in found:
+        if isinstance(file, Line):
+            said.append(Finding(page=file.file, message=file.message))
+        elif not is_storable(file.text) or not is_storable(file.path):
+            message = "It holds a NUL byte or a lone surrogate: it was left out."
+            said.append(Finding(page=file.path.replace("\0", "?"), message=message))
+        else:
+            one = read_page(file.path, file.text)
+            read.append(one.page)
+            said += one.findings
+    pages, doubled = distinct(read)
+    return pages, [*said, *doubled]
+
+
+# -- deciding
+
+
+async def _decided(core: Core, new: Sequence[Page], there: _There, how: How) -> MergePlan:
+    known = known_results(new, there.stored)
+    scores = how.scores or await _compared(core, new, there, known, how.progress)
+    first = KnownFirst(scores=scores, known=known, taken=frozenset(known.values()))
+    options = Options(scope="type" if how.scope == "type" else "parents", veto=_with_person(there.apart, known))
+    decide = partial(plan_merge, new, wiki_of(there.pages), first, options=options)
+    plan = await _judged(core, decide, how.judge)
+    return plan.with_nodes(_recognised(plan, known))
+
+
+async def _compared(
+    core: Core, new: Sequence[Page], there: _There, known: Mapping[str, str], progress: Progress | None
+) -> Scores:
+    """The new pages with the old ones. One that came before, or has none of its type to meet, needs no vector."""
+    old = there.pages
+    both = {page.type for page in old} & {page.type for page in new if page.id not in known}
+    meeting = [page for page in new if page.id not in known and page.type in both]
+    if not meeting:
+        return SuppliedScores(scores={})
+    met = [page for page in old if page.type in both]
+    vectors = await _vectors(core, map(text_for_vector, (*meeting, *met)), there.known_vectors, progress)
+    mine, theirs = (_rows(pages, vectors, core.embedder().dim) for pages in (new, old))
+    return await anyio.to_thread.run_sync(lambda: compare(new, old, new_vectors=mine, old_vectors=theirs))
+
+
+async def _vectors(
+    core: Core, texts: Iterable[str], known: Mapping[str, Vectors], progress: Progress | None
+) -> dict[str, Vectors]:
+    """The vectors of some texts; those that the store has are not made again."""
+    missing = [text for text in dict.fromkeys(texts) if text not in known]
+    size, made = core.settings.embedding_batch, dict(known)
+    for start in range(0, len(missing), size):
+        some = missing[start : start + size]
+        embedded = zip(some, await embed_readable(core.embedder(), some), strict=True)
+        made |= {text: vector for text, vector in embedded if vector is not None}
+        if progress:
+            progress(start + len(some), len(missing))
+    return made
+
+
+def _rows(pages: Sequence[Page], vectors: Mapping[str, Vectors], dim: int) -> Vectors:
+    none = np.zeros(dim, np.float32)
+    return np.array([vectors.get(text_for_vector(page), none) for page in pages], np.float32)
+
+
+def _with_person(
+    apart: Mapping[tuple[str, str], str | None], known: Mapping[str, str]
+) -> Callable[[Page, Page], str | None]:
+    """The vetoes of the rules, and those of people: a merge that was declined is not offered again (P11)."""
+
+    def against(new: Page, old: Page) -> str | None:
+        if known.get(new.id) == old.id:
+            return None
+        a, b = sorted(pair_of(new.id, old.id))
+        if (a, b) in apart and apart[a, b] in (None, state_of(new, old)):
+            return "a person keeps them apart"
+        return veto(new, old)
+
+    return against
+
+
+def _recognised(plan: MergePlan, known: Mapping[str, str]) -> dict[str, NodePlan]:
+    """Pages that came before, word for word, stay what they became, whatever scope they are in now."""
+    nodes = plan.nodes
+    taken = {node.merge_target_id: id for id, node in nodes.items() if node.decision is Verdict.MERGE}
+    return {
+        id: replace(
+            nodes[id],
+            decision=Verdict.MERGE,
+            merge_target_id=result,
+            best_match_score=1.0,
+            reason="It came before and has not changed",
+        )
+        for id, result in known.items()
+        if taken.get(result, id) == id
+    }
+
+
+# -- judging
+
+
+async def _judged(core: Core, decide: Callable[..., MergePlan], name: JudgeName | None) -> MergePlan:
+    """The decisions; a model is asked about what they turn on, level by level, until nothing is left to ask."""
+    model = _model(core, name)
+    if model is None:
+        judge = None if name == "thresholds" else _a_person
+        return await anyio.to_thread.run_sync(lambda: decide(judge=judge))
+    notes = _Notes()
+    while True:
+        plan = await anyio.to_thread.run_sync(lambda: decide(judge=notes))
+        if not notes.asked:
+            return plan
+        notes.verdicts |= await _answers(core, model, notes.asked)
+        notes.asked.clear()
+
+
+def _model(core: Core, name: JudgeName | None) -> LanguageModel | None:
+    """The model that judges: the configured one, unless somebody else is to."""
+    model = core.language_model() if name in (None, "model") else None
+    if name == "model" and model is None:
+        raise InvalidInput("No language model is configured: RECOLLECT_MODEL names one.", field="judge")
+    return model
+
+
+def _a_person(_new: Page, _old: Page, _score: float) -> Verdict:
+    return Verdict.REVIEW
+
+
+@dataclass(kw_only=True, slots=True)
+class _Notes:
+    """A judge that knows the answers so far, and notes what it is asked beyond them."""
+
+    verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+    asked: dict[tuple[str, str], tuple[Page, Page, float]] = field(default_factory=dict)
+
+    def __call__(self, new: Page, old: Page, score: float) -> Verdict | None:
+        if (new.id, old.id) not in self.verdicts:
+            self.asked[new.id, old.id] = (new, old, score)
+        return self.verdicts.get((new.id, old.id))
+
+
+async def _answers(
+    core: Core, model: LanguageModel, asked: Mapping[tuple[str, str], tuple[Page, Page, float]]
+) -> dict[tuple[str, str], Verdict]:
+    found: dict[tuple[str, str], Verdict] = {}
+    few = anyio.CapacityLimiter(ASKED_AT_ONCE)
+
+    async def ask(pair: tuple[str, str]) -> None:
+        async with few:
+            found[pair] = await _answer(core, model, *asked[pair])
+
+    async with anyio.create_task_group() as group:
+        for pair in asked:
+            group.start_soon(ask, pair)
+    return found
+
+
+async def _answer(core: Core, model: LanguageModel, new: Page, old: Page, score: float) -> Verdict:
+    system, prompt = question(new, old, score)
+    try:
+        answer = await model.complete(system, prompt, max_tokens=core.settings.model_max_tokens)
+    except ProviderProblem as problem:
+        log.warning("the judge could not be asked", new=new.id, old=old.id, why=problem.message)
+        return Verdict.REVIEW
+    return verdict_in(answer.text)
+
+
+# -- review: new for now, and said
+
+
+def _in_doubt(plan: MergePlan) -> list[Finding]:
+    return [
+        Finding(
+            page=node.page_id,
+            message=f"It may be the same as {node.merge_target_id} ({node.best_match_score or 0:.2f}): it is taken as "
+            f"new; to merge them, write MERGE and {node.merge_target_id} into its row of plan.md.",
+        )
+        for node in plan.nodes.values()
+        if node.decision is Verdict.REVIEW
+    ]
+
+
+def _without_review(plan: MergePlan) -> MergePlan:
+    """What a person should look at is new unless the person says otherwise in plan.md."""
+    return plan.with_nodes(
+        {
+            id: replace(
+                node,
+                decision=Verdict.CREATE_NEW,
+                merge_target_id=None,
+                reason=f"In doubt, to be reviewed: {node.merge_target_id} may be the same",
+            )
+            for id, node in plan.nodes.items()
+            if node.decision is Verdict.REVIEW
+        }
+    )

@@ -1,0 +1,210 @@
+"""Looking at pages: one with its links, back-links, history and versions; what changed between two; all, as files."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+import anyio.to_thread
+
+from recollect.engine.core import Core
+from recollect.errors import InvalidInput, NotFound
+from recollect.graph.sql import edges
+from recollect.memories.sql import nodes
+from recollect.model import Edge, Kind, Node, NodeFilter
+from recollect.model import Page as Stretch
+from recollect.pages import sql as kept
+from recollect.pages.files import write_folder
+from recollect.pages.rules.formats import export_page, free_id
+from recollect.pages.rules.links import resolve
+from recollect.pages.rules.page import Format, Page
+from recollect.pages.rules.stored import StoredPage
+from recollect.plan import HistoryEntry
+from recollect.plans.sql import journal
+from recollect.store.database import Connection
+
+MOST_EDGES = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageLink:
+    """A link to or from another page."""
+
+    relation: str
+    page_id: str
+    node_id: UUID
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Version:
+    """The text of a page from some moment on, and the plan that made it so."""
+
+    number: int
+    at: datetime
+    reason: str
+    plan_id: UUID | None
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageView:
+    """A page with all that is known of it. `nowhere` are links that lead to no page."""
+
+    node: Node
+    page_id: str
+    title: str | None
+    path: str
+    format: Format
+    domains: tuple[str, ...]
+    links: tuple[PageLink, ...]
+    back_links: tuple[PageLink, ...]
+    nowhere: tuple[str, ...]
+    versions: int
+    history: tuple[HistoryEntry, ...]
+
+
+async def resolved(core: Core, space_id: UUID, reference: UUID | str) -> UUID:
+    """The page that is meant: by its id (`Principle:Loading`), name, path or alias, or by the UUID of its node."""
+    async with core.transaction(space_id) as connection:
+        found = None if isinstance(reference, UUID) else await kept.meant(connection, space_id, reference)
+        if found is not None:
+            return found
+        try:
+            return await nodes.resolve(connection, space_id, str(reference))
+        except (InvalidInput, NotFound) as problem:
+            raise NotFound(kept.NO_PAGE.format(reference)) from problem
+
+
+async def _stored(connection: Connection, space_id: UUID, id_: UUID) -> StoredPage:
+    found = await kept.all_pages(connection, space_id, [id_])
+    if not found:
+        raise NotFound(kept.NO_PAGE.format(id_))
+    return found[0]
+
+
+async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
+    id_ = await resolved(core, space_id, reference)
+    async with core.transaction(space_id) as connection:
+        stored = await _stored(connection, space_id, id_)
+        node = await nodes.get(connection, space_id, id_)
+        touching = await edges.of_node(connection, space_id, id_, limit=MOST_EDGES)
+        ends = {end for edge in touching for end in (edge.source, edge.target)}
+        others = await nodes.get_many(connection, space_id, [*ends])
+        history = await journal.history(connection, space_id, id_)
+    page = stored.page
+    known = [_named(others[end]) for end in ends if others[end].source_id]
+    nowhere = [one.link.target for one in resolve([page], known).links if one.target is None]
+    return PageView(
+        node=node,
+        page_id=page.id,
+        title=page.title,
+        path=page.path,
+        format=page.format,
+        domains=page.domains,
+        links=_links(touching, others, "target", id_),
+        back_links=_links(touching, others, "source", id_),
+        nowhere=tuple(dict.fromkeys(nowhere)),
+        versions=len(_versions(history)),
+        history=tuple(history),
+    )
+
+
+def _named(node: Node) -> Page:
+    """As much of a page as is needed to find it by a link."""
+    path = str(node.metadata.get("path") or f"{node.name}.md")
+    fields = {"aliases": node.metadata.get("aliases", [])}
+    name = node.name or ""
+    return Page(id=node.source_id or name, type=node.subtype, name=name, path=path, format="markdown", fields=fields)
+
+
+def _links(touching: Sequence[Edge], others: Mapping[UUID, Node], end: str, own: UUID) -> tuple[PageLink, ...]:
+    """The edges that lead to (`target`) or come from (`source`) other nodes."""
+    found = [
+        PageLink(
+            relation=edge.relation,
+            page_id=others[other].source_id or others[other].name or str(other),
+            node_id=other,
+            note=edge.explanation,
+        )
+        for edge in touching
+        for other in [getattr(edge, end)]
+        if other != own and others[other].status == "active"
+    ]
+    return tuple(sorted(found, key=lambda one: (one.relation, one.page_id)))
+
+
+# -- versions
+
+
+async def versions(core: Core, space_id: UUID, reference: UUID | str) -> list[Version]:
+    """Every text that the page has had, oldest first."""
+    id_ = await resolved(core, space_id, reference)
+    async with core.transaction(space_id) as connection:
+        await _stored(connection, space_id, id_)
+        return _versions(await journal.history(connection, space_id, id_))
+
+
+def _versions(history: Sequence[HistoryEntry]) -> list[Version]:
+    texts = [entry for entry in history if entry.after is not None and entry.after.get("text") is not None]
+    return [
+        Version(number=number, at=one.at, reason=one.reason, plan_id=one.plan_id, text=(one.after or {})["text"])
+        for number, one in enumerate(texts, start=1)
+    ]
+
+
+async def diff(
+    core: Core, space_id: UUID, reference: UUID | str, first: int | None = None, second: int | None = None
+) -> str:
+    """What changed between two versions, line by line; between the last two where none are named."""
+    found = await versions(core, space_id, reference)
+    latest = len(found)
+    b = latest if second is None else second
+    a = max(1, b - 1) if first is None else first
+    for number in (a, b):
+        if not 1 <= number <= latest:
+            raise InvalidInput(f"There is no version {number}: the page has {latest}.", field="version")
+    old, new = found[a - 1].text, found[b - 1].text
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), f"version {a}", f"version {b}", lineterm="")
+    return "\n".join(lines)
+
+
+# -- all of them
+
+
+async def list_pages(
+    core: Core, space_id: UUID, *, type: str | None = None, limit: int = 50, cursor: str | None = None
+) -> Stretch:
+    wanted = NodeFilter(kinds=(Kind.PAGE,), subtypes=(type,) if type else ())
+    async with core.transaction(space_id) as connection:
+        return await nodes.list_page(connection, space_id, wanted, limit=limit, cursor=cursor)
+
+
+async def export(core: Core, space_id: UUID, folder: Path, *, format: Format | None = None) -> int:
+    """Write every page to its path; as it came where it was not touched, and else, or on demand, in a format."""
+    async with core.database.snapshot(space_id) as connection:
+        stored = [one for one in await kept.all_pages(connection, space_id) if one.is_living]
+    return await anyio.to_thread.run_sync(_write, folder, [one.page for one in stored], format)
+
+
+def _write(folder: Path, pages: Sequence[Page], format: Format | None) -> int:
+    taken: set[str] = set()
+    files = []
+    for page in pages:
+        path = _free(page.path, taken)
+        taken.add(path)
+        files.append((path, export_page(page, format)))
+    try:
+        return write_folder(folder, files)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be written ({error.strerror or error}).", field="folder") from error
+
+
+def _free(path: str, taken: set[str]) -> str:
+    """The path; where another page has it already, one beside it."""
+    if path not in taken:
+        return path
+    stem, dot, suffix = path.rpartition(".")
+    return free_id(stem, {one.rpartition(".")[0] for one in taken}) + dot + suffix

@@ -1,0 +1,563 @@
+"""Merge pages: a batch of new pages goes into the wiki, leaves first, every link to what its page became (B14-B25).
+
+What becomes of each page was decided when the batch came in (pages/rules/decisions); here that is carried out in
+memory, audited, and written down as changes of rows. A sub-graph is a group: it arrives as a whole or not at all. A
+page of it is one decision, with its node, its edges and its aliases. What the audit objects to is made again with more
+care, at most three times; a sub-graph that still does not pass is left out and named.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import anyio.to_thread
+
+from recollect.errors import InvalidInput
+from recollect.memories.rules.text import checksum
+from recollect.pages.rules.audit import TRACEABLE, audit, lost, missing_headings, missing_sentences
+from recollect.pages.rules.execution import arriving, execute, left_out, result_ids
+from recollect.pages.rules.formats import export_page
+from recollect.pages.rules.hierarchy import children_by_parent, forward_edges
+from recollect.pages.rules.merge_plan import (
+    MAX_RETRIES,
+    MergePlan,
+    NodePlan,
+    NodeStatus,
+    SubgraphPlan,
+    SubgraphStatus,
+    Verdict,
+    after_audit,
+)
+from recollect.pages.rules.page import Link, Page, Section, changed
+from recollect.pages.rules.plan_md import Edit, with_edits
+from recollect.pages.rules.stored import (
+    Batch,
+    EdgeKey,
+    StoredPage,
+    edge_row,
+    edges_between,
+    known_results,
+    new_row,
+    page_from,
+    row_of,
+)
+from recollect.pages.rules.text import said_in
+from recollect.plan import Change, Draft, Plan, Premise, Risk
+from recollect.plan import Decision as Decided
+from recollect.plans.policy import Policy, Reader, require
+from recollect.wording import counted
+
+TOGETHER = 20
+"""Sub-graphs that share a transaction: few enough that a run that is killed has little to do again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """Which pages that came in, what a person decided otherwise (page, decision, target), and what a second try knows.
+
+    `only` names sub-graphs; none means all. `careful` names pages of which a merge had lost something: they are kept
+    whole. `attempt` counts the executions.
+    """
+
+    batch: str = ""
+    edits: tuple[tuple[str, str, str | None], ...] = ()
+    only: tuple[str, ...] = ()
+    careful: tuple[str, ...] = ()
+    attempt: int = 1
+
+    def __post_init__(self) -> None:
+        require(1 <= self.attempt <= MAX_RETRIES, "attempt", f"from 1 to {MAX_RETRIES}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _World:
+    """What there is when a merge is written down."""
+
+    stored: Sequence[StoredPage]
+    edges: Mapping[tuple[UUID, str, UUID], UUID]
+    aliases: AbstractSet[tuple[str, UUID]]
+
+    @property
+    def pages(self) -> dict[str, Page]:
+        """The living pages; what is archived does not count as there."""
+        return {one.page.id: one.page for one in self.stored if one.is_living}
+
+    @property
+    def by_id(self) -> dict[str, StoredPage]:
+        return {one.page.id: one for one in self.stored}
+
+
+async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
+    batch = await reader.page_batch(_batch_id(options.batch))
+    world = _World(stored=await reader.pages(), edges=await reader.page_edges(), aliases=await reader.page_aliases())
+    return await anyio.to_thread.run_sync(_plan, batch, world, options, now)
+
+
+def _batch_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput(
+            "merge-pages needs the pages that are to come in: `recollect pages import FOLDER` proposes with them.",
+            field="batch",
+        ) from None
+
+
+def _plan(batch: Batch, world: _World, options: Options, now: datetime) -> Plan:
+    before = world.pages
+    merge = settled(batch.plan, world, options)
+    results = result_ids(merge, before)
+    done = _carried_out(merge, before, results, options, now)
+    draft = Draft()
+    _Writing(draft, batch, world, done, results, now).all_of_it()
+    _note(draft, batch, done)
+    summary = _summary(done, before, draft)
+    return draft.plan(
+        policy=POLICY.name,
+        title=f"Merge {batch.label}: {counted(summary['created'], 'page')} created, {summary['merged']:,} merged",
+        now=now,
+        risk=POLICY.risk,
+        options=asdict(options),
+        summary=summary,
+    )
+
+
+def settled(plan: MergePlan, world: _World, options: Options) -> MergePlan:
+    """The plan as a person wants it, without what is done already: a page that came before is not merged again."""
+    pages = world.pages
+    edits = [Edit(page_id=id, decision=Verdict(decision), target=target) for id, decision, target in options.edits]
+    if edits:
+        plan = with_edits(plan, edits, pages, children_by_parent(pages.values()))
+    if options.only:
+        plan = replace(plan, subgraphs=_only(plan, options.only))
+    plan = plan.with_nodes({id: _target_there(node, pages) for id, node in plan.nodes.items()})
+    nodes = plan.nodes
+    new = [node.page for node in nodes.values() if node.page is not None and id_arrives(node)]
+    known = known_results(new, world.stored)
+    return plan.with_nodes({id: _done(nodes[id], result) for id, result in known.items()})
+
+
+def _only(plan: MergePlan, wanted: Iterable[str]) -> tuple[SubgraphPlan, ...]:
+    """These sub-graphs; the others stay as they are, for links lead to their pages too."""
+    names = set(wanted)
+    return tuple(
+        one if one.subgraph_id in names else replace(one, status=SubgraphStatus.COMPLETED) for one in plan.subgraphs
+    )
+
+
+def id_arrives(node: NodePlan) -> bool:
+    return node.decision in (Verdict.MERGE, Verdict.CREATE_NEW)
+
+
+def _target_there(node: NodePlan, pages: Mapping[str, Page]) -> NodePlan:
+    """A page whose target has gone since it was decided is new."""
+    if node.decision is Verdict.MERGE and node.merge_target_id not in pages:
+        reason = f"{node.merge_target_id} is not there any more"
+        return replace(node, decision=Verdict.CREATE_NEW, merge_target_id=None, reason=reason)
+    return node
+
+
+def _done(node: NodePlan, result: str) -> NodePlan:
+    return replace(node, status=NodeStatus.COMPLETED, result_page_id=result)
+
+
+# -- carrying out, in memory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Done:
+    """A merge carried out: the sub-graphs as they stand, what was written, and what was noted."""
+
+    subgraphs: tuple[SubgraphPlan, ...]
+    before: Mapping[str, Page]
+    after: Mapping[str, Page]
+    gone: AbstractSet[str]
+    skipped: AbstractSet[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def written(self) -> set[str]:
+        return {id for id, page in self.after.items() if page is not self.before.get(id)}
+
+
+@dataclass(kw_only=True, slots=True)
+class _Try:
+    """One sub-graph on its way."""
+
+    plan: SubgraphPlan
+    written: dict[str, Page] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+
+def _carried_out(
+    merge: MergePlan, before: Mapping[str, Page], results: Mapping[str, str], options: Options, now: datetime
+) -> _Done:
+    """Every sub-graph executed and audited; again where the audit objects, with care, and at most three times (B23)."""
+    gone = left_out(merge, results)
+    careful = set(options.careful)
+    tries = [_Try(plan=replace(one, retry_count=options.attempt - 1)) for one in merge.subgraphs]
+    waiting = [one for one in tries if one.plan.status is not SubgraphStatus.COMPLETED]
+    skipped = frozenset(one.plan.subgraph_id for one in tries) - {one.plan.subgraph_id for one in waiting}
+    while waiting:
+        for one in waiting:
+            _execute(one, before, results, gone, careful, now)
+        after = _together(before, tries)
+        for one in waiting:
+            failures = audit(one.plan, before, after, results, gone)
+            one.plan = after_audit(one.plan, failures)
+            careful |= {failure.page_id for failure in failures}
+        waiting = [one for one in waiting if one.plan.status is SubgraphStatus.RETRY]
+    passed = [one for one in tries if one.plan.status is not SubgraphStatus.FAILED]
+    return _Done(
+        subgraphs=tuple(one.plan for one in tries),
+        before=before,
+        after=_together(before, passed),
+        gone=gone,
+        skipped=skipped,
+        notes=tuple(note for one in passed for note in one.notes),
+    )
+
+
+def _execute(
+    one: _Try,
+    before: Mapping[str, Page],
+    results: Mapping[str, str],
+    gone: AbstractSet[str],
+    careful: AbstractSet[str],
+    now: datetime,
+) -> None:
+    again = {results[id] for id, node in one.plan.nodes.items() if node.status is NodeStatus.FAILED and id in results}
+    kept = {id: page for id, page in one.written.items() if id not in again}
+    executed = execute(one.plan, {**before, **kept}, results, left_out=gone, updated=f"{now:%Y-%m-%d}")
+    made = dict(executed.written)
+    for id in careful & one.plan.nodes.keys():
+        _keep_whole(one.plan.nodes[id], made, before, results, gone)
+    one.plan, one.written = executed.subgraph, {**kept, **made}
+    one.notes |= {str(finding): None for finding in executed.findings}
+
+
+def _together(before: Mapping[str, Page], tries: Iterable[_Try]) -> dict[str, Page]:
+    after = dict(before)
+    for one in tries:
+        after |= one.written
+    return after
+
+
+def _keep_whole(
+    node: NodePlan,
+    made: dict[str, Page],
+    before: Mapping[str, Page],
+    results: Mapping[str, str],
+    gone: AbstractSet[str],
+) -> None:
+    """The audit's findings at work: what a merge had lost of either side is put behind the rest as it was."""
+    result = results.get(node.page_id, "")
+    if node.page is None or result not in made:
+        return
+    for side in (arriving(node.page, results, gone), before.get(result)):
+        if side is not None:
+            made[result] = with_all_of(made[result], side)
+
+
+def with_all_of(page: Page, side: Page) -> Page:
+    """A page with everything of another that it lacks: whole sections, and whole texts where a sentence is missing."""
+    headings, sentences = set(missing_headings(side, page)), missing_sentences(side, page)
+    lacking = [one for one in side.sections if one.heading in headings]
+    kept = {one.heading for one in lacking}
+    texts = [("", side.lead), *((one.heading, one.body) for one in side.sections)]
+    rest = [text for heading, text in texts if heading not in kept and said_in([text]) & sentences]
+    if not lacking and not rest:
+        return page
+    also = [Section(level=2, heading=f"Also in {side.name}", body="\n\n".join(rest))] if rest else []
+    return changed(page, sections=(*page.sections, *also, *lacking))
+
+
+# -- writing down
+
+
+class _Writing:
+    """A merge on its way into a draft."""
+
+    def __init__(
+        self, draft: Draft, batch: Batch, world: _World, done: _Done, results: Mapping[str, str], now: datetime
+    ) -> None:
+        self.draft, self.batch, self.world, self.done = draft, batch, world, done
+        self.results, self.now = results, now
+        self.stored = world.by_id
+        self.written = done.written
+        self.order = {results[node.page_id]: place for place, (_, node) in enumerate(self._steps())}
+        self.nodes = {id: self.stored[id].node_id if id in self.stored else uuid4() for id in done.after}
+        self.edges = self._edges()
+
+    def all_of_it(self) -> None:
+        for group, node in self._steps():
+            self._decide(group, node)
+
+    def _steps(self) -> Iterator[tuple[int, NodePlan]]:
+        """The pages that are written, in order: sub-graph after sub-graph, leaves first."""
+        for group, subgraph in enumerate(self.done.subgraphs):
+            if subgraph.status is SubgraphStatus.FAILED or subgraph.subgraph_id in self.done.skipped:
+                continue
+            for id in subgraph.execution_order:
+                if self._is_due(subgraph.nodes[id]):
+                    yield group, subgraph.nodes[id]
+
+    def _is_due(self, node: NodePlan) -> bool:
+        """Whether a page changes something; be it only that under its other name it is known when it comes again."""
+        result = self.results.get(node.page_id)
+        if result is None or result in self.written:
+            return result is not None
+        stored = self.stored.get(result)
+        return stored is not None and node.page_id not in (result, stored.known_as.get(_sum(node)))
+
+    def _edges(self) -> dict[str, list[Change]]:
+        """The changes of edges, each with the later of the two pages it joins: by then both are there."""
+        was, will = (edges_between(list(pages.values())) for pages in (self.done.before, self.done.after))
+        found: dict[str, list[Change]] = {}
+        for key in will.keys() - was.keys():
+            if (owner := self._later(key)) and self._stored_edge(key) is None:
+                found.setdefault(owner, []).append(self._made(key, will[key]))
+        for key in was.keys() - will.keys():
+            if key[0] in self.order and (id := self._stored_edge(key)) is not None:
+                gone = Change(table="edges", id=id, before={"status": "active"}, after={"status": "pruned"})
+                found.setdefault(key[0], []).append(gone)
+        return found
+
+    def _later(self, key: EdgeKey) -> str | None:
+        ends = [end for end in (key[0], key[2]) if end in self.order]
+        return max(ends, key=lambda end: self.order[end], default=None)
+
+    def _stored_edge(self, key: EdgeKey) -> UUID | None:
+        source, relation, target = key
+        return self.world.edges.get((self.nodes[source], relation, self.nodes[target]))
+
+    def _made(self, key: EdgeKey, link: Link) -> Change:
+        source, relation, target = key
+        row = edge_row(uuid4(), self.nodes[source], relation, self.nodes[target], link, self.now)
+        return Change(table="edges", id=UUID(row["id"]), before=None, after=row)
+
+    def _decide(self, group: int, node: NodePlan) -> None:
+        result = self.results[node.page_id]
+        edges = sorted(self.edges.get(result, []), key=lambda change: str(change.after))
+        change, verb = self._node(node, result)
+        self.draft.decide(
+            verb,
+            self.nodes[result],
+            node.reason or verb,
+            [change, *edges, *self._aliases(node, result)],
+            score=node.best_match_score,
+            factors={**self._factors(node, result), "subgraph": self.done.subgraphs[group].subgraph_id},
+            group=group,
+            premises=self._premises(result, edges),
+        )
+
+    def _node(self, node: NodePlan, result: str) -> tuple[Change, str]:
+        """The row of the page: made, brought back, or changed."""
+        page, stored = self.done.after[result], self.stored.get(result)
+        origin = {_sum(node): node.page_id}
+        if stored is None:
+            row = new_row(page, origin, self.now)
+            return Change(table="nodes", id=self.nodes[result], before=None, after=row), "create"
+        came = {**stored.came_from, **origin} if stored.is_living else origin
+        after = {**row_of(page, came), "status": "active"}
+        after["metadata"] = {**stored.row["metadata"], **after["metadata"]}
+        if after["text"] != stored.row["text"]:
+            after |= {"version": stored.row["version"] + 1, "updated_at": self.now.isoformat()}
+        columns = [name for name in after if after[name] != stored.row[name]]
+        change = Change(
+            table="nodes",
+            id=stored.node_id,
+            before={name: stored.row[name] for name in columns},
+            after={name: after[name] for name in columns},
+        )
+        return change, "merge" if stored.is_living else "bring back"
+
+    def _aliases(self, node: NodePlan, result: str) -> list[Change]:
+        """Other names under which the page can be found: those it gives itself, and that of a page it took in."""
+        page, id = self.done.after[result], self.nodes[result]
+        names = dict.fromkeys([*page.aliases, *([node.page.name] if node.page else [])])
+        fresh = [name for name in names if name != page.name and (name, id) not in self.world.aliases]
+        return [
+            Change(
+                table="aliases",
+                id=(made := uuid4()),
+                before=None,
+                after={
+                    "id": str(made),
+                    "kind": "page",
+                    "subtype": page.type,
+                    "alias": name,
+                    "node_id": str(id),
+                    "created_at": self.now.isoformat(),
+                },
+            )
+            for name in fresh
+        ]
+
+    def _premises(self, result: str, edges: Sequence[Change]) -> list[Premise]:
+        """The page, where it is there already, and what it is linked with, are still there."""
+        own = self.nodes[result]
+        rows = [change.after for change in edges if change.before is None and change.after is not None]
+        ends = {UUID(row[end]) for row in rows for end in ("source", "target")} - {own}
+        stored = self.stored.get(result)
+        ends |= {own} if stored is not None and stored.is_living else set()
+        return [Premise(table="nodes", id=id, must={"status": "active"}) for id in sorted(ends)]
+
+    def _factors(self, node: NodePlan, result: str) -> dict[str, Any]:
+        """What a person and the audit need to know of the page: where it came from, and where its links lead."""
+        targets = {link.target for link in node.page.links} if node.page else set()
+        children = (edge for edge in forward_edges(node.page)) if node.page else ()
+        known = {
+            "batch": str(self.batch.id),
+            "page_id": node.page_id,
+            "page_type": node.page_type,
+            "decision": node.decision.value,
+            "target": node.merge_target_id,
+            "result": result,
+            "links": {id: self.results[id] for id in sorted(targets & self.results.keys())},
+            "left_out": sorted(targets & self.done.gone),
+            "children": sorted(
+                {(edge.relation, self.results[edge.target]) for edge in children if edge.target in self.results}
+            ),
+        }
+        if node.decision is Verdict.MERGE and node.page is not None:
+            stored = self.stored[result]
+            known |= {"pair": list(pair_of(node.page_id, result)), "state": state_of(node.page, stored.page)}
+        return known
+
+
+def _sum(node: NodePlan) -> str:
+    return checksum((node.page.raw if node.page else None) or "")
+
+
+def pair_of(new: str, old: str) -> tuple[str, str]:
+    """How a declined merge of two pages is remembered (P11)."""
+    return f"new page {new}", f"page {old}"
+
+
+def state_of(new: Page, old: Page) -> str:
+    """What the two were like: once either changes, the pair may be offered again."""
+    return checksum(f"{checksum(new.raw or '')} {checksum(old.raw or '')}")
+
+
+# -- saying
+
+
+def _note(draft: Draft, batch: Batch, done: _Done) -> None:
+    for finding in batch.findings:
+        draft.note("reading", str(finding))
+    for note in done.notes:
+        draft.note("conflict", note)
+    for subgraph in done.subgraphs:
+        if subgraph.status is SubgraphStatus.FAILED:
+            draft.note("audit", f"{subgraph.subgraph_id} ({subgraph.root_id}) was left out: {subgraph.audit_result}")
+    for node in (node for one in done.subgraphs for node in one.nodes.values()):
+        if node.decision is Verdict.DECLINE:
+            draft.note("declined", f"{node.page_id}: {node.reason}")
+
+
+def _summary(done: _Done, before: Mapping[str, Page], draft: Draft) -> dict[str, Any]:
+    verbs = [one.verb for one in draft.decisions]
+    pages = sum(len(one.nodes) for one in done.subgraphs)
+    merged = verbs.count("merge")
+    return {
+        "pages": pages,
+        "subgraphs": len(done.subgraphs),
+        "created": len(verbs) - merged,
+        "merged": merged,
+        "unchanged": pages - len(verbs),
+        "failed": sum(one.status is SubgraphStatus.FAILED for one in done.subgraphs),
+        "scope": {"pages": len(before)},
+        "touched": {"pages": merged},
+    }
+
+
+# -- the audit of what was written (B20-B22), inside its transaction
+
+
+async def audited(reader: Reader, decisions: Sequence[Decided]) -> list[str]:
+    """Everything that is wrong with the pages of a group as they are in the store now."""
+    if not decisions:
+        return []
+    named = [str(one.factors["page_id"]) for one in decisions]
+    batch = await reader.page_batch(UUID(str(decisions[0].factors["batch"])), named)
+    new = {id: node.page for id, node in batch.plan.nodes.items()}
+    stored = {one.node_id: one for one in await reader.pages([one.subject for one in decisions])}
+    made = await reader.edges_in_full([change.id for one in decisions for change in _edges_made(one)])
+    there = {id for id, edge in made.items() if edge.status == "active"}
+    return [
+        f"{one.factors['page_id']}: {problem}"
+        for one in decisions
+        for problem in _problems(one, new.get(str(one.factors["page_id"])), stored.get(one.subject), there)
+    ]
+
+
+def _edges_made(decision: Decided) -> list[Change]:
+    return [change for change in decision.changes if change.table == "edges" and change.before is None]
+
+
+def _problems(decision: Decided, new: Page | None, stored: StoredPage | None, there: set[UUID]) -> Iterator[str]:
+    (row,) = (change for change in decision.changes if change.table == "nodes")
+    result = decision.factors["result"]
+    if stored is None or not stored.is_living:
+        yield f"{result} does not exist"
+        return
+    if row.after is not None and stored.row["text"] != row.after.get("text", stored.row["text"]):
+        yield f"{result} was not updated"
+    for change in _edges_made(decision):
+        if change.id not in there:
+            yield f"{result} has no {(change.after or {})['relation']} edge that it should have"
+    links = {(link.relation, link.target) for link in stored.page.links}
+    for relation, child in decision.factors["children"]:
+        if (relation, child) not in links:
+            yield f"{result} has no {relation} link to {child}"
+    arrived = new and arriving(new, decision.factors["links"], decision.factors["left_out"])
+    if arrived is not None and export_page(arrived) != stored.row["text"]:
+        yield from lost(arrived, stored.page, traceable=TRACEABLE if decision.verb == "merge" else 1.0)
+    if decision.verb == "merge" and row.before is not None and "text" in row.before:
+        yield from lost(_as_it_was(stored, row.before), stored.page, traceable=1.0)
+
+
+def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> Page:
+    page = stored.page
+    return page_from(id=page.id, type=page.type, name=page.name, path=page.path, text=before["text"])
+
+
+# -- declined pages, and pages that failed
+
+
+def without(plan: Plan, declined: Sequence[Decided]) -> dict[str, Any]:
+    """The merge as it is when some pages do not come in: their parents come without them (P21)."""
+    edits = {edit[0]: tuple(edit) for edit in plan.options["edits"]}
+    pages = (str(one.factors["page_id"]) for one in declined)
+    edits |= {id: (id, Verdict.DECLINE.value, None) for id in pages}
+    return {**plan.options, "edits": [*edits.values()]}
+
+
+def again(plan: Plan, failed: Sequence[Decided]) -> dict[str, Any] | None:
+    """The sub-graphs that failed, once more: what was merged in them is now kept whole (B23)."""
+    attempt = int(plan.options["attempt"]) + 1
+    if attempt > MAX_RETRIES:
+        return None
+    merges = [str(one.factors["page_id"]) for one in failed if one.factors["decision"] == Verdict.MERGE.value]
+    subgraphs = list(dict.fromkeys(str(one.factors["subgraph"]) for one in failed))
+    return {**plan.options, "only": subgraphs, "careful": merges, "attempt": attempt}
+
+
+POLICY = Policy(
+    name="merge_pages",
+    about="Pages that come in are merged into the wiki, sub-graph by sub-graph.",
+    risk=Risk.HIGH,
+    options=Options,
+    propose=propose,
+    short="merge-pages",
+    says="Merged {merged} pages, created {created}",
+    audit=audited,
+    makes_nodes=True,
+    together=TOGETHER,
+    without=without,
+    again=again,
+)

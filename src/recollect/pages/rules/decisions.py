@@ -1,0 +1,353 @@
+"""What becomes of each new page: decided from the top down, each page in the scope that its parents leave it.
+
+    a root                            is compared with every page of its type                            B10
+    a child of a parent that merged   only with the children, of its type, of the parent's target        B03, B04
+    a child of parents all new        with none: it is new itself, and so is all below it                B05
+    a child of several parents        in the scope of the lowest merged one first, then the next higher  B13
+
+In its scope a page merges with its best match if that match has no better new page (mutual best), no veto stands
+against it, and the score is high enough; in between, a judge decides (B29). No two new pages ever end in one page.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+from typing import Literal
+
+from recollect.pages.rules.hierarchy import WIKI, Hierarchy, PageEdge, children_by_parent, findings
+from recollect.pages.rules.merge_plan import DeferredEdge, MergePlan, NodePlan, SubgraphPlan, Verdict
+from recollect.pages.rules.page import Finding, Page, type_and_name
+from recollect.pages.rules.similarity import Scores
+from recollect.pages.rules.subgraphs import Detected, detect_subgraphs
+from recollect.pages.rules.vetoes import CONTRADICTION, veto
+from recollect.wording import counted
+
+Judge = Callable[[Page, Page, float], Verdict | None]
+"""Asked about a pair in between: new page, old page, score. None: it cannot say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """When to merge. `scope="type"` drops the scoping: every page is compared with all of its type."""
+
+    merge_from: float = 0.85
+    judge_from: float = 0.60
+    scope: Literal["parents", "type"] = "parents"
+    veto: Callable[[Page, Page], str | None] = veto
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What becomes of a page, and why."""
+
+    verdict: Verdict
+    target: str | None = None
+    score: float | None = None
+    reason: str = ""
+    parent: str | None = None
+    contradicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """Where a page may find its match: the old pages in question, and the parent that leads there."""
+
+    candidates: tuple[str, ...]
+    parent: str | None = None
+    is_global: bool = False
+
+    def __str__(self) -> str:
+        names = [type_and_name(id)[1] for id in self.candidates]
+        return "[" + ", ".join(names[:5] + (["..."] if len(names) > 5 else [])) + "]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wiki:
+    """The pages that are there already, and their forward edges."""
+
+    pages: Mapping[str, Page]
+    children: Mapping[str, Sequence[PageEdge]]
+    by_type: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def children_of(self, id: str, type: str) -> tuple[str, ...]:
+        targets = (edge.target for edge in self.children.get(id, ()))
+        return tuple(dict.fromkeys(target for target in targets if self.pages[target].type == type))
+
+
+def wiki_of(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> Wiki:
+    known = {page.id: page for page in pages}
+    by_type: dict[str, list[str]] = {}
+    for page in sorted(known.values(), key=lambda page: page.id):
+        by_type.setdefault(page.type, []).append(page.id)
+    return Wiki(
+        pages=known,
+        children=children_by_parent(known.values(), hierarchy),
+        by_type={type: tuple(ids) for type, ids in by_type.items()},
+    )
+
+
+def plan_merge(
+    new: Sequence[Page],
+    wiki: Wiki,
+    scores: Scores,
+    *,
+    judge: Judge | None = None,
+    options: Options | None = None,
+    hierarchy: Hierarchy = WIKI,
+) -> MergePlan:
+    """Detect the sub-graphs, decide every page, and lay the plan out."""
+    detected = detect_subgraphs(new, hierarchy)
+    decisions = decide(new, detected, wiki, scores, judge=judge, options=options or Options(), hierarchy=hierarchy)
+    return laid_out(new, detected, decisions, findings_of=findings(new, hierarchy))
+
+
+# -- deciding
+
+
+def decide(
+    new: Sequence[Page],
+    detected: Detected,
+    wiki: Wiki,
+    scores: Scores,
+    *,
+    judge: Judge | None,
+    options: Options,
+    hierarchy: Hierarchy = WIKI,
+) -> dict[str, Decision]:
+    """A decision for every new page. All pages of one level are decided together, so that order does not matter."""
+    pages = {page.id: page for page in new}
+    parents = detected.parents()
+    decisions: dict[str, Decision] = {}
+    taken: set[str] = set()
+    for level in levels(pages, detected, hierarchy):
+        searches: dict[str, list[Scope]] = {}
+        for id in level:
+            scopes = _scopes(pages[id], parents.get(id, ()), decisions, wiki, options, hierarchy)
+            if scopes:
+                searches[id] = scopes
+            else:
+                decisions[id] = _inherited(parents[id], decisions, hierarchy)
+        search = _Search(pages=pages, wiki=wiki, scores=scores, judge=judge, options=options, taken=taken)
+        decisions |= search.through(searches)
+    return decisions
+
+
+def levels(pages: Mapping[str, Page], detected: Detected, hierarchy: Hierarchy = WIKI) -> list[list[str]]:
+    """The pages from the top down: parents before children, and pages of one type together where that is possible."""
+    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(pages), ()))
+    parents = detected.parents()
+    for id, edges in parents.items():
+        order.add(id, *(edge.source for edge in edges))
+    level: dict[str, int] = {}
+    for id in order.static_order():
+        above = (level[edge.source] + 1 for edge in parents.get(id, ()))
+        level[id] = max(len(hierarchy.types) - hierarchy.rank(pages[id].type), *above, 0)
+    return [sorted(id for id in pages if level[id] == number) for number in sorted(set(level.values()))]
+
+
+def _scopes(
+    page: Page,
+    edges: Sequence[PageEdge],
+    decisions: Mapping[str, Decision],
+    wiki: Wiki,
+    options: Options,
+    hierarchy: Hierarchy,
+) -> list[Scope]:
+    """Where to look, in this order; nowhere for a page whose parents are all new."""
+    if options.scope == "type" or not edges:
+        return [Scope(candidates=wiki.by_type.get(page.type, ()), is_global=True)]
+    merged = {edge.source for edge in edges if decisions[edge.source].verdict is Verdict.MERGE}
+    lowest_first = sorted(merged, key=lambda id: (hierarchy.rank(type_and_name(id)[0]), id))
+    return [
+        Scope(candidates=wiki.children_of(decisions[parent].target or "", page.type), parent=parent)
+        for parent in lowest_first
+    ]
+
+
+def _inherited(edges: Sequence[PageEdge], decisions: Mapping[str, Decision], hierarchy: Hierarchy) -> Decision:
+    """New because the parents are (B05): no search is made, and so there is no score."""
+    parents = {edge.source for edge in edges}
+    lowest = min(parents, key=lambda id: (hierarchy.rank(type_and_name(id)[0]), id))
+    reason = f"Inherited from parent ({lowest} is {decisions[lowest].verdict})"
+    return Decision(verdict=Verdict.CREATE_NEW, reason=reason, parent=lowest)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Attempt:
+    """What the search in one scope came to: the best match there, if any, and what stood against it."""
+
+    scope: Scope
+    target: str | None = None
+    score: float | None = None
+    against: str | None = None
+    contradicts: tuple[str, ...] = ()
+
+
+class _Search:
+    """The search of one level: every page in its first scope, those without a match in their next one, and so on."""
+
+    def __init__(
+        self,
+        *,
+        pages: Mapping[str, Page],
+        wiki: Wiki,
+        scores: Scores,
+        judge: Judge | None,
+        options: Options,
+        taken: set[str],
+    ) -> None:
+        self._pages, self._wiki, self._scores = pages, wiki, scores
+        self._judge, self._options, self._taken = judge, options, taken
+        self._vetoes: dict[tuple[str, str], str | None] = {}
+
+    def through(self, searches: Mapping[str, Sequence[Scope]]) -> dict[str, Decision]:
+        decisions: dict[str, Decision] = {}
+        attempts: dict[str, list[_Attempt]] = {id: [] for id in searches}
+        for tier in range(max((len(scopes) for scopes in searches.values()), default=0)):
+            waiting = {
+                id: scopes[tier] for id, scopes in searches.items() if id not in decisions and tier < len(scopes)
+            }
+            for id, attempt in self._attempts(waiting).items():
+                attempts[id].append(attempt)
+                decision = self._decided(id, attempt)
+                if decision.verdict is not Verdict.CREATE_NEW:
+                    decisions[id] = decision
+                    self._taken.add(decision.target or "")
+        left = searches.keys() - decisions.keys()
+        return decisions | {id: _no_match(attempts[id]) for id in left}
+
+    def _attempts(self, waiting: Mapping[str, Scope]) -> dict[str, _Attempt]:
+        """The best match of every page in its scope, and whether that match has a better page."""
+        rows = {id: self._row(id, scope) for id, scope in waiting.items()}
+        found = {id: self._best(id, scope, rows[id]) for id, scope in waiting.items()}
+        rivals = _rivals(rows, {one.target for one in found.values() if one.target})
+        return {id: self._against_rivals(id, attempt, rivals) for id, attempt in found.items()}
+
+    def _row(self, id: str, scope: Scope) -> dict[str, float]:
+        """The scores of a page in its scope; what another new page has taken is not in it any more."""
+        free = [one for one in scope.candidates if one not in self._taken]
+        return dict(zip(free, self._scores.of(id, free), strict=True)) if free else {}
+
+    def _best(self, id: str, scope: Scope, row: Mapping[str, float]) -> _Attempt:
+        """The best match that no veto stands against; where all that is good enough is vetoed, the veto."""
+        vetoed: _Attempt | None = None
+        for target in sorted(row, key=lambda one: (-row[one], one != id, one)):
+            attempt = _Attempt(scope=scope, target=target, score=row[target])
+            if row[target] < self._options.judge_from:
+                return vetoed or attempt
+            against = self._veto(id, target)
+            if against is None:
+                return attempt
+            vetoed = vetoed or replace(attempt, against=f"Vetoed: {against}")
+            if against.startswith(CONTRADICTION):
+                vetoed = replace(vetoed, contradicts=(*vetoed.contradicts, target))
+        return vetoed or _Attempt(scope=scope)
+
+    def _against_rivals(
+        self, id: str, attempt: _Attempt, rivals: Mapping[str, Sequence[tuple[float, str]]]
+    ) -> _Attempt:
+        if attempt.target is None or attempt.score is None or attempt.against:
+            return attempt
+        if attempt.score < self._options.judge_from:
+            return attempt
+        for score, rival in rivals[attempt.target]:
+            if rival == id or score < attempt.score:
+                return attempt
+            if self._veto(rival, attempt.target) is None:
+                closer = f"{type_and_name(attempt.target)[1]} is closer to {rival}"
+                return replace(attempt, against=closer)
+        return attempt
+
+    def _veto(self, id: str, target: str) -> str | None:
+        if (id, target) not in self._vetoes:
+            self._vetoes[id, target] = self._options.veto(self._pages[id], self._wiki.pages[target])
+        return self._vetoes[id, target]
+
+    def _decided(self, id: str, attempt: _Attempt) -> Decision:
+        """What the thresholds, and between them the judge, make of a match."""
+        where = "High similarity" if attempt.scope.is_global else f"Scoped search in {attempt.scope}"
+        score, target = attempt.score, attempt.target
+        new = Decision(
+            verdict=Verdict.CREATE_NEW, score=score, reason=attempt.against or "", parent=attempt.scope.parent
+        )
+        if target is None or score is None or attempt.against or score < self._options.judge_from:
+            return new
+        if score >= self._options.merge_from:
+            return replace(new, verdict=Verdict.MERGE, target=target, reason=where)
+        verdict = self._judge(self._pages[id], self._wiki.pages[target], score) if self._judge else None
+        if verdict is Verdict.MERGE:
+            return replace(new, verdict=verdict, target=target, reason=f"{where}, judged to be one")
+        if verdict is Verdict.REVIEW:
+            return replace(new, verdict=verdict, target=target, reason=f"{where}, in doubt: a person decides")
+        return new
+
+
+def _rivals(rows: Mapping[str, Mapping[str, float]], targets: set[str]) -> dict[str, list[tuple[float, str]]]:
+    """For each of these old pages, the new pages that have it in their scope, the closest first."""
+    found: dict[str, list[tuple[float, str]]] = {target: [] for target in targets}
+    for id, row in rows.items():
+        for target in targets & row.keys():
+            found[target].append((row[target], id))
+    return {target: sorted(ids, key=lambda one: (-one[0], one[1])) for target, ids in found.items()}
+
+
+def _no_match(attempts: Sequence[_Attempt]) -> Decision:
+    """New, because no scope held a match: the best score that was seen, and what stood against it."""
+    best = max(attempts, key=lambda one: -1.0 if one.score is None else one.score)
+    scopes = ", then in ".join(str(one.scope) for one in attempts)
+    many = sum(len(one.scope.candidates) for one in attempts) > 1
+    if best.target is None:
+        reason = "Nothing of its type to compare with" + ("" if best.scope.is_global else f" under {best.scope.parent}")
+    elif best.scope.is_global:
+        reason = f"No good match among {counted(len(best.scope.candidates), 'page')} of its type"
+    else:
+        reason = f"No {'good ' if many else ''}match in {scopes}"
+    if best.against:
+        reason = f"{reason} ({best.against})"
+    return Decision(
+        verdict=Verdict.CREATE_NEW,
+        score=best.score,
+        reason=reason,
+        parent=best.scope.parent,
+        contradicts=tuple(dict.fromkeys(id for one in attempts for id in one.contradicts)),
+    )
+
+
+# -- laying out
+
+
+def laid_out(
+    new: Sequence[Page], detected: Detected, decisions: Mapping[str, Decision], *, findings_of: Sequence[Finding] = ()
+) -> MergePlan:
+    """The decisions as the document's plan (B06-B08, B15)."""
+    pages = {page.id: page for page in new}
+    parents = detected.parents()
+    return MergePlan(
+        subgraphs=tuple(
+            SubgraphPlan(
+                subgraph_id=one.id,
+                root_id=one.root,
+                nodes={id: _node(pages[id], parents.get(id, ()), decisions[id]) for id in one.nodes},
+                execution_order=one.execution_order,
+            )
+            for one in detected.subgraphs
+        ),
+        findings=(*findings_of, *detected.findings),
+    )
+
+
+def _node(page: Page, edges: Sequence[PageEdge], decision: Decision) -> NodePlan:
+    parent = decision.parent or next((edge.source for edge in edges), None)
+    first = sorted(edges, key=lambda edge: (edge.source != parent, edge))
+    return NodePlan(
+        page_id=page.id,
+        page_type=page.type,
+        page=page,
+        decision=decision.verdict,
+        merge_target_id=decision.target,
+        best_match_score=decision.score,
+        reason=decision.reason,
+        parent_id=parent,
+        deferred_edges=tuple(DeferredEdge(parent_id=edge.source, edge_type=edge.relation) for edge in first),
+        contradicts=decision.contradicts,
+    )

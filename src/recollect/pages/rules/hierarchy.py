@@ -1,0 +1,198 @@
+"""Which types of pages there are and which edges lead from one to the next, as a table (B01).
+
+    Workflow (carries a github_url)
+    Principle       -> implemented_by -> Implementation   (at least one)
+    Principle       -> uses_heuristic -> Heuristic
+    Implementation  -> uses_heuristic -> Heuristic
+    Implementation  -> requires_env   -> Environment
+    Environment, Heuristic: leaves
+
+Another hierarchy is another table; nothing below knows these names. Types are listed from the bottom up: that is the
+order in which pages are written (B14), and decisions are made in the opposite one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from recollect.pages.rules.page import NOTE, PLAIN, TYPED_TITLE, Finding, Link, Page, type_and_name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageType:
+    name: str
+    folder: str
+    is_leaf: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EdgeKind:
+    """A forward edge: from pages of some types to pages of one; and what its back-links are called."""
+
+    name: str
+    sources: tuple[str, ...]
+    target: str
+    back_links: tuple[str, ...] = ()
+    is_mandatory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hierarchy:
+    types: tuple[PageType, ...]
+    edges: tuple[EdgeKind, ...]
+    references: tuple[str, ...] = ()
+    """Relations that are known and lead to no child: a workflow's steps, pages worth reading, contradictions."""
+
+    def rank(self, type: str) -> int:
+        """How high a type stands; types that the table does not name stand above all."""
+        return next((number for number, one in enumerate(self.types) if one.name == type), len(self.types))
+
+    def type_named(self, name: str) -> PageType | None:
+        return next((one for one in self.types if one.name.casefold() == name.strip().casefold()), None)
+
+    def type_of_folder(self, folder: str) -> PageType | None:
+        return next((one for one in self.types if one.folder == folder.casefold()), None)
+
+    def edge_kind(self, relation: str, source: str, target: str) -> EdgeKind | None:
+        """The forward edge that a relation between two types is; None where it is none."""
+        for kind in self.edges:
+            if kind.name == relation and source in kind.sources and kind.target == target:
+                return kind
+        return None
+
+    def is_back_link(self, relation: str, source: str, target: str) -> bool:
+        """Whether a relation points from a child up to its parent. Some pages use the forward name for that too."""
+        return any(
+            relation in (*kind.back_links, kind.name) and kind.target == source and target != source
+            for kind in self.edges
+        )
+
+    def knows(self, relation: str) -> bool:
+        """Whether the table names the relation at all."""
+        named = {*self.references, PLAIN, *(name for kind in self.edges for name in (kind.name, *kind.back_links))}
+        return relation in named
+
+
+WIKI = Hierarchy(
+    types=(
+        PageType(name="Environment", folder="environments", is_leaf=True),
+        PageType(name="Heuristic", folder="heuristics", is_leaf=True),
+        PageType(name="Implementation", folder="implementations"),
+        PageType(name="Principle", folder="principles"),
+        PageType(name="Workflow", folder="workflows"),
+    ),
+    edges=(
+        EdgeKind(
+            name="implemented_by",
+            sources=("Principle",),
+            target="Implementation",
+            back_links=("implements",),
+            is_mandatory=True,
+        ),
+        EdgeKind(
+            name="uses_heuristic",
+            sources=("Principle", "Implementation"),
+            target="Heuristic",
+            back_links=("used_by",),
+        ),
+        EdgeKind(
+            name="requires_env",
+            sources=("Implementation",),
+            target="Environment",
+            back_links=("required_by",),
+        ),
+    ),
+    references=("step", "related", "contradicts"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class PageEdge:
+    """A forward edge between two pages."""
+
+    source: str
+    relation: str
+    target: str
+
+
+def forward_links(page: Page, hierarchy: Hierarchy = WIKI) -> Iterator[Link]:
+    """The links of a page that lead down the hierarchy."""
+    for link in page.links:
+        if link.style == "typed" and hierarchy.edge_kind(link.relation, page.type, type_and_name(link.target)[0]):
+            yield link
+
+
+def forward_edges(page: Page, hierarchy: Hierarchy = WIKI) -> list[PageEdge]:
+    """The forward edges of a page, each once, in the order of its text."""
+    edges = (
+        PageEdge(source=page.id, relation=link.relation, target=link.target) for link in forward_links(page, hierarchy)
+    )
+    return list(dict.fromkeys(edges))
+
+
+def children_by_parent(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> dict[str, list[PageEdge]]:
+    """The forward edges of each page that lead to another of these pages."""
+    known = {page.id: page for page in pages}
+    return {id: [edge for edge in forward_edges(page, hierarchy) if edge.target in known] for id, page in known.items()}
+
+
+def execution_order(types_by_id: Mapping[str, str], hierarchy: Hierarchy = WIKI) -> list[str]:
+    """Bottom-up: leaves first, ties by page id (B14)."""
+    return sorted(types_by_id, key=lambda id: (hierarchy.rank(types_by_id[id]), id))
+
+
+# -- findings
+
+
+def findings(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> list[Finding]:
+    """What does not fit the hierarchy (B01): reported, kept, and not followed."""
+    return [Finding(page=page.id, message=message) for page in pages for message in _messages(page, hierarchy)]
+
+
+def _messages(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
+    if page.type == NOTE:
+        yield from _of_note(page, hierarchy)
+        return
+    if hierarchy.type_named(page.type) is None:
+        yield f"Its type {page.type} is not one of the hierarchy's: it is compared with pages of its own type only."
+    for kind in hierarchy.edges:
+        if kind.is_mandatory and page.type in kind.sources and not _has(page, kind, hierarchy):
+            yield f"A {page.type} needs at least one {kind.target} ({kind.name})."
+    for link in dict.fromkeys(link for link in page.links if link.style == "typed"):
+        if problem := _problem_of(page, link, hierarchy):
+            yield problem
+
+
+def _of_note(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
+    """A note is bound to nothing; but one that is written like a typed page may have meant to be one."""
+    typed = [link for link in dict.fromkeys(page.links) if link.style == "typed" and link.relation != PLAIN]
+    named = TYPED_TITLE.fullmatch(page.title or "")
+    if named and (typed or page.format == "wiki"):
+        yield f"Its title names the type {named[1]}, which is not known: it is taken as a note."
+    for link in typed:
+        if not hierarchy.knows(link.relation):
+            yield _unknown(link)
+
+
+def _unknown(link: Link) -> str:
+    return f"The relation of [[{link.relation}::{link.target}]] is not known: it is kept as a reference."
+
+
+def _has(page: Page, kind: EdgeKind, hierarchy: Hierarchy) -> bool:
+    return any(link.relation == kind.name for link in forward_links(page, hierarchy))
+
+
+def _problem_of(page: Page, link: Link, hierarchy: Hierarchy) -> str | None:
+    target_type = type_and_name(link.target)[0]
+    edge = f"[[{link.relation}::{link.target}]]"
+    if not hierarchy.knows(link.relation):
+        return _unknown(link)
+    if link.relation in (*hierarchy.references, PLAIN):
+        return None
+    if hierarchy.edge_kind(link.relation, page.type, target_type):
+        return None
+    if hierarchy.is_back_link(link.relation, page.type, target_type):
+        return None
+    own = hierarchy.type_named(page.type)
+    if own and own.is_leaf:
+        return f"A {page.type} is a leaf and has no forward edges, but says {edge}: it is kept as a reference."
+    return f"{edge} does not lead from a {page.type} to a {target_type}: it is kept as a reference."

@@ -1,0 +1,244 @@
+"""A page: what a wiki file says, taken apart without losing anything.
+
+A page has a title, what its infobox or front matter holds (sources, domains, last update, other fields), a lead, and
+sections in their order. Its links are read from that text and never kept apart from it, so that text and graph cannot
+disagree. As long as nobody has touched the page, `raw` is the file as it was, and that is what an export writes.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from recollect.pages.rules.text import outside_code, without_code
+
+Format = Literal["wiki", "markdown"]
+LinkStyle = Literal["typed", "wikilink", "path"]
+
+NOTE = "Note"
+PLAIN = "links_to"
+PROPERTIES = frozenset({"source", "domain", "last_updated", "github_url"})
+"""Relations that say something about the page itself: they name no other page."""
+
+TYPED_TITLE = re.compile(r"([A-Za-z]\w*)\s*:\s*(\S.*)")
+"""`Principle: Loading`."""
+
+_BRACKETS = re.compile(r"(?P<embed>!?)\[\[(?P<inner>[^\[\]\n]+)\]\]")
+_PATH_LINK = re.compile(r"(?<!!)\[(?P<label>[^\[\]\n]*)\]\((?P<target><[^<>\n]+>|[^\s()]+)(?:\s+\"[^\"\n]*\")?\)")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_RELATION = re.compile(r"([\w-]+)::(.*)", re.DOTALL)
+_PAGE_ID = re.compile(r"([A-Z]\w*):(\S.*)")
+_TAG = re.compile(r"(?<![\w/#&])#([A-Za-z_][\w/-]*)")
+_GITHUB_URL = re.compile(r"\[\[github_url::([^\[\]\n]+)\]\]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """Something worth saying about a page: what was not understood, or does not fit."""
+
+    page: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """Where the knowledge of a page comes from."""
+
+    kind: str = ""
+    title: str = ""
+    url: str = ""
+
+    @property
+    def key(self) -> str:
+        """What makes two sources one: the address, else the title."""
+        return self.url.strip().rstrip("/").casefold() or self.title.strip().casefold()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A heading and the text below it, up to the next heading of any level."""
+
+    level: int
+    heading: str
+    body: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """A link as the page writes it: typed (`[[edge::Type:Name]]`), a wikilink, or a path to another file."""
+
+    relation: str
+    target: str
+    style: LinkStyle
+    label: str = ""
+    anchor: str = ""
+    note: str = ""
+    embed: bool = False
+
+    @property
+    def richness(self) -> int:
+        """How much the link says beyond its target: of two to one target, the richer is kept."""
+        return len(self.label) + len(self.note)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    id: str
+    type: str
+    name: str
+    path: str
+    format: Format
+    title: str | None = None
+    sources: tuple[Source, ...] = ()
+    domains: tuple[str, ...] = ()
+    last_updated: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    lead: str = ""
+    sections: tuple[Section, ...] = ()
+    raw: str | None = None
+    links: tuple[Link, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Derived from the text at every construction, so that no page can hold links its text does not.
+        object.__setattr__(self, "links", tuple(links_in(self._lines_of_text())))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The running text: lead and sections."""
+        return (self.lead, *(section.body for section in self.sections))
+
+    def _lines_of_text(self) -> list[str]:
+        """Title, headings and running text: a heading may hold a link too."""
+        parts = [self.title or "", self.lead]
+        return [*parts, *(part for one in self.sections for part in (one.heading, one.body))]
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names of the page, from the front matter."""
+        return tuple(_strings(self.fields.get("aliases", self.fields.get("alias"))))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Tags of the front matter and of the text, each once."""
+        given = [tag.lstrip("#") for tag in _strings(self.fields.get("tags", self.fields.get("tag")))]
+        inline = [tag for text in self.texts for line in outside_code(text) for tag in _TAG.findall(without_code(line))]
+        return tuple(dict.fromkeys([*given, *inline]))
+
+    @property
+    def github_url(self) -> str | None:
+        """The repository of a Workflow."""
+        for text in self.texts:
+            if found := _GITHUB_URL.search(text):
+                return found[1].strip()
+        given = self.fields.get("github_url")
+        return given if isinstance(given, str) else None
+
+    @property
+    def overview(self) -> str:
+        """What the page says first about its subject: the section that says so, else the lead, else the first text."""
+        for section in self.sections:
+            if section.heading.strip().casefold() in ("overview", "summary") and section.body:
+                return section.body
+        return next((text for text in self.texts if text), "")
+
+    @property
+    def content(self) -> str:
+        """Everything a reader reads below the title, with its headings."""
+        parts = [self.lead, *(part for one in self.sections for part in (one.heading, one.body))]
+        return "\n".join(part for part in parts if part)
+
+
+def changed(page: Page, **changes: Any) -> Page:
+    """The page with some of it replaced; from now on it is written anew, not as it once was."""
+    return replace(page, raw=None, **changes)
+
+
+def same_content(one: Page, other: Page) -> bool:
+    """Whether two pages say the same, whatever format they are written in."""
+    return replace(one, raw=None, format="wiki") == replace(other, raw=None, format="wiki")
+
+
+def page_id(type: str, name: str) -> str:
+    return f"{type}:{name}"
+
+
+def type_and_name(id: str) -> tuple[str, str]:
+    """The two halves of an id; a note has a name alone."""
+    found = _PAGE_ID.fullmatch(id)
+    return (found[1], found[2]) if found else (NOTE, id)
+
+
+def normal_name(name: str) -> str:
+    """A name as it is compared: case, `_` and blank space do not count."""
+    return " ".join(unicodedata.normalize("NFC", name).replace("_", " ").casefold().split())
+
+
+# -- links
+
+
+def links_in(texts: Iterable[str]) -> list[Link]:
+    """All links of some texts, in order; code holds none."""
+    found: list[Link] = []
+    for text in texts:
+        if "[" not in text:
+            continue
+        for line in outside_code(text):
+            found += _links_of_line(line)
+    return found
+
+
+def _links_of_line(line: str) -> list[Link]:
+    if "](" not in line and "[[" not in line:
+        return []
+    line = without_code(line)
+    brackets = list(_BRACKETS.finditer(line))
+    notes = [line[one.end() :] if one is brackets[-1] else "" for one in brackets]
+    found = [(one.start(), _bracket_link(one, note)) for one, note in zip(brackets, notes, strict=True)]
+    found += [(one.start(), _path_link(one)) for one in _PATH_LINK.finditer(line)]
+    return [link for _, link in sorted(found, key=lambda one: one[0]) if link]
+
+
+def _bracket_link(match: re.Match[str], rest_of_line: str) -> Link | None:
+    inner, _, label = match["inner"].partition("|")
+    note = rest_of_line.strip(" \t-–—:·")
+    if typed := _RELATION.fullmatch(inner.strip()):
+        if typed[1] in PROPERTIES or not typed[2].strip():
+            return None
+        relation, target, anchor = typed[1], typed[2].strip(), ""
+        style: LinkStyle = "typed"
+    else:
+        relation, (target, _, anchor) = PLAIN, inner.strip().partition("#")
+        style = "typed" if _PAGE_ID.fullmatch(target) else "wikilink"
+        if style == "wikilink" and "^" in target:
+            target, _, anchor = target.partition("^")
+    if not target.strip() and not anchor.strip():
+        return None
+    return Link(
+        relation=relation,
+        target=target.strip(),
+        style=style,
+        label=label.strip(),
+        anchor=anchor.strip(),
+        note=note,
+        embed=bool(match["embed"]),
+    )
+
+
+def _path_link(match: re.Match[str]) -> Link | None:
+    target, _, anchor = match["target"].strip("<>").partition("#")
+    if _SCHEME.match(target) or not target.lower().endswith((".md", ".markdown")):
+        return None
+    return Link(relation=PLAIN, target=target, style="path", label=match["label"].strip(), anchor=anchor)
+
+
+def _strings(value: object) -> list[str]:
+    """A field that may be a list or words with commas, as texts."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, Sequence):
+        return [str(part).strip() for part in value if part is not None and str(part).strip()]
+    return []

@@ -1,0 +1,131 @@
+"""Letting a policy propose in a process of its own.
+
+Looking through a large space is much work for Python, and Python does one thing at a time: whoever asks the same
+process something meanwhile would wait. So a server leaves it to a process that makes way for all others, reads the
+space by itself, and hands the plan back piece by piece. The server saves it, as it does with every other.
+"""
+
+import asyncio
+import os
+import pickle
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from recollect.errors import DatabaseProblem, RecollectError
+from recollect.plan import Decision, Plan
+from recollect.plans.policy import Policy
+from recollect.plans.registry import policy_named
+from recollect.plans.sql.reader import StoreReader
+from recollect.plans.throttle import LAST_IN_LINE
+from recollect.store.database import open_database
+
+# So many decisions are handed over at a time: taking them in is a matter of milliseconds.
+PIECE = 250
+LENGTH = 8
+# -P: what lies in the directory one happens to be in is not taken for a module.
+CHILD = (sys.executable, "-P", "-c", f"from {__name__} import answer; answer()")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """Which policy is to look through which space, and how."""
+
+    dsn: str
+    space_id: UUID
+    policy: str
+    options: Any
+    now: datetime
+
+
+async def looked_through(reader: StoreReader, policy: Policy, options: Any, now: datetime) -> Plan:
+    """What a policy proposes, and which state of the space it saw."""
+    return replace(await policy.propose(reader, options, now), seen=await reader.version())
+
+
+async def proposed(asked: Asked) -> Plan:
+    """What a policy proposes, worked out by another process; what it refuses is raised here."""
+    child = await asyncio.create_subprocess_exec(*CHILD, stdin=PIPE, stdout=PIPE, start_new_session=True)
+    try:
+        assert child.stdin
+        child.stdin.write(pickle.dumps(asked))
+        child.stdin.close()
+        return await _received(child)
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
+
+
+async def _received(child: asyncio.subprocess.Process) -> Plan:
+    plan: Plan | None = None
+    decisions: list[Decision] = []
+    async for piece in _pieces(child):
+        if isinstance(piece, RecollectError):
+            raise piece
+        if isinstance(piece, Plan):
+            plan = piece
+        else:
+            decisions += piece
+    if await child.wait() or plan is None:
+        raise RecollectError(
+            f"The process that looked through the space broke off ({child.returncode}): nothing changed. Try again."
+        )
+    return replace(plan, decisions=decisions)
+
+
+async def _pieces(child: asyncio.subprocess.Process) -> AsyncIterator[Any]:
+    assert child.stdout
+    try:
+        while length := await child.stdout.read(1):
+            length += await child.stdout.readexactly(LENGTH - 1)
+            yield pickle.loads(await child.stdout.readexactly(int.from_bytes(length)))
+    except asyncio.IncompleteReadError:
+        return  # it broke off, as its end will say
+
+
+# -- the other process
+
+
+def answer() -> None:
+    """Read what is asked, and write the plan, or why there is none."""
+    if hasattr(os, "nice"):
+        os.nice(LAST_IN_LINE)
+    for piece in asyncio.run(_answered(pickle.load(sys.stdin.buffer))):
+        written = pickle.dumps(piece)
+        sys.stdout.buffer.write(len(written).to_bytes(LENGTH) + written)
+
+
+async def _answered(asked: Asked) -> Iterator[Any]:
+    try:
+        return _in_pieces(await _proposed(asked))
+    except RecollectError as problem:
+        return iter([problem])
+
+
+async def _proposed(asked: Asked) -> Plan:
+    database = await open_database(asked.dsn, pool_size=1, before_upgrade=_leave_it)
+    try:
+        async with database.snapshot(asked.space_id) as connection:
+            reader = StoreReader(connection, asked.space_id)
+            return await looked_through(reader, policy_named(asked.policy), asked.options, asked.now)
+    finally:
+        await database.close()
+
+
+async def _leave_it(revision: str) -> None:
+    """A Recollect that was installed while the old one serves: it is not for this process to upgrade the database."""
+    raise DatabaseProblem(
+        f"Another Recollect was installed since the server was started (the database stands at {revision}): start the "
+        "server anew. Nothing changed."
+    )
+
+
+def _in_pieces(plan: Plan) -> Iterator[Any]:
+    yield replace(plan, decisions=())
+    for first in range(0, len(plan.decisions), PIECE):
+        yield plan.decisions[first : first + PIECE]

@@ -1,0 +1,195 @@
+"""Showing: plans and edges with the short names of what they are about, so that a person can judge them.
+
+A plan is shown in stretches, since it may have hundreds of thousands of decisions. What concerns all of it (tally,
+findings, warnings) comes with the first stretch.
+"""
+
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.graph.rules import strength
+from recollect.graph.rules.labels import shortened
+from recollect.model import Edge
+from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Risk
+from recollect.plans import consolidate
+from recollect.plans.registry import POLICIES
+from recollect.plans.rules.plan_text import Tally, edge_label, name_in, short_name
+from recollect.plans.sql import labels, plans
+from recollect.plans.sql.labels import Ends
+from recollect.store.database import Connection
+
+STRETCH = 1000
+# A page has more room for a name than a terminal, and cuts it to what there is.
+NAME_COLUMNS = 120
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownPlan(Plan):
+    """A plan with a stretch of its decisions. `labels` name what the ids in it stand for; `next_after` leads on."""
+
+    labels: Mapping[UUID, str] = field(default_factory=dict)
+    tally: Tally | None = None
+    warnings: tuple[str, ...] = ()
+    next_after: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownEdge(Edge):
+    """An edge with its name in words, and its strength of this moment (`strength` is as it was set)."""
+
+    label: str
+    strength_now: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyInfo:
+    """What there is to know of a policy before it is asked: what it does, its options, and when it runs by itself."""
+
+    name: str
+    short: str
+    about: str
+    risk: Risk
+    options: Mapping[str, Any]
+    every_minutes: int | None
+    cron: str | None
+    gated: bool
+
+
+def policies() -> list[PolicyInfo]:
+    return [
+        PolicyInfo(
+            name=one.name,
+            short=one.short,
+            about=one.about,
+            risk=one.risk,
+            options={option.name: _default(option) for option in fields(one.options)},
+            every_minutes=one.every_minutes,
+            cron=one.cron,
+            gated=one.gated,
+        )
+        for one in POLICIES.values()
+    ]
+
+
+def _default(option: Any) -> Any:
+    return option.default if option.default is not MISSING else option.default_factory()
+
+
+# -- plans
+
+
+async def plan(
+    core: Core,
+    space_id: UUID,
+    plan_id: UUID,
+    *,
+    after: int = 0,
+    limit: int = STRETCH,
+    status: DecisionStatus | None = None,
+) -> ShownPlan:
+    """A plan with the decisions that follow number `after`."""
+    is_first = after == 0
+    async with core.transaction(space_id) as connection:
+        head = await plans.head(connection, space_id, plan_id)
+        found = await plans.decisions_of(connection, space_id, plan_id, after=after, limit=limit + 1, status=status)
+        stretch, findings = found[:limit], head.findings if is_first else ()
+        named = await _labels(connection, space_id, stretch, findings)
+        tally = await labels.tally(connection, space_id, plan_id) if is_first else None
+    known = {one.name: getattr(head, one.name) for one in fields(head)}
+    return ShownPlan(
+        **{**known, "decisions": stretch, "findings": findings},
+        labels=named,
+        tally=tally,
+        warnings=await warnings(core, space_id, head) if is_first else (),
+        next_after=stretch[-1].number if len(found) > limit else None,
+    )
+
+
+async def stretches(
+    core: Core, space_id: UUID, plan_id: UUID, *, status: DecisionStatus | None = None
+) -> AsyncGenerator[ShownPlan]:
+    """All of a plan, a stretch at a time."""
+    after: int | None = 0
+    while after is not None:
+        shown = await plan(core, space_id, plan_id, after=after, status=status)
+        yield shown
+        after = shown.next_after
+
+
+async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
+    """What to know before a waiting plan is applied by hand: the brake, the risk, and the gate (P10, A27)."""
+    if plan.status not in (PlanStatus.PROPOSED, PlanStatus.APPROVED) or not sum(plan.counts.values()):
+        return ()
+    said = []
+    if "waits" in plan.summary:
+        said.append(f"The brake is on: {plan.summary['waits']}. By schedule it would wait for approval: look closely.")
+    policy = POLICIES.get(plan.policy)
+    closed = await consolidate.gate(core, space_id) if policy and policy.gated else None
+    if closed:
+        said.append(f"By schedule this would not run yet, for {closed}; by hand it may.")
+    return tuple(said)
+
+
+# -- edges
+
+
+async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[ShownEdge]:
+    now = core.now()
+    async with core.transaction(space_id) as connection:
+        ends = {end for edge in found for end in (edge.source, edge.target)}
+        names = {id_: short_name(name) for id_, name in (await labels.nodes(connection, space_id, ends)).items()}
+    return [
+        ShownEdge(
+            **{one.name: getattr(edge, one.name) for one in fields(edge)},
+            label=_edge(Ends(source=edge.source, relation=edge.relation, target=edge.target), names),
+            strength_now=strength.current(
+                edge.strength, edge.decay_rate, edge.last_reinforced_at or edge.created_at, now
+            ),
+        )
+        for edge in found
+    ]
+
+
+# -- labels
+
+
+async def node_labels(core: Core, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    async with core.transaction(space_id) as connection:
+        return {
+            id_: shortened(name, NAME_COLUMNS) for id_, name in (await labels.nodes(connection, space_id, ids)).items()
+        }
+
+
+async def _labels(
+    connection: Connection, space_id: UUID, decisions: Iterable[Decision], findings: Iterable[Finding]
+) -> dict[UUID, str]:
+    """What the subjects and rows of some decisions and findings are called."""
+    changed = [change for decision in decisions for change in decision.changes]
+    ids = {change.id for change in changed} | {decision.subject for decision in decisions}
+    ids |= {finding.subject for finding in findings if finding.subject is not None}
+    ends = _ends_in(changed) | await labels.edges(connection, space_id, ids)
+    met = {end for one in ends.values() for end in (one.source, one.target)}
+    names = {change.id: short_name(name_in(change.after or change.before or {})) for change in changed}
+    for look in (labels.nodes, labels.topics):
+        found = await look(connection, space_id, ids | met)
+        names |= {id_: short_name(name) for id_, name in found.items()}
+    named = {id_: names[id_] for id_ in ids if names.get(id_)}
+    return named | {id_: _edge(one, names) for id_, one in ends.items()}
+
+
+def _ends_in(changed: Iterable[Change]) -> dict[UUID, Ends]:
+    """The edges that a plan makes or takes away: these need not be stored."""
+    rows = {change.id: change.after or change.before or {} for change in changed if change.table == "edges"}
+    return {
+        id_: Ends(source=UUID(row["source"]), relation=row["relation"], target=UUID(row["target"]))
+        for id_, row in rows.items()
+        if {"source", "relation", "target"} <= row.keys()
+    }
+
+
+def _edge(ends: Ends, names: Mapping[UUID, str]) -> str:
+    source, target = (names.get(end) or str(end) for end in (ends.source, ends.target))
+    return edge_label(source, ends.relation, target)

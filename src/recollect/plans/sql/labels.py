@@ -1,0 +1,60 @@
+"""Short names for rows, for showing plans and edges: what an id stands for, without reading the rows in full."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.plans.rules.plan_text import Tally
+from recollect.store.database import driver
+
+# LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
+NODES = """
+SELECT n.id, n.name FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id, left(coalesce(nullif(name, ''), text, ''), 300) AS name FROM nodes
+     WHERE space_id = $1 AND id = g.id OFFSET 0) n
+"""
+EDGES = """
+SELECT e.id, e.source, e.relation, e.target FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id, source, relation, target FROM edges WHERE space_id = $1 AND id = g.id OFFSET 0) e
+"""
+TOPICS = "SELECT id, key AS name FROM topics WHERE space_id = $1 AND id = ANY($2)"
+# The same signs as plans/rules/plan_text.sign_of, counted where the changes are.
+TALLY = """
+SELECT count(*) FILTER (WHERE sign = '+') AS comes, count(*) FILTER (WHERE sign = '~') AS changes,
+       count(*) FILTER (WHERE sign = '-') AS goes
+  FROM (SELECT CASE WHEN before IS NULL THEN '+' WHEN after IS NULL THEN '-' WHEN NOT after ? 'status' THEN '~'
+                    WHEN after->>'status' = 'active' THEN '+' ELSE '-' END AS sign
+          FROM changes WHERE space_id = $1 AND plan_id = $2) c
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ends:
+    """What an edge joins, and how."""
+
+    source: UUID
+    relation: str
+    target: UUID
+
+
+async def nodes(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The beginnings of the names or texts of nodes."""
+    found = await (await driver(connection)).fetch(NODES, space_id, list(ids))
+    return {row["id"]: row["name"] for row in found}
+
+
+async def edges(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, Ends]:
+    found = await (await driver(connection)).fetch(EDGES, space_id, list(ids))
+    return {row["id"]: Ends(source=row["source"], relation=row["relation"], target=row["target"]) for row in found}
+
+
+async def topics(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    found = await (await driver(connection)).fetch(TOPICS, space_id, list(ids))
+    return {row["id"]: row["name"] for row in found}
+
+
+async def tally(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> Tally:
+    """How many rows a plan brings, changes and retires."""
+    return Tally(**await (await driver(connection)).fetchrow(TALLY, space_id, plan_id))

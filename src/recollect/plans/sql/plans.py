@@ -1,0 +1,501 @@
+"""Plans as they are kept: saved once, read in stretches, their decisions' fate noted. Applying them is changes.py's."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from pydantic_core import to_json
+from sqlalchemy import insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Busy, Conflict, InvalidInput, NotFound
+from recollect.memories.sql.nodes import meant_by
+from recollect.plan import (
+    Change,
+    Decision,
+    DecisionStatus,
+    Finding,
+    Plan,
+    PlanStatus,
+    Premise,
+    Risk,
+    Run,
+    Waiting,
+    falling_with,
+)
+from recollect.store.cursors import after as behind
+from recollect.store.cursors import cursor_of
+from recollect.store.database import driver
+from recollect.store.tables import changes, decisions, plans, runs
+
+BATCH = 1_000
+# The database takes no document of more than 256 MB; one of pages, each with its text before and after, can be longer.
+LONGEST = 16_000_000
+NO_PLAN = "There is no plan {}: `recollect plan list` shows them."
+
+# Decisions come as one document, just as they are, and are taken apart inside the database: a driver that looks at
+# every value of every row takes longer than all the rest.
+SAVE = """
+WITH given AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset($3::text::jsonb) AS d(
+        number int, "group" int, stage int, needs int[], verb text, subject uuid, reason text, score float8,
+        factors jsonb, premises jsonb, changes jsonb)),
+ saved AS (
+    INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
+                           premises, status)
+    SELECT $1, $2, number, "group", stage, needs, verb, subject, reason, score, factors, premises, 'proposed'
+      FROM given)
+INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
+SELECT $1, $2, d.number, c.place, c.change->>'table', (c.change->>'id')::uuid,
+       nullif(c.change->'before', 'null'), nullif(c.change->'after', 'null')
+  FROM given d, jsonb_array_elements(d.changes) WITH ORDINALITY AS c(change, place)
+"""
+COUNT = text("""
+UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
+    (SELECT status, count(*) AS number FROM decisions WHERE space_id = :space AND plan_id = :plan GROUP BY status) s
+), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
+""")
+
+# The plans of one import of pages, or the undoings of them: they name one batch, and they stand.
+TRIES = """
+WITH batches AS (
+    SELECT p.id, p.undoes, p.created_at, p.counts, coalesce(u.options, p.options)->>'batch' AS batch
+      FROM plans p LEFT JOIN plans u ON u.space_id = $1 AND u.id = p.undoes
+     WHERE p.space_id = $1 AND 'merge_pages' IN (p.policy, u.policy))
+SELECT one.id FROM batches one, batches asked
+ WHERE asked.id = $2 AND one.batch = asked.batch AND (one.undoes IS NULL) = (asked.undoes IS NULL)
+   AND one.counts->>'applied' IS NOT NULL
+ ORDER BY one.created_at DESC
+"""
+
+
+async def save(
+    connection: AsyncConnection, space_id: UUID, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED
+) -> None:
+    """Keep a plan: its head, its decisions and their changes, in batches and never twice in memory."""
+    await connection.execute(
+        insert(plans).values(
+            space_id=space_id,
+            id=plan.id,
+            policy=plan.policy,
+            title=plan.title,
+            status=status,
+            risk=plan.risk,
+            options=dict(plan.options),
+            summary=dict(plan.summary),
+            findings=[_as_json(finding) for finding in plan.findings],
+            counts={"proposed": len(plan.decisions)} if plan.decisions else {},
+            created_by=plan.created_by,
+            undoes=plan.undoes,
+            seen=plan.seen,
+            created_at=plan.created_at,
+        )
+    )
+    raw = await driver(connection)
+    for first in range(0, len(plan.decisions), BATCH):
+        await _save_some(raw, space_id, plan.id, plan.decisions[first : first + BATCH])
+
+
+async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, some: Sequence[Decision]) -> None:
+    """Decisions as one document; where they say very much, half of them at a time."""
+    document, half = to_json(some), len(some) // 2
+    if len(document) <= LONGEST or not half:
+        await raw.execute(SAVE, space_id, plan_id, document.decode())
+        return
+    await _save_some(raw, space_id, plan_id, some[:half])
+    await _save_some(raw, space_id, plan_id, some[half:])
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {**asdict(finding), "subject": None if finding.subject is None else str(finding.subject)}
+
+
+async def head(connection: AsyncConnection, space_id: UUID, plan_id: UUID, *, lock: bool = False) -> Plan:
+    """A plan without its decisions."""
+    statement = select(plans).where(plans.c.space_id == space_id, plans.c.id == plan_id)
+    row = (await connection.execute(statement.with_for_update() if lock else statement)).one_or_none()
+    if row is None:
+        raise NotFound(NO_PLAN.format(plan_id))
+    return _plan(row)
+
+
+async def whole(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> Plan:
+    """A plan with every decision: for those that fit on a page."""
+    found = await head(connection, space_id, plan_id)
+    return replace(found, decisions=await decisions_of(connection, space_id, plan_id))
+
+
+async def list_heads(
+    connection: AsyncConnection,
+    space_id: UUID,
+    *,
+    status: PlanStatus | None = None,
+    policy: str | None = None,
+    limit: int = 20,
+    cursor: str | None = None,
+) -> tuple[list[Plan], str | None]:
+    """Plans, newest first, without their decisions; and where to go on."""
+    statement = select(plans).where(plans.c.space_id == space_id)
+    if status is not None:
+        statement = statement.where(plans.c.status == status)
+    if policy is not None:
+        statement = statement.where(plans.c.policy == policy)
+    if cursor is not None:
+        statement = statement.where(behind(plans, cursor))
+    statement = statement.order_by(plans.c.created_at.desc(), plans.c.id).limit(limit + 1)
+    found = [_plan(row) for row in await connection.execute(statement)]
+    return found[:limit], cursor_of(found[limit - 1]) if len(found) > limit else None
+
+
+async def decisions_of(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    *,
+    numbers: Sequence[int] | None = None,
+    group: int | None = None,
+    status: DecisionStatus | None = None,
+    after: int = 0,
+    limit: int | None = None,
+    with_changes: bool = True,
+) -> list[Decision]:
+    """Decisions, in order, with their changes unless they are not wanted; a stretch of them where asked."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.number > after)
+    if numbers is not None:
+        mine &= text("decisions.number = ANY(:numbers)").bindparams(numbers=list(numbers))
+    if group is not None:
+        mine &= decisions.c.group_number == group
+    if status is not None:
+        mine &= decisions.c.status == status
+    rows = list(await connection.execute(select(decisions).where(mine).order_by(decisions.c.number).limit(limit)))
+    made: dict[int, list[Change]] = defaultdict(list)
+    statement = (
+        select(changes)
+        .where(changes.c.space_id == space_id, changes.c.plan_id == plan_id)
+        .where(text("changes.decision = ANY(:wanted)").bindparams(wanted=[row.number for row in rows]))
+        .order_by(changes.c.decision, changes.c.number)
+    )
+    for row in await connection.execute(statement) if with_changes else ():
+        made[row.decision].append(Change(table=row.table_name, id=row.row_id, before=row.before, after=row.after))
+    return [_decision(row, tuple(made.get(row.number, ()))) for row in rows]
+
+
+async def waiting(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[Waiting]:
+    """What waits in a plan, in short: for looking at all of it once more."""
+    raw = await driver(connection)
+    rows = await raw.fetch(
+        """SELECT number, subject, factors::text AS written FROM decisions
+            WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' ORDER BY number""",
+        space_id,
+        plan_id,
+    )
+    return [Waiting(**row) for row in rows]
+
+
+async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
+    """The groups of a plan, in order."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id)
+    statement = select(decisions.c.group_number).where(mine).distinct().order_by(decisions.c.group_number)
+    return list((await connection.execute(statement)).scalars())
+
+
+def _plan(row: Any) -> Plan:
+    return Plan(
+        id=row.id,
+        policy=row.policy,
+        title=row.title,
+        status=PlanStatus(row.status),
+        risk=Risk(row.risk),
+        options=row.options,
+        summary=row.summary,
+        findings=[_finding(one) for one in row.findings],
+        counts=row.counts,
+        created_by=row.created_by,
+        created_at=row.created_at,
+        undoes=row.undoes,
+        seen=row.seen,
+        decisions=(),
+    )
+
+
+def _finding(one: Mapping[str, Any]) -> Finding:
+    subject = one.get("subject")
+    return Finding(rule=one["rule"], text=one["text"], subject=UUID(subject) if subject else None)
+
+
+def _decision(row: Any, made: tuple[Change, ...]) -> Decision:
+    return Decision(
+        number=row.number,
+        verb=row.verb,
+        subject=row.subject,
+        reason=row.reason,
+        score=row.score,
+        factors=row.factors,
+        group=row.group_number,
+        stage=row.stage,
+        needs=tuple(row.needs),
+        premises=tuple(Premise(table=p["table"], id=UUID(p["id"]), must=p["must"]) for p in row.premises),
+        status=DecisionStatus(row.status),
+        note=row.note,
+        changes=made,
+    )
+
+
+async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+    """The plan that a reference means: a whole UUID, or a unique beginning of one."""
+    low, high = meant_by(reference)
+    statement = select(plans.c.id).where(plans.c.space_id == space_id, plans.c.id.between(low, high)).limit(2)
+    found = list((await connection.execute(statement)).scalars())
+    if not found:
+        raise NotFound(NO_PLAN.format(reference))
+    if len(found) > 1:
+        raise Conflict(f"{reference} is the beginning of several plans: give more of it.")
+    return UUID(str(found[0]))
+
+
+async def set_status(
+    connection: AsyncConnection, space_id: UUID, plan_id: UUID, status: PlanStatus, **moments: Any
+) -> None:
+    mine = (plans.c.space_id == space_id) & (plans.c.id == plan_id)
+    await connection.execute(update(plans).where(mine).values(status=status, **moments))
+
+
+async def note(connection: AsyncConnection, space_id: UUID, plan_id: UUID, what: str, said: str) -> None:
+    """Add to what is known of a plan: why it waits for a person, or which plan has taken its place."""
+    await connection.execute(
+        text("""UPDATE plans SET summary = summary || jsonb_build_object(CAST(:what AS text), CAST(:said AS text))
+                 WHERE space_id = :space AND id = :plan"""),
+        {"what": what, "said": said, "space": space_id, "plan": plan_id},
+    )
+
+
+async def recount(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> dict[str, int]:
+    """How many decisions are in which state now."""
+    counted = (await connection.execute(COUNT, {"space": space_id, "plan": plan_id})).scalar_one()
+    return dict(counted)
+
+
+async def needs_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> dict[int, list[int]]:
+    """Which decisions need which: only those that need any."""
+    statement = (
+        select(decisions.c.number, decisions.c.needs)
+        .where(decisions.c.space_id == space_id, decisions.c.plan_id == plan_id)
+        .where(text("decisions.needs <> '{}'"))
+    )
+    return {row.number: row.needs for row in await connection.execute(statement)}
+
+
+async def decline(
+    connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int], *, alone: bool = False
+) -> set[int]:
+    """Decline decisions that wait, and unless they go `alone` all that needs them; returns every number declined."""
+    fallen = set(numbers) if alone else falling_with(numbers, await needs_of(connection, space_id, plan_id))
+    states = await _states(connection, space_id, plan_id, fallen)
+    missing = sorted(set(numbers) - states.keys())
+    if missing:
+        raise InvalidInput(
+            f"The plan has no decision {missing[0]}: `recollect plan show` numbers them.", field="decline"
+        )
+    done = sorted(n for n, state in states.items() if state not in ("proposed", "declined"))
+    if done:
+        raise Conflict(f"Decision {done[0]} is {states[done[0]]} already: only a waiting decision can be declined.")
+    await mark(connection, space_id, plan_id, dict.fromkeys(numbers), DecisionStatus.DECLINED)
+    along = dict.fromkeys(fallen - set(numbers), "fell away with a declined decision")
+    await mark(connection, space_id, plan_id, along, DecisionStatus.DECLINED)
+    await recount(connection, space_id, plan_id)
+    return fallen
+
+
+async def _states(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Iterable[int]) -> dict[int, str]:
+    statement = (
+        select(decisions.c.number, decisions.c.status)
+        .where(decisions.c.space_id == space_id, decisions.c.plan_id == plan_id)
+        .where(text("decisions.number = ANY(:numbers)").bindparams(numbers=list(numbers)))
+    )
+    return {row.number: row.status for row in await connection.execute(statement)}
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Numbers as one text that the database reads as an array: the driver looks at every element of a list, which takes
+    longer than all of that."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+async def mark(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID,
+    notes: Mapping[int, str | None],
+    status: DecisionStatus,
+    *,
+    applied_at: datetime | None = None,
+) -> None:
+    """Note the fate of decisions, each with its reason."""
+    if not notes:
+        return
+    raw = await driver(connection)
+    mine = (space_id, plan_id, listed(notes), status, applied_at)
+    fate = "status = $4, applied_at = coalesce($5, d.applied_at), note"
+    theirs = "d.space_id = $1 AND d.plan_id = $2 AND d.number"
+    if not any(notes.values()):
+        await raw.execute(f"UPDATE decisions d SET {fate} = NULL WHERE {theirs} = ANY($3::text::int[])", *mine)
+        return
+    statement = f"""UPDATE decisions d SET {fate} = n.note FROM unnest($3::text::int[], $6::text[]) AS n(number, note)
+                     WHERE {theirs} = n.number"""
+    await raw.execute(statement, *mine, list(notes.values()))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The waiting decisions of a group: how many, and between which numbers they are found."""
+
+    number: int
+    size: int
+    first: int
+    last: int
+
+
+async def groups_to_do(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[Group]:
+    """The groups that still have waiting decisions, in order."""
+    raw = await driver(connection)
+    found = await raw.fetch(
+        """SELECT group_number AS number, count(*) AS size, min(number) AS first, max(number) AS last FROM decisions
+            WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' GROUP BY 1 ORDER BY 1""",
+        space_id,
+        plan_id,
+    )
+    return [Group(**row) for row in found]
+
+
+async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds: float = 30.0) -> None:
+    """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
+    raw = await driver(connection)
+    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {space_id}', 0))"
+    try:
+        await raw.execute(
+            f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
+        )
+    except asyncpg.LockNotAvailableError as error:
+        raise Busy("Another plan of this space is being applied: try again when it is done.") from error
+
+
+async def tries_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[UUID]:
+    """The plans that stand for one merge of pages, which may have taken several tries; the last first."""
+    raw = await driver(connection)
+    return [row["id"] for row in await raw.fetch(TRIES, space_id, plan_id)]
+
+
+async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+    """What still waits in a plan that is taken back is not wanted either."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "proposed")
+    await connection.execute(update(decisions).where(mine).values(status="declined", note="the plan was undone"))
+
+
+async def retry_failed(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+    """Decisions that failed wait again."""
+    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "failed")
+    await connection.execute(update(decisions).where(mine).values(status="proposed", note=None))
+
+
+# -- pairs that a person keeps apart (P11)
+
+
+async def keep_apart(
+    connection: AsyncConnection,
+    space_id: UUID,
+    pairs: Iterable[tuple[str, str, str | None]],
+    *,
+    now: datetime,
+    days: float | None,
+    reason: str,
+) -> None:
+    """Remember pairs (a, b, state) as distinct: for some days and while both stay as they are, or for good (None)."""
+    raw = await driver(connection)
+    rows = [(*sorted((a, b)), None if days is None else state) for a, b, state in pairs]
+    until = None if days is None else now + timedelta(days=days)
+    await raw.executemany(
+        """INSERT INTO never_merge (space_id, a, b, state, until, reason, created_at)
+           VALUES ($1, $2, $3, $4, $5, $6, $7)
+           ON CONFLICT (space_id, a, b) DO UPDATE SET state = excluded.state, until = excluded.until,
+               reason = excluded.reason WHERE never_merge.until IS NOT NULL""",
+        [(space_id, a, b, state, until, reason, now) for a, b, state in rows],
+    )
+
+
+# -- runs
+
+
+async def start_run(
+    connection: AsyncConnection,
+    space_id: UUID,
+    plan_id: UUID | None,
+    action: str,
+    report: Mapping[str, Any],
+    now: datetime,
+) -> UUID:
+    """Begin a run. One of the same plan that never ended was interrupted: it says so from now on."""
+    raw = await driver(connection)
+    started: UUID = await raw.fetchval(
+        """WITH left_over AS (UPDATE runs SET status = 'interrupted', finished_at = $5
+                WHERE space_id = $1 AND plan_id = $2 AND status = 'running')
+           INSERT INTO runs (space_id, id, plan_id, action, status, report, started_at)
+           VALUES ($1, gen_random_uuid(), $2, $3, 'running', $4::jsonb, $5) RETURNING id""",
+        space_id,
+        plan_id,
+        action,
+        json.dumps(report),
+        now,
+    )
+    return started
+
+
+async def note_run(
+    connection: AsyncConnection,
+    space_id: UUID,
+    run_id: UUID,
+    report: Mapping[str, Any],
+    *,
+    status: str = "running",
+    finished_at: datetime | None = None,
+) -> None:
+    """Write how far a run is, over what it wrote before."""
+    await connection.execute(
+        text("""UPDATE runs SET report = report || CAST(:report AS jsonb), status = :status, finished_at = :finished
+                 WHERE space_id = :space AND id = :run"""),
+        {"report": json.dumps(report), "status": status, "finished": finished_at, "space": space_id, "run": run_id},
+    )
+
+
+async def get_run(connection: AsyncConnection, space_id: UUID, run_id: UUID) -> Run:
+    statement = select(runs).where(runs.c.space_id == space_id, runs.c.id == run_id)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no run {run_id}: `recollect plan runs` lists them.")
+    return _run(row)
+
+
+async def list_runs(
+    connection: AsyncConnection, space_id: UUID, *, plan_id: UUID | None = None, limit: int = 20
+) -> list[Run]:
+    statement = select(runs).where(runs.c.space_id == space_id)
+    if plan_id is not None:
+        statement = statement.where(runs.c.plan_id == plan_id)
+    statement = statement.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
+    return [_run(row) for row in await connection.execute(statement)]
+
+
+def _run(row: Any) -> Run:
+    return Run(
+        id=row.id,
+        plan_id=row.plan_id,
+        action=row.action,
+        status=row.status,
+        report=row.report,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )

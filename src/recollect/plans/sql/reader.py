@@ -1,0 +1,318 @@
+"""What a policy reads: one consistent look at a space, in columns where there is much of it."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.cases import sql as case_store
+from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
+from recollect.concepts.rules.concepts import Known, LastPass
+from recollect.concepts.sql import columns, concepts
+from recollect.engine.sql import spaces
+from recollect.graph.rules.arrays import EdgeColumns, as_ids
+from recollect.graph.sql import edges as kept
+from recollect.memories.sql import nodes
+from recollect.model import Edge, Topic
+from recollect.pages import sql as page_store
+from recollect.pages.rules.stored import Batch, StoredPage
+from recollect.store import rows
+from recollect.store.database import driver
+from recollect.store.tables import topics
+
+# A binary COPY begins with 19 bytes of header; every row here has the same length, for no field can be NULL.
+HEADER = 19
+FIELDS = (
+    ("id", "V16", "e.id"),
+    ("source", "V16", "e.source"),
+    ("target", "V16", "e.target"),
+    ("relation", ">i8", "hashtextextended(e.relation, 0)"),
+    ("strength", ">f8", "coalesce(e.strength, 'NaN')"),
+    ("decay_rate", ">f8", "e.decay_rate"),
+    ("created_at", ">f8", "date_part('epoch', e.created_at)"),
+    ("activated_at", ">f8", "coalesce(date_part('epoch', e.last_activated_at), 'NaN')"),
+    ("reinforced_at", ">f8", "coalesce(date_part('epoch', e.last_reinforced_at), 'NaN')"),
+    ("activation_count", ">i8", "e.activation_count"),
+    ("protected", "?", "e.protected"),
+    ("by_user", "?", "e.created_by = 'user'"),
+    ("active", "?", "e.status = 'active'"),
+    ("source_topic", ">i8", "coalesce(hashtextextended(e.source_topic, 0), 0)"),
+    ("target_topic", ">i8", "coalesce(hashtextextended(e.target_topic, 0), 0)"),
+)
+ROW = np.dtype(
+    [("fields", ">i2")] + [part for name, kind, _ in FIELDS for part in ((f"{name}_length", ">i4"), (name, kind))]
+)
+COPY_EDGES = f"SELECT {', '.join(of for _, _, of in FIELDS)} FROM edges e WHERE e.space_id = $1 AND "
+# The same for a few edges, asked for before every walk: no COPY, which takes three journeys, and names as they are.
+# Each is looked up by its key, and we order them: a search session, which does not sort, would walk all keys for that.
+FEW_EDGES = f"""
+WITH few AS MATERIALIZED (
+    SELECT id FROM edges WHERE space_id = $1 AND changed_in >= $2
+     UNION SELECT id FROM edges WHERE space_id = $1 AND source = ANY($3)
+     UNION SELECT id FROM edges WHERE space_id = $1 AND target = ANY($3))
+SELECT {", ".join(f"{of} AS {name}" for name, _, of in FIELDS if name not in ("active", "relation"))},
+       e.relation, {kept.ALIVE} AS active
+  FROM few CROSS JOIN LATERAL (SELECT * FROM edges WHERE space_id = $1 AND id = few.id OFFSET 0) e
+"""
+# Archived and merged nodes are few: they are looked up once, and their edges left out.
+LIVING = """e.status = 'active'
+  AND e.source NOT IN (SELECT id FROM nodes WHERE space_id = $1 AND status <> 'active')
+  AND e.target NOT IN (SELECT id FROM nodes WHERE space_id = $1 AND status <> 'active')"""
+NAMES = """
+SELECT hashtextextended(name, 0) AS number, name, is_topic FROM (
+    SELECT DISTINCT relation AS name, false AS is_topic FROM edges WHERE space_id = $1
+     UNION SELECT DISTINCT source_topic, true FROM edges WHERE space_id = $1 AND source_topic IS NOT NULL
+     UNION SELECT DISTINCT target_topic, true FROM edges WHERE space_id = $1 AND target_topic IS NOT NULL) s
+ ORDER BY name
+"""
+VECTORS = """
+SELECT e.node_id, e.vector, date_part('epoch', e.created_at) AS created_at FROM embeddings e
+ WHERE e.space_id = $1 AND e.recallable AND e.kind = ANY($2)
+   AND e.model = (SELECT embedding_model FROM spaces WHERE id = $1)
+ ORDER BY e.node_id
+"""
+
+
+class StoreReader:
+    """The Reader that policies are given."""
+
+    def __init__(self, connection: AsyncConnection, space_id: UUID) -> None:
+        self.connection, self.space_id = connection, space_id
+
+    async def edges(self, *, retired: bool = False) -> EdgeColumns:
+        written = await self._copied(COPY_EDGES + ("true" if retired else LIVING))
+        names = await self._names()
+        # A second or two for a million edges: in a thread, so that nobody who asks meanwhile has to wait.
+        return await anyio.to_thread.run_sync(_edge_columns, written, *names)
+
+    async def edges_changed_since(
+        self, transaction: int, touching: Sequence[UUID] = ()
+    ) -> tuple[EdgeColumns, NDArray[np.bool_]]:
+        """Edges written by that transaction or a later one, and those of some nodes; and whether each is alive.
+
+        Without their topics, which nobody asks of single edges.
+        """
+        raw = await driver(self.connection)
+        found = sorted(await raw.fetch(FEW_EDGES, self.space_id, transaction, list(touching)), key=itemgetter("id"))
+        return few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
+
+    async def _copied(self, query: str) -> bytearray:
+        """Rows in binary, as they come."""
+        raw = await driver(self.connection)
+        written = bytearray()
+
+        async def take(piece: bytes) -> None:
+            written.extend(piece)
+
+        # The space is written into the query: as an argument it would cost two more journeys.
+        await raw.copy_from_query(query.replace("$1", f"'{self.space_id}'::uuid"), output=take, format="binary")
+        return written
+
+    async def _names(self) -> tuple[dict[int, str], dict[int, str]]:
+        """The relations and the topics, each by the number that the database gives it."""
+        raw = await driver(self.connection)
+        relations: dict[int, str] = {}
+        topics: dict[int, str] = {}
+        for row in await raw.fetch(NAMES, self.space_id):
+            (topics if row["is_topic"] else relations)[row["number"]] = row["name"]
+        return relations, topics
+
+    async def edges_in_full(self, ids: Sequence[UUID]) -> Mapping[UUID, Edge]:
+        return await kept.get_many(self.connection, self.space_id, ids)
+
+    async def topics(self) -> Sequence[Topic]:
+        statement = select(topics).where(topics.c.space_id == self.space_id).order_by(topics.c.key)
+        return [rows.topic(row) for row in await self.connection.execute(statement)]
+
+    async def distinct_pairs(self, now: datetime) -> Mapping[tuple[str, str], str | None]:
+        raw = await driver(self.connection)
+        found = await raw.fetch(
+            "SELECT a, b, state FROM never_merge WHERE space_id = $1 AND (until IS NULL OR until > $2)",
+            self.space_id,
+            now,
+        )
+        return {(row["a"], row["b"]): row["state"] for row in found}
+
+    async def vectors(
+        self, *, kinds: Sequence[str]
+    ) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.float64]]:
+        raw = await driver(self.connection)
+        found = await raw.fetch(VECTORS, self.space_id, list(kinds))
+        ids = np.frombuffer(b"".join(row["node_id"].bytes for row in found), dtype="V16")
+        vectors = np.array([row["vector"].to_numpy() for row in found], dtype=np.float32)
+        shape = (len(found), -1) if found else (0, 1)
+        return ids, vectors.reshape(shape), np.array([row["created_at"] for row in found], dtype=np.float64)
+
+    async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
+        raw = await driver(self.connection)
+        found = await raw.fetch(
+            """SELECT id, metadata->'tags'->>0 AS tag FROM nodes WHERE space_id = $1 AND kind = ANY($2)
+                  AND status = 'active' AND metadata->'tags'->>0 IS NOT NULL""",
+            self.space_id,
+            list(kinds),
+        )
+        return {row["id"]: row["tag"] for row in found}
+
+    async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
+        raw = await driver(self.connection)
+        last: datetime | None = await raw.fetchval(
+            """SELECT max(created_at) FROM plans
+                WHERE space_id = $1 AND policy = $2 AND applied_at IS NOT NULL AND options @> $3::jsonb""",
+            self.space_id,
+            policy,
+            json.dumps(options),
+        )
+        return last
+
+    async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
+        found: dict[UUID, list[Edge]] = {}
+        wanted = set(ids)
+        for edge in sorted(await self.edges_around(ids), key=lambda edge: edge.id):
+            for end in {edge.source, edge.target} & wanted:
+                found.setdefault(end, []).append(edge)
+        return found
+
+    async def cases(self) -> CaseColumns:
+        return await case_store.columns(self.connection, self.space_id)
+
+    async def case_vectors(self) -> Sequence[CaseVectors]:
+        return await case_store.vectors(self.connection, self.space_id)
+
+    async def case_texts(self, ids: Sequence[UUID]) -> Sequence[CaseText]:
+        return await case_store.texts(self.connection, self.space_id, ids)
+
+    async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
+        return await case_store.vectors_within(self.connection, self.space_id, ids, dim)
+
+    async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
+        return await kept.of_nodes(self.connection, self.space_id, ids)
+
+    async def concepts(self) -> Known:
+        return await columns.read(self.connection, self.space_id)
+
+    async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
+        return await columns.changed_since(self.connection, self.space_id, moment)
+
+    async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
+        return await concepts.names_of(self.connection, self.space_id, ids)
+
+    async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
+        return await nodes.keepers(self.connection, self.space_id, ids)
+
+    async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+        return await columns.last_pass(self.connection, self.space_id, policy, options)
+
+    async def version(self) -> int:
+        """A number that grows with every change of what is remembered or linked."""
+        return await spaces.version(self.connection, self.space_id)
+
+    async def count_nodes(self) -> int:
+        raw = await driver(self.connection)
+        return int(
+            await raw.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'", self.space_id)
+        )
+
+    async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
+        return await page_store.all_pages(self.connection, self.space_id, ids)
+
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+        return await page_store.get_batch(self.connection, self.space_id, batch, page_ids)
+
+    async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
+        return await page_store.edges(self.connection, self.space_id)
+
+    async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
+        return await page_store.aliases(self.connection, self.space_id)
+
+
+def _halves(ids: NDArray[np.void]) -> NDArray[np.uint64]:
+    """Each id as two numbers; ids are random, so that the first nearly always tells them apart."""
+    return np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def _in_order(ids: NDArray[np.void]) -> NDArray[np.int64]:
+    halves = _halves(ids)
+    order = np.argsort(halves[:, 0], kind="stable")
+    first = halves[order, 0]
+    if np.any(first[1:] == first[:-1]):
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+    return order
+
+
+def _edge_columns(written: bytearray, relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
+    found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
+    found = found[_in_order(found["id"])]
+    nodes, ends = _numbered(np.concatenate([found["source"], found["target"]]))
+    return EdgeColumns(
+        ids=np.ascontiguousarray(found["id"]),
+        nodes=nodes,
+        source=ends[: len(found)],
+        target=ends[len(found) :],
+        relation=_places(found["relation"], relations),
+        relations=tuple(relations.values()),
+        strength=found["strength"].astype(np.float64),
+        decay_rate=found["decay_rate"].astype(np.float64),
+        created_at=found["created_at"].astype(np.float64),
+        activated_at=found["activated_at"].astype(np.float64),
+        reinforced_at=found["reinforced_at"].astype(np.float64),
+        activation_count=found["activation_count"].astype(np.int64),
+        protected=found["protected"].astype(np.bool_),
+        by_user=found["by_user"].astype(np.bool_),
+        source_topic=_places(found["source_topic"], topic_keys),
+        target_topic=_places(found["target_topic"], topic_keys),
+        topics=tuple(topic_keys.values()),
+    )
+
+
+def few_columns(found: Sequence[Any]) -> EdgeColumns:
+    """The same of rows that came one by one, in the order of their ids."""
+    nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in found]))
+    relations = sorted({row["relation"] for row in found})
+    named = {relation: place for place, relation in enumerate(relations)}
+    none = np.full(len(found), -1, dtype=np.int64)
+    plain = {
+        name: np.array([row[name] for row in found], dtype=kind.replace(">", "="))
+        for name, kind, _ in FIELDS
+        if name in EdgeColumns.__slots__ and kind != "V16" and name not in ("relation", "source_topic", "target_topic")
+    }
+    return EdgeColumns(
+        ids=as_ids([row["id"] for row in found]),
+        nodes=nodes,
+        source=ends[: len(found)],
+        target=ends[len(found) :],
+        relation=np.array([named[row["relation"]] for row in found], dtype=np.int64),
+        relations=tuple(relations),
+        source_topic=none,
+        target_topic=none,
+        topics=(),
+        **plain,
+    )
+
+
+def _numbered(ends: NDArray[np.void]) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """The distinct ids in order, and for each end its place among them."""
+    halves = _halves(ends)
+    _, first, places = np.unique(halves[:, 0], return_index=True, return_inverse=True)
+    if not np.array_equal(halves[first, 1][places], halves[:, 1]):  # two ids with the same first half
+        _, first, places = np.unique(halves, axis=0, return_index=True, return_inverse=True)
+    return np.ascontiguousarray(ends)[first], places.reshape(-1).astype(np.int64)
+
+
+def _places(numbers: NDArray[np.int64], names: Mapping[int, str]) -> NDArray[np.int64]:
+    """For each number of a name its place among the names; -1 for none."""
+    known = np.fromiter(names, dtype=np.int64, count=len(names))
+    if not len(known):
+        return np.full(len(numbers), -1, dtype=np.int64)
+    order = np.argsort(known)
+    native = numbers.astype(np.int64)
+    at = order[np.searchsorted(known, native, sorter=order).clip(max=len(known) - 1)]
+    return np.where(known[at] == native, at, -1).astype(np.int64)

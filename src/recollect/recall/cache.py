@@ -1,0 +1,90 @@
+"""Repeated questions: what was found, and the vectors of questions, kept for a little while (D36).
+
+A recall may be repeated while its space has not changed. The database counts the changes of each space (`version`,
+raised in the transaction that changes it), so this holds for every process at once. Only plain search is kept: the
+answers of the other modes depend on which answers were given before (D19, D24), and so does engagement (D40).
+The vector of a question depends on nothing but the model.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+from uuid import UUID
+
+from recollect.model import Mode, Query, Recall
+from recollect.ports import Embedder, Vectors
+from recollect.providers.embedders import embed_readable
+from recollect.recall.rules.query_document import as_key
+
+if TYPE_CHECKING:
+    from recollect.engine.core import Core
+
+V = TypeVar("V")
+
+
+class Cache(Generic[V]):
+    """At most so many values, each for at most so long; the least used goes first."""
+
+    def __init__(self, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._kept: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable) -> V | None:
+        at, value = self._kept.get(key, (None, None))
+        if at is None:
+            return None
+        if self._clock() - at > self._seconds:
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: V) -> None:
+        self._kept[key] = (self._clock(), value)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+def is_repeatable(query: Query) -> bool:
+    """Whether the same question finds the same while nothing changes."""
+    return query.mode is Mode.NEUTRAL and not query.engagement
+
+
+async def repeated(
+    core: "Core", space_id: UUID, version: int, query: Query, search: Callable[[], Awaitable[Recall]]
+) -> Recall:
+    """What `search` finds, or found a moment ago in the same state of the space.
+
+    `version` was read before the search: what changes meanwhile is found, and kept under a version that has passed.
+    """
+    if not core.settings.cache_size or not is_repeatable(query):
+        return await search()
+    started = time.perf_counter()
+    key = (space_id, version, core.settings.embedder, as_key(query))
+    known = core.recalls.get(key)
+    if known is None:
+        found = await search()
+        core.recalls.put(key, found)
+        return found
+    latency = round((time.perf_counter() - started) * 1000, 2)
+    return replace(known, latency_ms=latency, ways={**known.ways, "search": "as found a moment ago"})
+
+
+async def embedded(core: "Core", embedder: Embedder, text: str) -> Vectors | None:
+    """The vector of a question, made once; None where the model cannot read it."""
+    key = (embedder.model, text)
+    known = core.questions.get(key)
+    if known is None:
+        (known,) = await embed_readable(embedder, [text])
+        if known is not None:
+            core.questions.put(key, known)
+    return known

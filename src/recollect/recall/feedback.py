@@ -1,0 +1,25 @@
+"""Feedback: somebody says whether a memory helped. Counted beside its uses; engagement (D40) and cases read it."""
+
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.errors import InvalidInput
+from recollect.memories.sql import activity, nodes
+from recollect.model import Activity
+from recollect.recall import reinforce
+from recollect.recall.sql import logs
+
+
+async def judge(core: Core, space_id: UUID, node_id: UUID, *, helped: bool, recall: str | None = None) -> Activity:
+    """Count a judgement; with `recall` (the id of a log entry), of a memory which that recall handed out."""
+    async with core.transaction(space_id) as connection:
+        await nodes.get(connection, space_id, node_id)
+        if recall is not None:
+            log = await logs.get(connection, space_id, recall)
+            if node_id not in log.memory_ids:
+                raise InvalidInput(
+                    f"The recall {log.id} did not hand out {node_id}: judge what it did.", field="recall"
+                )
+            if helped:
+                await reinforce.clicked(connection, space_id, log.id, node_id, core.now())
+        return await activity.judge(connection, space_id, node_id, helped=helped)

@@ -1,0 +1,61 @@
+"""Noting a question: its entry in the query log (D11, D12) and the use of what was handed out, in one transaction.
+
+Recall itself is read-only; this comes after it, so that searching never waits for a row that somebody else counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from uuid import UUID, uuid4
+
+from recollect.engine.core import Core
+from recollect.model import Hit, LoggedHit, Parts, Query, Recall, RecallLog, TokenUsage
+from recollect.recall import reinforce
+from recollect.recall.rules.query_document import as_document
+from recollect.recall.sql import logs
+
+PARTS = tuple(field.name for field in fields(Parts))
+
+
+async def note(
+    core: Core,
+    space_id: UUID,
+    recall: Recall,
+    *,
+    query: Query,
+    given: Sequence[UUID] | None = None,
+    response: str | None = None,
+    prompt_hash: str | None = None,
+    debug_prompt: str | None = None,
+    external_knowledge_used: bool = False,
+    confidence: float = 0.5,
+    token_usage: TokenUsage | None = None,
+    latency_ms: float | None = None,
+) -> UUID:
+    """Log one question, whoever answered it, and count the use of what was `given` (all hits, unless said)."""
+    ids = tuple(hit.node.id for hit in recall) if given is None else tuple(given)
+    entry = RecallLog(
+        id=uuid4(),
+        user_query=query.text,
+        mode=query.mode,
+        memory_ids=ids,
+        hits=tuple(_logged(hit) for hit in recall),
+        asked=as_document(query),
+        embedding_model=recall.model,
+        floor=recall.floor,
+        prompt_hash=prompt_hash,
+        debug_prompt=debug_prompt,
+        external_knowledge_used=external_knowledge_used,
+        confidence_score=confidence,
+        response=response,
+        token_usage=token_usage or TokenUsage(),
+        latency_ms=recall.latency_ms if latency_ms is None else latency_ms,
+        created_at=core.now(),
+    )
+    async with core.database.noting(space_id) as connection:
+        await logs.add(connection, space_id, entry)
+        await reinforce.note(connection, space_id, entry, recall)
+    return entry.id
+
+
+def _logged(hit: Hit) -> LoggedHit:
+    return LoggedHit(id=hit.node.id, score=hit.score, parts={name: getattr(hit.parts, name) for name in PARTS})

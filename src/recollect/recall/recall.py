@@ -1,0 +1,596 @@
+"""Recalling: from a question to the memories a careful person would have picked, in order, each score laid open.
+
+The walk: embed the question; candidates by vector and by words; their neighbours in the thread; relevance and score
+(recall/rules/ranking); floor, twins, gap, cooldown, cap, budget (recall/rules/selection); then the nodes themselves.
+docs/concepts/recall.md goes through it by hand.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+from typing import Any, TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.engine.core import Core
+from recollect.engine.sql import spaces
+from recollect.errors import InvalidInput, RecollectError
+from recollect.graph.adjacency import walk
+from recollect.graph.rules.spread import Reached
+from recollect.memories.rules.text import count_tokens, is_storable
+from recollect.memories.sql import activity, nodes
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
+from recollect.ports import Embedder
+from recollect.recall import cache, log
+from recollect.recall.rules import ranking, selection
+from recollect.recall.rules.calibration import Calibration, shipped, soft
+from recollect.recall.rules.ranking import Numbers
+from recollect.recall.sql import candidates, logs
+from recollect.recall.sql.candidates import Asked, Candidate, FirstLook, Found
+from recollect.store.database import Connection
+from recollect.wording import counted
+
+LIMIT = 20
+MOST = 1000
+LONGEST_QUERY = 100_000
+LEFT_OUT_SHOWN = 50
+COMPARED = 60
+LOOKED_AT = 120
+SEEDS = 5
+WAITING = "Some texts wait to be embedded and cannot be found yet (`recollect work`)."
+COUNT_SECONDS = 30.0
+SECONDS_A_DAY = 86_400
+LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name != "activation")
+
+A = TypeVar("A")
+Leg = Coroutine[Any, Any, A]
+
+
+async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True) -> Recall:
+    """Answer a question, log it, and count the use of what was found; or only look, as while somebody types."""
+    _check(query)
+    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
+    notes = (*found.notes, WAITING) if waiting else found.notes
+    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query) if noted else None)
+
+
+async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
+    """Answer a question, without logging it."""
+    _check(query)
+    found, _ = await _answered(core, space_id, query, cool_down=cool_down, repeat=False)
+    return found
+
+
+async def _answered(
+    core: Core, space_id: UUID, query: Query, *, cool_down: bool = True, repeat: bool = True
+) -> tuple[Recall, bool]:
+    """What is found, in one look into the database; and whether some texts wait to be embedded.
+
+    The question is embedded before, so that no connection waits for an embedder: with that of the space as it was last
+    seen. Should search have moved on to another model since, it is asked again.
+    """
+    started = time.perf_counter()
+    embedder, notes = _embedder(core, await _last_seen(core, space_id))
+    asked = await cache.embedded(core, embedder, query.text)
+    if asked is None:
+        notes = (*notes, f"{embedder.model} cannot read this question: it was searched by words alone.")
+    async with core.search(space_id) as connection:
+        seen = await candidates.first_look(connection, space_id, query.text)
+        core.seen[space_id] = seen.space
+        if _embedder(core, seen.space)[0] is embedder:
+            search = _Search(core, connection, seen, query, embedder, asked)
+            search.cools_down = cool_down and search.profile.cools_down
+            search.notes, search.started = notes, started
+            if not repeat:
+                return await search.run(), seen.waiting
+            return await cache.repeated(core, space_id, seen.version, query, search.run), seen.waiting
+    return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat)
+
+
+async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
+    async with core.transaction(space_id) as connection:
+        seen = await candidates.first_look(connection, space_id, query.text)
+    search = partial(graph_search, core, space_id, query)
+    return await cache.repeated(core, space_id, seen.version, query, search), seen.waiting
+
+
+async def _last_seen(core: Core, space_id: UUID) -> Space:
+    if space_id not in core.seen:
+        async with core.transaction(space_id) as connection:
+            core.seen[space_id] = await spaces.by_id(connection, space_id)
+    return core.seen[space_id]
+
+
+async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
+    """The profile `graph`: similarity, and activation that spreads from the best hits along the edges (A31, A32)."""
+    near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
+    similar = {hit.node.id: hit for hit in near}
+    # How near a hit is to the question: by its vector, or where the model cannot read the question, by its words.
+    is_read = await cache.embedded(core, core.embedder(near.model), query.text) is not None
+    nearness = attrgetter("similarity" if is_read else "parts.relevance")
+    seeds = {hit.node.id: nearness(hit) for hit in near[:SEEDS] if nearness(hit) > 0}
+    async with core.search(space_id) as connection:
+        walked = await walk(core, connection, space_id, seeds)
+        reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
+        beyond = await _beyond(core, connection, space_id, query, near.model, reached.keys() - similar.keys())
+    everything = {**{hit.node.id: hit for hit in beyond}, **similar}
+    scores = {
+        id_: _graph_score(nearness(hit), reached.get(id_)) if reached else nearness(hit)
+        for id_, hit in everything.items()
+    }
+    order = sorted((id_ for id_ in scores if scores[id_] >= ranking.GRAPH_MINIMUM), key=lambda id_: -scores[id_])
+    hits = tuple(
+        _graph_hit(everything[id_], reached.get(id_), scores[id_], is_similar=id_ in similar)
+        for id_ in order[: query.limit or LIMIT]
+    )
+    ways = {**near.ways, "graph": walked.how, "paths": _paths(hits, reached)}
+    return replace(
+        near,
+        hits=hits,
+        mode=query.mode,
+        floor=ranking.GRAPH_MINIMUM,
+        left_out=(),
+        weights=ranking.BY_GRAPH if reached else {"similarity": 1.0},
+        ways=ways,
+    )
+
+
+async def _beyond(
+    core: Core, connection: Connection, space_id: UUID, query: Query, model: str, ids: Collection[UUID]
+) -> list[Hit]:
+    """What only activation reached, of what may be returned at all, and how similar it is to the question."""
+    permitted = await candidates.allowed(connection, space_id, list(ids), query.wanted) if ids else set()
+    embedder = core.embedder(model)
+    vector = await cache.embedded(core, embedder, query.text)
+    asked = Asked(space_id=space_id, model=model, dim=embedder.dim, vector=vector)
+    _, cosines = await candidates.nearest_of(connection, asked, candidates.these(list(permitted)))
+    similarity = calibration_of(await spaces.by_id(connection, space_id), model).similarity
+    read = await nodes.get_many(connection, space_id, list(permitted))
+    return [
+        Hit(node=node, score=0.0, parts=_parts_of(cosines.get(node.id, 0.0), similarity))
+        for node in read.values()
+        if query.include_summaries or not node.is_summary
+    ]
+
+
+def _parts_of(cosine: float, similarity: Callable[[Numbers], Numbers]) -> Parts:
+    """The score of a node that was neither near nor matching, laid open."""
+    return Parts(
+        relevance=0.0,
+        similarity=round(float(similarity(np.array([cosine]))[0]), 6),
+        cosine=round(cosine, 6),
+        lexical=0.0,
+        flow=0.0,
+        activation=0.0,
+        recency=0.0,
+        importance=0.0,
+    )
+
+
+def _graph_score(nearness: float, reached: Reached | None) -> float:
+    return ranking.hybrid(nearness, reached.activation if reached else 0.0)
+
+
+def _graph_hit(hit: Hit, reached: Reached | None, score: float, *, is_similar: bool) -> Hit:
+    activation = round(reached.activation, 6) if reached else 0.0
+    source = "both" if is_similar and reached else "vector" if is_similar else "graph"
+    return replace(hit, score=round(score, 6), parts=replace(hit.parts, activation=activation), source=source)
+
+
+def _paths(hits: Sequence[Hit], reached: Mapping[UUID, Reached]) -> dict[str, dict[str, list[str]]]:
+    """By which nodes and edges activation came to each hit that is not where it began."""
+    came = [reached[hit.node.id] for hit in hits if hit.node.id in reached and reached[hit.node.id].edges]
+    return {str(one.node): {"nodes": [*map(str, one.path)], "edges": [*map(str, one.edges)]} for one in came}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uses:
+    """How often each candidate was recalled (D19), and how it is used (D40), place by place."""
+
+    recalled: Numbers
+    engagement: Numbers
+    decay: Numbers
+
+    @classmethod
+    def none(cls, count: int) -> "Uses":
+        return cls(recalled=np.full(count, np.inf), engagement=np.zeros(count), decay=np.ones(count))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """Candidates and their numbers, place by place."""
+
+    candidates: Sequence[Candidate]
+    cosine: Numbers
+    similarity: Numbers
+    lexical: Numbers
+    flow: Numbers
+    relevance: Numbers
+    recency: Numbers
+    importance: Numbers
+    engagement: Numbers
+    decay: Numbers
+    bonus: Numbers
+    score: Numbers
+
+
+def rank(
+    found: Sequence[Candidate],
+    query: Query,
+    *,
+    most_possible: float,
+    calibration: Calibration,
+    now: datetime,
+    uses: Uses | None = None,
+    by_words_alone: bool = False,
+) -> Ranked:
+    """Lay open what each candidate has, and add it up."""
+    cosine, words, moment = _columns(found, "cosine", "words", "moment")
+    similarity = calibration.similarity(cosine)
+    lexical = ranking.lexical_match(words, most_possible)
+    own = ranking.own_relevance(lexical, similarity, by_words_alone=by_words_alone)
+    flow = ranking.flow(own, *_neighbours(found))
+    relevance = soft(own + flow)
+    recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
+    importance = ranking.importance([one.importance for one in found])
+    used = uses or Uses.none(len(found))
+    bonus = ranking.bonus(similarity, used.recalled)
+    score = ranking.score(
+        ranking.weights_of(query),
+        relevance=relevance,
+        recency=recency,
+        importance=importance,
+        engagement=used.engagement,
+        decay=used.decay,
+    )
+    return Ranked(
+        candidates=found,
+        cosine=cosine,
+        similarity=similarity,
+        lexical=lexical,
+        flow=flow,
+        relevance=relevance,
+        recency=recency,
+        importance=importance,
+        engagement=used.engagement,
+        decay=used.decay,
+        bonus=bonus,
+        score=score + bonus,
+    )
+
+
+def _columns(found: Sequence[Candidate], *names: str) -> list[Numbers]:
+    return [np.fromiter(map(attrgetter(name), found), dtype=np.float64, count=len(found)) for name in names]
+
+
+def _neighbours(found: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each candidate the places of the one before and the one after it in its thread; -1 for none."""
+    places = {(one.thread, one.position): place for place, one in enumerate(found) if one.position is not None}
+
+    def beside(step: int) -> NDArray[np.int64]:
+        return np.array(
+            [-1 if one.position is None else places.get((one.thread, one.position + step), -1) for one in found],
+            dtype=np.int64,
+        )
+
+    return beside(-1), beside(1)
+
+
+class _Search:
+    """One question on its way through the store; holds what the steps share."""
+
+    def __init__(
+        self,
+        core: Core,
+        connection: Connection,
+        seen: FirstLook,
+        query: Query,
+        embedder: Embedder,
+        vector: NDArray[np.float32] | None,
+    ) -> None:
+        self.core, self.connection, self.space, self.query = core, connection, seen.space, query
+        self.model = embedder.model
+        self.place = (connection, seen.space.id)
+        self.kinds = [str(kind) for kind in query.wanted.kinds]
+        # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
+        self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
+        self.profile = ranking.PROFILES[query.mode]
+        self.cools_down = self.profile.cools_down
+        self.calibration = calibration_of(seen.space, self.model)
+        self.asked = Asked(
+            space_id=seen.space.id,
+            model=self.model,
+            dim=embedder.dim,
+            vector=vector,
+            words=seen.words,
+            with_summaries=self.with_summaries,
+        )
+        self.ways: dict[str, object] = {}
+        self.notes: tuple[str, ...] = ()
+        self.started = time.perf_counter()
+
+    async def run(self) -> Recall:
+        found = await self._candidates()
+        ranked = self._rank(found, await self._uses(found))
+        order = await self._arranged(ranked)
+        chosen = await self._selected(ranked, order)
+        return await self._recall(ranked, chosen)
+
+    def _rank(self, found: Sequence[Candidate], uses: Uses | None = None) -> Ranked:
+        return rank(
+            found,
+            self.query,
+            most_possible=self.asked.most_possible,
+            calibration=self.calibration,
+            now=self.core.now(),
+            uses=uses,
+            by_words_alone=self.asked.vector is None,
+        )
+
+    async def _uses(self, found: Sequence[Candidate]) -> Uses:
+        """What plain search does not ask for: how often each was recalled, and with D40 on, how it is used."""
+        uses = Uses.none(len(found))
+        ids = [one.id for one in found]
+        if self.profile.floor is not None:
+            times = await logs.times_recalled(*self.place, ids)
+            uses = replace(uses, recalled=np.array([times.get(id_, 0) for id_ in ids], dtype=np.float64))
+        if self.query.engagement:
+            known = await activity.get_many(*self.place, ids)
+            counts = np.array([known[id_].uses if id_ in known else 0 for id_ in ids], dtype=np.float64)
+            idle = np.array([self._idle_days(known.get(id_)) for id_ in ids], dtype=np.float64)
+            uses = replace(uses, engagement=ranking.engagement(counts), decay=ranking.decay(idle))
+        return uses
+
+    def _idle_days(self, used: Activity | None) -> float:
+        if used is None or used.last_used_at is None:
+            return 0.0
+        return (self.core.now() - used.last_used_at).total_seconds() / SECONDS_A_DAY
+
+    async def _candidates(self) -> list[Candidate]:
+        """The most promising by vector and by words, and their neighbours, within what may be returned."""
+        near, matching, summaries = await self._found()
+        ids = list(dict.fromkeys([*self._promising(near, matching), *summaries]))
+        found = await candidates.details(self.connection, self.asked, ids, cosines=near | summaries, words=matching)
+        more = [] if self.query.wanted.is_selective else await self._beside(found)
+        self.ways["by_neighbours"] = len(more)
+        return found + more
+
+    async def _beside(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """The neighbours of the best. Where a filter says what may be returned, they are not asked for."""
+        threaded = [one for one in found if one.thread is not None]
+        if not threaded:
+            return []
+        relevance = self._rank(threaded).relevance
+        best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
+        return await candidates.neighbours(self.connection, self.asked, best, known={one.id for one in found})
+
+    async def _found(self) -> tuple[Found, Found, Found]:
+        """What is near, what matches, and the summaries that are near where no leg looks at them."""
+        wanted = self.query.wanted
+        if wanted.is_selective or self.with_summaries:
+            few = candidates.filtered(*self.place, wanted)
+            of_few = candidates.nearest_of(self.connection, self.asked, few)
+            (left, near), (also, matching) = await self._both(
+                of_few, partial(candidates.matching_of, asked=self.asked, few=few)
+            )
+            if max(left, also) <= candidates.EXACT_BELOW:
+                self.ways["search"] = f"exact: the filter leaves {max(left, also):,}"
+                return near, matching, {}
+        near, matching = await self._both(self._nearest(), self._matching)
+        self.ways |= {"by_vector": len(near), "by_words": len(matching)}
+        if not self.with_summaries:
+            return near, matching, {}
+        summaries = candidates.these(await candidates.summaries(*self.place))
+        return near, matching, (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
+
+    def _promising(self, near: Found, matching: Found) -> list[UUID]:
+        """Those that could come out first. What one leg did not return is at most as good there as its last."""
+        ids = list(dict.fromkeys([*near, *matching]))
+        most = max(LOOKED_AT, 2 * (self.query.limit or LIMIT))
+        if len(ids) <= most:
+            return ids
+        farthest, poorest = min(near.values(), default=0.0), min(matching.values(), default=0.0)
+        cosine = np.array([near.get(id_, farthest) for id_ in ids])
+        words = np.array([matching.get(id_, poorest) for id_ in ids])
+        lexical = ranking.lexical_match(words, self.asked.most_possible)
+        at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
+        return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
+
+    async def _both(self, near: Leg[A], by_words: Callable[[Connection], Leg[A]]) -> tuple[A, A]:
+        """The two legs; side by side where a second connection is free, since each is work for one core."""
+        if not self.core.database.is_at_leisure:
+            return await near, await by_words(self.connection)
+
+        async def beside() -> A:
+            async with self.core.search(self.space.id) as other:
+                return await by_words(other)
+
+        return await side_by_side(near, beside())
+
+    async def _nearest(self) -> Found:
+        if self.asked.vector is None:
+            self.ways["search"] = "by words alone"
+            return {}
+        count = await self._count()
+        exactly = count <= candidates.EXACT_BELOW
+        rows = counted(count, "vector") if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
+        self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
+        within = self.query.wanted if self.query.wanted.is_selective else None
+        return await candidates.nearest(self.connection, self.asked, kinds=self.kinds, exactly=exactly, within=within)
+
+    async def _matching(self, connection: Connection) -> Found:
+        found = await candidates.matching(connection, self.asked, kinds=self.kinds)
+        if not self.query.wanted.is_selective:
+            return found
+        permitted = await candidates.allowed(connection, self.space.id, list(found), self.query.wanted)
+        return {id_: score for id_, score in found.items() if id_ in permitted}
+
+    async def _count(self) -> int:
+        """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
+        key = (self.space.id, self.model, tuple(self.kinds))
+        count, at = self.core.counts.get(key, (0, -math.inf))
+        if count <= candidates.EXACT_BELOW // 10 or time.monotonic() - at > COUNT_SECONDS:
+            count = await candidates.count(*self.place, model=self.model, kinds=self.kinds)
+            self.core.counts[key] = (count, time.monotonic())
+        return count
+
+    async def _arranged(self, ranked: Ranked) -> list[int]:
+        """Best first; of two statements of the same thing the newer first, where the question asks how it is now."""
+        order: list[int] = np.argsort(-ranked.score, kind="stable").tolist()
+        if not ranking.asks_for_the_present(self.query.text):
+            return order
+        first = order[: ranking.UPDATE_WINDOW]
+        ids = [ranked.candidates[i].id for i in first]
+        read = await nodes.get_many(*self.place, ids)
+        return ranking.newest_first(
+            order,
+            question=self.query.text,
+            relevance=ranked.relevance,
+            moments=[one.moment for one in ranked.candidates],
+            texts={i: read[ranked.candidates[i].id].text or "" for i in first},
+            cosines=await self._cosines(ids),
+        )
+
+    async def _cosines(self, ids: Sequence[UUID]) -> NDArray[np.float32]:
+        """How alike some nodes are; one without a vector is like none."""
+        vectors = await candidates.vectors_of(*self.place, ids, model=self.model)
+        none = np.zeros(self.asked.dim, dtype=np.float32)
+        rows = np.array([vectors.get(id_, none) for id_ in ids], dtype=np.float32).reshape(len(ids), len(none))
+        cosines: NDArray[np.float32] = rows @ rows.T
+        return cosines
+
+    async def _selected(self, ranked: Ranked, order: list[int]) -> selection.Selection:
+        ids = [one.id for one in ranked.candidates]
+        compared = {i: place for place, i in enumerate(order[:COMPARED])} if self.profile.floor is not None else {}
+        cosines = await self._cosines([ids[i] for i in compared])
+
+        def cosine(a: int, b: int) -> float:
+            return float(cosines[compared[a], compared[b]]) if a in compared and b in compared else 0.0
+
+        chosen = selection.select(
+            order,
+            self.profile,
+            ids=ids,
+            relevance=ranked.relevance,
+            score=ranked.score,
+            cosine=cosine,
+            lately=await self._lately(),
+            threshold=self.query.threshold,
+            limit=self.query.limit or (None if self.profile.cap else LIMIT),
+        )
+        if self.query.budget_tokens is not None:
+            read = await nodes.get_many(*self.place, [ids[i] for i in chosen.kept])
+            tokens = {i: count_tokens(await self._as_told(read[ids[i]])) for i in chosen.kept}
+            selection.within_budget(chosen, tokens.__getitem__, self.query.budget_tokens)
+        return chosen
+
+    async def _as_told(self, node: Node) -> str:
+        """The text a hit is told with: an approved summary stands in for what would fill the budget alone (D31)."""
+        stand_in = await self._stand_in(node)
+        return (stand_in or node).text or ""
+
+    async def _stand_in(self, node: Node) -> Node | None:
+        budget = self.query.budget_tokens
+        if not self.with_summaries or budget is None or count_tokens(node.text or "") <= budget:
+            return None
+        wanted = NodeFilter(metadata={"parent_id": str(node.id)})
+        page = await nodes.list_page(*self.place, wanted, limit=20, cursor=None)
+        return next((one for one in page.items if one.is_summary), None)
+
+    async def _lately(self) -> frozenset[UUID]:
+        """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
+        if not self.cools_down:
+            return frozenset()
+        return await logs.last_ids(*self.place, self.query.text, self.query.mode)
+
+    async def _recall(self, ranked: Ranked, chosen: selection.Selection) -> Recall:
+        score = np.round(ranked.score, 6).tolist()
+        parts = _parts(ranked, chosen.kept)
+        ids = [ranked.candidates[i].id for i in chosen.kept]
+        read = await nodes.get_many(*self.place, ids)
+        told = {id_: await self._stand_in(node) or node for id_, node in read.items()}
+        left_out = tuple(
+            LeftOut(id=ranked.candidates[drop.place].id, score=score[drop.place], step=drop.step, why=drop.why)
+            for drop in sorted(chosen.dropped, key=lambda drop: -score[drop.place])[:LEFT_OUT_SHOWN]
+        )
+        return Recall(
+            query=self.query.text,
+            hits=tuple(
+                Hit(node=told[id_], score=score[i], parts=Parts(**part), source=_source(ranked, i))
+                for id_, i, part in zip(ids, chosen.kept, parts, strict=True)
+            ),
+            model=self.model,
+            mode=self.query.mode,
+            floor=chosen.floor,
+            left_out=left_out,
+            weights=ranking.laid_open(ranking.weights_of(self.query)),
+            ways=self.ways,
+            notes=self.notes,
+            latency_ms=round((time.perf_counter() - self.started) * 1000, 2),
+        )
+
+
+async def side_by_side(one: Leg[A], other: Leg[A]) -> tuple[A, A]:
+    """Both at once. When one fails, the other too has come to its end before anybody hears of it."""
+    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    if isinstance(first, BaseException):
+        raise first
+    if isinstance(second, BaseException):
+        raise second
+    return first, second
+
+
+def calibration_of(space: Space, model: str) -> Calibration:
+    """The one measured for this space, else the one that comes with the embedder (D28a)."""
+    measured = space.settings.get("calibrations", {}).get(model)
+    return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
+
+
+def _parts(ranked: Ranked, kept: Sequence[int]) -> list[dict[str, float]]:
+    """The scores of what is kept, laid open; activation is the graph's."""
+    columns = [np.round(getattr(ranked, name)[kept], 6).tolist() for name in LAID_OPEN]
+    return [{"activation": 0.0, **dict(zip(LAID_OPEN, row, strict=True))} for row in zip(*columns, strict=True)]
+
+
+def _source(ranked: Ranked, i: int) -> str:
+    """What found this hit, mostly."""
+    if ranked.flow[i] > max(ranked.lexical[i], ranked.similarity[i]):
+        return "neighbour"
+    if ranked.lexical[i] > 0 and ranked.similarity[i] > 0:
+        return "both"
+    return "words" if ranked.lexical[i] > 0 else "vector"
+
+
+def _check(query: Query) -> None:
+    if not query.text.strip():
+        raise InvalidInput("The question is empty: say what to look for.", field="query")
+    if not is_storable(query.text):
+        raise InvalidInput("The question holds a NUL byte or a lone surrogate: remove it.", field="query")
+    if len(query.text) > LONGEST_QUERY:
+        raise InvalidInput(f"The question has over {LONGEST_QUERY:,} characters: shorten it.", field="query")
+    if query.limit is not None and not 1 <= query.limit <= MOST:
+        raise InvalidInput(f"The limit is from 1 to {MOST:,}, not {query.limit}.", field="limit")
+    if query.threshold is not None and not 0 <= query.threshold <= 1:
+        raise InvalidInput(f"The threshold is from 0 to 1, not {query.threshold}.", field="threshold")
+    if query.budget_tokens is not None and query.budget_tokens < 1:
+        raise InvalidInput("The budget is at least 1 token.", field="budget_tokens")
+
+
+def _embedder(core: Core, space: Space) -> tuple[Embedder, tuple[str, ...]]:
+    """The embedder whose vectors search uses; while a new model is being brought in, still the former one (D35)."""
+    wanted = core.embedder()
+    if space.embedding_model in (None, wanted.model):
+        return wanted, ()
+    try:
+        former = core.embedder(space.embedding_model)
+    except RecollectError:
+        note = f"The vectors of {wanted.model} are not complete yet, and {space.embedding_model} cannot be used."
+        return wanted, (note,)
+    return former, (f"Search uses {former.model} until the vectors of {wanted.model} are complete.",)

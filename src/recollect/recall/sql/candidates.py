@@ -1,0 +1,295 @@
+"""Candidates for a recall: the vector leg, the lexical leg, their neighbours in the thread, and what ranking needs.
+
+Few rows are answered exactly, many through HNSW; the choice is made from counts, and told. Rows come
+back as plain values: ranking works on arrays.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import NotFound
+from recollect.memories.sql.nodes import conditions, holding
+from recollect.model import NodeFilter, Space
+from recollect.recall.sql import lexicon
+from recollect.store import rows
+from recollect.store.database import driver
+from recollect.store.tables import nodes
+
+POOL = 200
+EXACT_BELOW = 10_000
+EVERY = 2**31 - 1
+MOST_LOOKED_AT = 16_000
+# Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
+FLOW_FROM = 60
+
+FIRST_LOOK = """
+SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
+       EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
+       t.documents, ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
+       ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
+  FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
+ WHERE s.id = $1
+"""
+
+COUNT = """
+SELECT count(*) FROM (
+    SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
+"""
+
+# LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
+VECTOR_OF = """LATERAL (
+    SELECT node_id, vector, dim FROM embeddings WHERE space_id = $1 AND node_id = g.id AND model = $2 OFFSET 0) e"""
+
+MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)"
+
+# Some nodes, how many they are, and the best of them; of too many none is looked at.
+BEST_OF = """
+WITH few(id) AS MATERIALIZED ({few}), size AS MATERIALIZED (SELECT count(*) AS total FROM few),
+     scored AS MATERIALIZED (
+         SELECT few.id, one.score FROM few, LATERAL ({score} OFFSET 0) AS one
+          WHERE (SELECT total FROM size) <= {most} AND one.score IS NOT NULL)
+SELECT size.total, best.id, best.score
+  FROM size LEFT JOIN (SELECT id, score FROM scored ORDER BY score DESC LIMIT {pool}) AS best ON true
+"""
+NEARNESS = """SELECT 1 - (vector::halfvec({dim}) <=> ${2}) AS score FROM embeddings
+               WHERE space_id = ${0} AND node_id = few.id AND model = ${1} AND dim = {dim}"""
+MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
+
+# Whom ranking asks about. $1 is the space, $2 the model, $3 the question's vector, $4 its words.
+GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
+    SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
+BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
+               FROM unnest($5::text[], $6::int8[]) AS place(thread, position)) AS g, LATERAL (
+    SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
+
+# What a leg finds, and how good it is there.
+Found = dict[UUID, float]
+
+
+class Few(NamedTuple):
+    """Some nodes, as the statement that finds them and its values."""
+
+    statement: str
+    values: tuple[Any, ...]
+    most: int  # of more than so many, none is looked at
+
+
+class Candidate(NamedTuple):
+    """A node as ranking sees it: its moment in seconds; 0 where it has no vector of the model, or no word in common."""
+
+    id: UUID
+    thread: str | None
+    position: int | None
+    moment: float
+    importance: float | None
+    cosine: float
+    words: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FirstLook:
+    """What a recall asks before anything else: the space as it is, and what the question's words are worth there."""
+
+    space: Space
+    version: int
+    waiting: bool
+    words: lexicon.Question | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question as the legs ask it: where, by which model's vector (None where it cannot read it), by which words."""
+
+    space_id: UUID
+    model: str
+    dim: int
+    vector: NDArray[np.float32] | None
+    words: lexicon.Question | None = None
+    with_summaries: bool = False
+
+    @property
+    def most_possible(self) -> float:
+        """The BM25 score of a text that holds all of the words."""
+        return self.words.most_possible if self.words else 0.0
+
+    @cached_property
+    def half(self) -> HalfVector | None:
+        return None if self.vector is None else HalfVector(self.vector)
+
+
+async def first_look(connection: AsyncConnection, space_id: UUID, text: str) -> FirstLook:
+    """A space, its version, whether some of its texts still wait to be embedded, and the words of a question."""
+    terms = lexicon.terms_of(space_id, text)
+    found = await (await driver(connection)).fetchrow(FIRST_LOOK, space_id, terms)
+    if found is None:
+        raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
+    containing = dict(zip(found["terms"], found["containing"], strict=True))
+    words = lexicon.weighed(terms, containing, documents=found["documents"] or 0)
+    return FirstLook(space=rows.space_of(found), version=found["version"], waiting=found["waiting"], words=words)
+
+
+async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kinds: Sequence[str]) -> int:
+    """How many vectors a search would look at, counted no further than needed for the choice."""
+    raw = await driver(connection)
+    return int(await raw.fetchval(COUNT, space_id, model, list(kinds), EXACT_BELOW + 1))
+
+
+def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> Few:
+    """The nodes that a filter leaves, counted no further than needed for the choice."""
+    if wanted.metadata:
+        where = holding(wanted.metadata).c
+        statement = select(where.id).where(*conditions(replace(wanted, metadata={}), where))
+    else:
+        statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *conditions(wanted))
+    compiled = statement.limit(EXACT_BELOW + 1).compile(
+        dialect=connection.dialect, compile_kwargs={"render_postcompile": True}
+    )
+    values = (compiled.params[name] for name in getattr(compiled, "positiontup", ()))
+    given = tuple(json.dumps(one) if isinstance(one, dict) else one for one in values)
+    return Few(str(compiled), given, most=EXACT_BELOW)
+
+
+def these(ids: Sequence[UUID]) -> Few:
+    return Few("SELECT unnest($1::uuid[])", (ids,), most=EVERY)
+
+
+async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
+    """The approved summaries, which are not among the recallable."""
+    wanted = (nodes.c.is_summary, nodes.c.status == "active", ~nodes.c.exclude)
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *wanted).limit(EXACT_BELOW)
+    return list((await connection.execute(statement)).scalars())
+
+
+async def nearest(
+    connection: AsyncConnection,
+    asked: Asked,
+    *,
+    kinds: Sequence[str],
+    exactly: bool,
+    within: NodeFilter | None = None,
+) -> Found:
+    """The nearest nodes of these kinds and their cosines: exactly, or through the HNSW index of the model.
+
+    A filter that leaves many is applied to ever longer lists, until enough of them pass.
+    """
+    if asked.vector is None:
+        return {}
+    most = POOL if within is None else 5 * POOL
+    while True:
+        found = await _nearest(connection, asked, kinds=kinds, exactly=exactly, most=most)
+        if within is None:
+            return found
+        permitted = await allowed(connection, asked.space_id, list(found), within)
+        passed = {id_: cosine for id_, cosine in found.items() if id_ in permitted}
+        if len(passed) >= POOL or len(found) < most or most >= MOST_LOOKED_AT:
+            return dict(list(passed.items())[:POOL])
+        most *= 4
+
+
+async def _nearest(
+    connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str], exactly: bool, most: int
+) -> Found:
+    raw, dim = await driver(connection), asked.dim
+    those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
+    distance = f"vector::halfvec({dim}) <=> $3"
+    if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
+        few = f"WITH few AS MATERIALIZED (SELECT node_id, {distance} AS d {those})"
+        statement = f"{few} SELECT node_id, 1 - d FROM few ORDER BY d LIMIT $5"
+    else:  # search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed
+        statement = f"SELECT node_id, 1 - ({distance}) {those} ORDER BY {distance} LIMIT $5"
+    return dict(await raw.fetch(statement, asked.space_id, asked.model, asked.half, list(kinds), most))
+
+
+async def nearest_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
+    """How many some nodes are; if not too many to look at, the nearest of them and their cosines, exactly."""
+    return await _best_of(connection, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
+
+
+async def matching(connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str]) -> Found:
+    """The nodes of these kinds that match best, and their BM25 scores."""
+    if asked.words is None:
+        return {}
+    raw = await driver(connection)
+    return dict(await raw.fetch(MATCHING, asked.words.match, asked.words.weights, list(kinds), POOL))
+
+
+async def matching_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
+    """The same by words: those of some nodes that match best, and their BM25 scores."""
+    if asked.words is None:
+        return 0, {}
+    return await _best_of(connection, few, MATCH, asked.space_id, asked.words.weights)
+
+
+async def _best_of(connection: AsyncConnection, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:
+    numbers = range(len(few.values) + 1, len(few.values) + len(given) + 1)
+    statement = BEST_OF.format(few=few.statement, score=score.format(*numbers, **named), most=few.most, pool=POOL)
+    found = await (await driver(connection)).fetch(statement, *few.values, *given)
+    return found[0]["total"], {one["id"]: one["score"] for one in found if one["id"] is not None}
+
+
+async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
+    """Those of some nodes that a filter lets through."""
+    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.id.in_(ids), *conditions(wanted))
+    return set((await connection.execute(statement)).scalars())
+
+
+def _details(asked: Asked, source: str) -> str:
+    """Both legs' scores, each looked up only where it is not known yet: `coalesce` asks no further than it must."""
+    may_be_told = "n.status = 'active' AND NOT n.exclude" if asked.with_summaries else "n.recallable"
+    return f"""
+        SELECT n.id, n.thread, n.position, date_part('epoch', n.created_at), n.importance,
+               coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({asked.dim}) <=> $3) FROM embeddings e
+                                    WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2), 0),
+               coalesce(g.words, (SELECT -(l.bm25 <#> $4) FROM lexicon l
+                                   WHERE l.space_id = $1 AND l.node_id = n.id), 0)
+          FROM {source}
+         WHERE n.space_id = $1 AND {may_be_told}"""
+
+
+async def details(
+    connection: AsyncConnection, asked: Asked, ids: Sequence[UUID], *, cosines: Found, words: Found
+) -> list[Candidate]:
+    """What ranking needs to know of some nodes: both legs' scores for each of them, whichever leg found it."""
+    given = (ids, [*map(cosines.get, ids)], [*map(words.get, ids)])
+    return await _looked_up(connection, asked, GIVEN, *given)
+
+
+async def neighbours(
+    connection: AsyncConnection, asked: Asked, near: Sequence[Candidate], *, known: Collection[UUID]
+) -> list[Candidate]:
+    """The nodes before and after some candidates in their threads, those that are not candidates yet."""
+    places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
+    if not places:
+        return []
+    found = await _looked_up(connection, asked, BESIDE, *zip(*places, strict=True))
+    return list({one.id: one for one in found if one.id not in known}.values())
+
+
+async def _looked_up(connection: AsyncConnection, asked: Asked, source: str, *given: Sequence[Any]) -> list[Candidate]:
+    raw = await driver(connection)
+    weights = asked.words.weights if asked.words else lexicon.NO_WORDS
+    found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, *given)
+    return [*map(Candidate._make, found)]
+
+
+async def vectors_of(
+    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], *, model: str
+) -> dict[UUID, NDArray[np.float32]]:
+    if not ids:
+        return {}
+    raw = await driver(connection)
+    found = await raw.fetch(
+        f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}",
+        *(space_id, model, list(ids)),
+    )
+    return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in found}

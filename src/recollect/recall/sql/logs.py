@@ -1,0 +1,159 @@
+"""The query log: every question with its mode, what was found and handed out, and what was answered (D11, D12).
+
+The column `hits` holds one document: the query as it was asked, the ranking, and what ranked it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from recollect.errors import Conflict, NotFound
+from recollect.memories.sql.nodes import meant_by
+from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
+from recollect.store.cursors import after, cursor_of
+from recollect.store.database import driver
+from recollect.store.tables import recalls
+
+# Counting goes in the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
+ADD = """
+WITH logged AS (
+    INSERT INTO recalls (space_id, id, user_query, mode, memory_ids, hits, prompt_hash, debug_prompt,
+                         external_knowledge_used, confidence_score, response, token_usage, latency_ms, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+)
+INSERT INTO activity (space_id, node_id, uses, recalled, last_used_at)
+SELECT $1, id, 1, 1, $14 FROM (SELECT DISTINCT unnest($5::uuid[]) AS id) AS used ORDER BY id
+ON CONFLICT (space_id, node_id) DO UPDATE
+   SET uses = activity.uses + 1, recalled = activity.recalled + 1,
+       last_used_at = greatest(activity.last_used_at, excluded.last_used_at), decay_score = 1.0
+"""
+
+# Counted when an entry is added. Asking the log itself would read it from end to end: `&&` is not leakproof, so
+# row-level security keeps it from a GIN index.
+TIMES_RECALLED = text("""
+    SELECT node_id AS id, recalled AS times FROM activity
+     WHERE space_id = :space AND node_id = ANY(CAST(:ids AS uuid[])) AND recalled > 0
+""")
+
+ADD_PATHS = text(
+    "UPDATE recalls SET hits = coalesce(hits, '{}') || CAST(:paths AS jsonb) WHERE space_id = :space AND id = :id"
+)
+PATH_TO = text("SELECT hits->'paths'->:node FROM recalls WHERE space_id = :space AND id = :id")
+
+
+async def add(connection: AsyncConnection, space_id: UUID, log: RecallLog) -> None:
+    """Add an entry, and count one use of what was handed out; in one statement, for this is part of every recall."""
+    raw = await driver(connection)
+    await raw.execute(
+        ADD,
+        *(space_id, log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
+        *(log.prompt_hash, log.debug_prompt, log.external_knowledge_used, log.confidence_score, log.response),
+        *(json.dumps(asdict(log.token_usage)), log.latency_ms, log.created_at),
+    )
+
+
+async def get(connection: AsyncConnection, space_id: UUID, reference: str) -> RecallLog:
+    """An entry by its id, or by a unique beginning of it."""
+    low, high = meant_by(reference)
+    mine = (recalls.c.space_id == space_id) & recalls.c.id.between(low, high)
+    found = (await connection.execute(select(recalls).where(mine).limit(2))).all()
+    if not found:
+        raise NotFound(f"No recall is logged under {reference}: `recollect recalls` lists them.")
+    if len(found) > 1:
+        raise Conflict(f"{reference} is the beginning of several recalls: give more of it.")
+    return _log(found[0])
+
+
+async def list_page(
+    connection: AsyncConnection, space_id: UUID, *, mode: Mode | None = None, limit: int, cursor: str | None = None
+) -> RecallLogs:
+    """A stretch of the log, newest first."""
+    statement = (
+        select(recalls)
+        .where(recalls.c.space_id == space_id)
+        .order_by(recalls.c.created_at.desc(), recalls.c.id)
+        .limit(limit + 1)
+    )
+    if mode is not None:
+        statement = statement.where(recalls.c.mode == mode)
+    if cursor is not None:
+        statement = statement.where(after(recalls, cursor))
+    found = [_log(row) for row in await connection.execute(statement)]
+    items = tuple(found[:limit])
+    return RecallLogs(items=items, next_cursor=cursor_of(items[-1]) if len(found) > limit else None)
+
+
+async def last_ids(
+    connection: AsyncConnection, space_id: UUID, query: str, mode: Mode, *, most: int = 2
+) -> frozenset[UUID]:
+    """What the last answers to the same question in the same mode held (D24)."""
+    statement = (
+        select(recalls.c.memory_ids)
+        .where(recalls.c.space_id == space_id, recalls.c.query_hash == func.md5(query), recalls.c.mode == mode)
+        .order_by(recalls.c.created_at.desc(), recalls.c.id)
+        .limit(most)
+    )
+    return frozenset(id_ for ids in (await connection.execute(statement)).scalars() for id_ in ids)
+
+
+async def times_recalled(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """In how many entries of the log each of these nodes is; those in none are left out (D19)."""
+    if not ids:
+        return {}
+    found = await connection.execute(TIMES_RECALLED, {"space": space_id, "ids": list(ids)})
+    return {row.id: row.times for row in found}
+
+
+# -- the paths by which hits were reached, beside the ranking in `hits`
+
+
+async def add_paths(connection: AsyncConnection, space_id: UUID, id_: UUID, paths: Mapping[str, Sequence[str]]) -> None:
+    """Note by which edges each hit was reached, where activation led to it."""
+    await connection.execute(ADD_PATHS, {"space": space_id, "id": id_, "paths": json.dumps({"paths": paths})})
+
+
+async def path_to(connection: AsyncConnection, space_id: UUID, id_: UUID, node_id: UUID) -> list[UUID]:
+    """The edges by which an entry's hit was reached; none where it was found otherwise."""
+    found = await connection.execute(PATH_TO, {"space": space_id, "id": id_, "node": str(node_id)})
+    return [UUID(edge) for edge in found.scalar_one_or_none() or ()]
+
+
+# -- rows to nouns and back
+
+
+def _document(log: RecallLog) -> dict[str, Any]:
+    return {
+        "asked": dict(log.asked),
+        "floor": log.floor,
+        "embedding_model": log.embedding_model,
+        "found": [{"id": str(hit.id), "score": hit.score, "parts": dict(hit.parts)} for hit in log.hits],
+    }
+
+
+def _log(row: Any) -> RecallLog:
+    document: Mapping[str, Any] = row.hits or {}
+    return RecallLog(
+        id=row.id,
+        user_query=row.user_query,
+        mode=Mode(row.mode),
+        memory_ids=tuple(row.memory_ids),
+        hits=tuple(
+            LoggedHit(id=UUID(hit["id"]), score=hit["score"], parts=hit["parts"]) for hit in document.get("found", ())
+        ),
+        asked=document.get("asked", {}),
+        embedding_model=document.get("embedding_model"),
+        floor=document.get("floor"),
+        prompt_hash=row.prompt_hash,
+        debug_prompt=row.debug_prompt,
+        external_knowledge_used=row.external_knowledge_used,
+        confidence_score=row.confidence_score,
+        response=row.response,
+        token_usage=TokenUsage(**row.token_usage),
+        latency_ms=row.latency_ms,
+        created_at=row.created_at,
+    )
