@@ -48,9 +48,9 @@ async def plant(engine: Engine, some: Sequence[NewConcept]) -> list[UUID]:
         part = some[first : first + BATCH]
         vectors = await embedder.embed([words_of(one.name, one.text) for one in part])
         rows = list(zip(ids[first : first + BATCH], part, vectors, strict=True))
-        async with engine.core.transaction(engine.space.id) as connection:
-            await concepts.insert(connection, engine.space.id, rows, **told)
-            await spaces.use_model(connection, engine.space.id, embedder.model)
+        async with engine.core.transaction(engine.space.id) as db:
+            await concepts.insert(db, rows, **told)
+            await spaces.use_model(db, embedder.model)
     return ids
 
 
@@ -93,19 +93,19 @@ async def checked(engine: Engine, new: NewConcept) -> tuple[float, bool, bool]:
     look finds anything."""
     forming = Forming(engine.core, await _space(engine), new, 0.95)
     await forming.embed()
-    async with engine.core.transaction(engine.space.id) as connection:
+    async with engine.core.transaction(engine.space.id) as db:
         started = time.perf_counter()
-        exactly = await forming.is_small(connection)
-        await concepts.hold(connection, engine.space.id, new.node_type, exactly=exactly)
-        found = await forming.best(connection, exactly=exactly)
+        exactly = await forming.is_small(db)
+        await concepts.hold(db, new.node_type, exactly=exactly)
+        found = await forming.best(db, exactly=exactly)
         spent = 1000 * (time.perf_counter() - started)
-        await concepts.hold(connection, engine.space.id, new.node_type, exactly=True)
-        return spent, found is not None, await forming.best(connection, exactly=True) is not None
+        await concepts.hold(db, new.node_type, exactly=True)
+        return spent, found is not None, await forming.best(db, exactly=True) is not None
 
 
 async def _space(engine: Engine) -> Any:
-    async with engine.core.transaction(engine.space.id) as connection:
-        return await spaces.by_id(connection, engine.space.id)
+    async with engine.core.transaction(engine.space.id) as db:
+        return await spaces.by_id(db)
 
 
 # -- merging
@@ -138,8 +138,8 @@ async def merging(engine: Engine) -> list[Figure]:
     await there.plans.undo(plan.id)
     undone = time.perf_counter()
     assert outcome.applied == len(plan.decisions) == GROUPS, (outcome, len(plan.decisions))
-    async with there.core.transaction(there.space.id) as connection:
-        left = await (await driver(connection)).fetchval("SELECT count(*) FROM nodes WHERE status = 'merged'")
+    async with there.core.transaction(there.space.id) as db:
+        left = await (await driver(db)).fetchval("SELECT count(*) FROM nodes WHERE status = 'merged'")
     assert left == 0, "an undo left something merged"
     how = f"{GROUPS:,} groups of two, 3 links a group of which 2 become one and 1 goes"
     return [

@@ -90,8 +90,8 @@ async def new_space(engine: Engine) -> Engine:
 
 
 async def made_up(space: Engine, nodes: int, edges: int) -> None:
-    async with space.core.transaction(space.space.id) as connection:
-        raw = await driver(connection)
+    async with space.core.transaction(space.space.id) as db:
+        raw = await driver(db)
         ids = [row["id"] for row in await raw.fetch(NODES, space.space.id, nodes)]
         await raw.execute(EDGES, space.space.id, ids, NOW, edges)
 
@@ -101,8 +101,8 @@ async def from_files(space: Engine, data: Path) -> None:
     nodes = [json.loads(line) for line in (data / "nodes.jsonl").read_text().splitlines()]
     edges = [json.loads(line) for line in (data / "edges.jsonl").read_text().splitlines()]
     numbered = {node["id"]: uuid4() for node in nodes}
-    async with space.core.transaction(space.space.id) as connection:
-        raw = await driver(connection)
+    async with space.core.transaction(space.space.id) as db:
+        raw = await driver(db)
         await raw.execute(
             """INSERT INTO nodes (space_id, id, kind, subtype, name) SELECT $1, n.id, 'concept', 'synset', n.name
                  FROM unnest($2::uuid[], $3::text[]) AS n(id, name)""",
@@ -173,8 +173,8 @@ async def small(engine: Engine) -> list[Figure]:
 
 async def read(space: Engine) -> tuple[EdgeColumns, Figure]:
     started = time.perf_counter()
-    async with space.core.database.snapshot(space.space.id) as connection:
-        columns = await StoreReader(connection, space.space.id).edges()
+    async with space.core.database.snapshot(space.space.id) as db:
+        columns = await StoreReader(db).edges()
     taken = time.perf_counter() - started
     how = f"{len(columns):,} edges out of the database into columns"
     return columns, Figure(name="reading edges, a second", value=len(columns) / taken, how=how)
@@ -306,8 +306,8 @@ def _read_and_compute(url: str, slug: str, answer: Any) -> None:
     async def compute() -> None:
         async with Engine(Settings.load(database_url=url, space=slug)) as space:
             for policy in (prune_weak_edges, merge_parallel_edges, gather_topics):
-                async with space.core.database.snapshot(space.space.id) as connection:
-                    await policy.propose(StoreReader(connection, space.space.id), policy.Options(), NOW)
+                async with space.core.database.snapshot(space.space.id) as db:
+                    await policy.propose(StoreReader(db), policy.Options(), NOW)
 
     asyncio.run(compute())
     answer.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

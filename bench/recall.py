@@ -351,8 +351,8 @@ async def ready(space: Engine) -> None:
 
 async def bare_query(space: Engine, vector: np.ndarray[Any, Any], *, ef_search: int) -> list[Any]:
     model = space.core.embedder().model
-    async with space.core.database.search(space.space.id, ef_search=ef_search, timeout_seconds=30) as connection:
-        raw = await driver(connection)
+    async with space.core.database.search(space.space.id, ef_search=ef_search, timeout_seconds=30) as db:
+        raw = await driver(db)
         found = await raw.fetch(
             f"SELECT node_id FROM embeddings WHERE model = $2 AND dim = {DIM}"
             f" ORDER BY vector::halfvec({DIM}) <=> $1 LIMIT {candidates.POOL}",
@@ -363,8 +363,8 @@ async def bare_query(space: Engine, vector: np.ndarray[Any, Any], *, ef_search: 
 
 async def nearest(space: Engine, vector: np.ndarray[Any, Any], *, exactly: bool) -> list[Any]:
     """The vector leg, as a recall asks for it."""
-    async with space.core.search(space.space.id) as connection:
-        return list(await candidates.nearest(connection, asked_in(space, vector), kinds=["memory"], exactly=exactly))
+    async with space.core.search(space.space.id) as db:
+        return list(await candidates.nearest(db, asked_in(space, vector), kinds=["memory"], exactly=exactly))
 
 
 def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> Asked:
@@ -381,11 +381,11 @@ async def filter_is_right(space: Engine, question: str, some: NodeFilter) -> flo
     The question is rounded as the database rounds it, and two that differ by less than that are as good as each other.
     """
     vector = (await space.core.embedder().embed([question]))[0]
-    async with space.core.search(space.space.id) as connection:
-        few = candidates.filtered(connection, space.space.id, some)
-        _, ours = await candidates.nearest_of(connection, asked_in(space, vector), few)
-        ids = [record[0] for record in await (await driver(connection)).fetch(few.statement, *few.values)]
-        vectors = await candidates.vectors_of(connection, space.space.id, ids, model=space.core.embedder().model)
+    async with space.core.search(space.space.id) as db:
+        few = candidates.filtered(db, some)
+        _, ours = await candidates.nearest_of(db, asked_in(space, vector), few)
+        ids = [record[0] for record in await (await driver(db)).fetch(few.statement, *few.values)]
+        vectors = await candidates.vectors_of(db, ids, model=space.core.embedder().model)
     asked = vector.astype(np.float16).astype(np.float64)
     cosines = {id_: float(one @ asked / np.linalg.norm(one) / np.linalg.norm(asked)) for id_, one in vectors.items()}
     best = sorted(cosines.values(), reverse=True)[: candidates.POOL]

@@ -54,8 +54,8 @@ async def with_vector(memory: Engine, case: UUID, vector: Sequence[float]) -> No
     """Give a case a vector of the test's own, as if it had been embedded so."""
     numbers = np.asarray(vector, dtype=np.float32)
     model = memory.core.embedder().model
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         await raw.execute("DELETE FROM embedding_jobs WHERE space_id = $1 AND node_id = $2", memory.space.id, case)
         await raw.execute(
             """INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable)
@@ -89,8 +89,8 @@ async def judged(
 
 
 async def rows(memory: Engine, table: str) -> list[dict[str, Any]]:
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         found = await raw.fetch(f"SELECT to_jsonb(t) - 'changed_in' AS row FROM {table} t ORDER BY 1")
     return [row["row"] for row in found]
 

@@ -57,7 +57,7 @@ class Names:
 
 
 def _longer(module: str, name: str) -> str:
-    words = module.rsplit(".", 1)[-1].strip("_").split("_")
+    words = [word for part in module.split(".")[-2:] for word in part.split("_") if word not in ("", "recollect")]
     return "_".join([*words, name]).upper() if name.isupper() else "".join(word.title() for word in words) + name
 
 

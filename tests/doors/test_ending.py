@@ -149,9 +149,9 @@ async def test_G02_whoever_is_cancelled_gives_back_the_connection_in_order(
     """By anyio, which cancels again at every await."""
 
     async def hold() -> None:
-        async with memory.core.transaction(memory.space.id) as connection:
+        async with memory.core.transaction(memory.space.id) as db:
             holding.set()
-            await connection.exec_driver_sql("SELECT pg_sleep(60)")
+            await db.connection.exec_driver_sql("SELECT pg_sleep(60)")
 
     for _ in range(3):
         holding = anyio.Event()

@@ -42,13 +42,13 @@ async def somebody_else(memory: Engine) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def kept(memory: Engine) -> Adjacency:
-    async with memory.core.database.snapshot(memory.space.id) as connection:
-        return await memory.core.adjacencies.loaded(connection, memory.space.id)
+    async with memory.core.database.snapshot(memory.space.id) as db:
+        return await memory.core.adjacencies.loaded(db)
 
 
 async def current(memory: Engine) -> Adjacency | None:
-    async with memory.core.search(memory.space.id) as connection:
-        return await memory.core.adjacencies.current(connection, memory.space.id)
+    async with memory.core.search(memory.space.id) as db:
+        return await memory.core.adjacencies.current(db)
 
 
 async def pairs(memory: Engine, ids: Sequence[UUID]) -> set[tuple[int, int]]:
@@ -68,8 +68,8 @@ async def pairs(memory: Engine, ids: Sequence[UUID]) -> set[tuple[int, int]]:
 
 
 async def _spread(memory: Engine, ids: Sequence[UUID]) -> module.Walk:
-    async with memory.core.search(memory.space.id) as connection:
-        return await walk(memory.core, connection, memory.space.id, {ids[0]: 1.0})
+    async with memory.core.search(memory.space.id) as db:
+        return await walk(memory.core, db, {ids[0]: 1.0})
 
 
 ROW = {(n, n + 1) for n in range(5)}
@@ -193,12 +193,12 @@ async def test_more_changes_than_are_mended_one_by_one_are_read_anew(
 async def test_an_idle_graph_is_given_up(memory: Engine, ids: list[UUID]) -> None:
     clock = [0.0]
     kept_here = Adjacencies(idle_seconds=60, clock=lambda: clock[0])
-    async with memory.core.database.snapshot(memory.space.id) as connection:
-        await kept_here.loaded(connection, memory.space.id)
+    async with memory.core.database.snapshot(memory.space.id) as db:
+        await kept_here.loaded(db)
         clock[0] = 59.0
         kept_here.drop_idle()
         assert len(kept_here) == 1
-        await kept_here.current(connection, memory.space.id)
+        await kept_here.current(db)
         clock[0] = 119.5
         kept_here.drop_idle()
         assert len(kept_here) == 0

@@ -32,8 +32,8 @@ class Finder:
 
     async def __call__(self) -> Recall:
         core, space_id = self.memory.core, self.memory.space.id
-        async with core.transaction(space_id) as connection:
-            version = await spaces.version(connection, space_id)
+        async with core.transaction(space_id) as db:
+            version = await spaces.version(db)
         return await repeated(core, space_id, version, self.query, self._find)
 
     async def _find(self) -> Recall:
@@ -147,8 +147,8 @@ async def test_D36_asking_and_judging_change_no_space_nor_does_another_space(fin
     memory = finder.memory
 
     async def version() -> int:
-        async with memory.core.transaction(memory.space.id) as connection:
-            return await spaces.version(connection, memory.space.id)
+        async with memory.core.transaction(memory.space.id) as db:
+            return await spaces.version(db)
 
     node = await memory.add("Linh drinks green tea at home")
     before = await version()

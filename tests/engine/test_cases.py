@@ -427,8 +427,8 @@ async def test_E06_E24_E25_what_goes_is_archived_with_its_data(cases: Engine) ->
     assert copy["archived_at"].startswith("2026-11-15T08:00:00")
     archived = await cases.cases.get(other)
     assert (archived.status, archived.merged_into, archived.archived_reason) == ("archived", keeper, "duplicate")
-    async with cases.core.transaction(cases.space.id) as connection:
-        raw = await driver(connection)
+    async with cases.core.transaction(cases.space.id) as db:
+        raw = await driver(db)
         indexes = await raw.fetch("SELECT indexdef FROM pg_indexes WHERE tablename = 'case_archive'")
     described = " ".join(row["indexdef"] for row in indexes)
     assert "case_id" in described
@@ -539,8 +539,8 @@ async def test_E23_a_refused_row_leaves_no_trace_of_its_group(cases: Engine) -> 
     """The archive cannot take its copy: then the case is not archived either."""
     case = await a_case(cases, "poor", uses=20, rate=1.0)
     dry = await cases.cases.consolidate(dry_run=True)
-    async with cases.core.transaction(cases.space.id) as connection:
-        raw = await driver(connection)
+    async with cases.core.transaction(cases.space.id) as db:
+        raw = await driver(db)
         await raw.execute(
             'UPDATE changes SET after = after || \'{"archived_reason": "no reason"}\' WHERE before IS NULL'
         )
@@ -559,8 +559,8 @@ async def test_P04_what_changed_since_the_plan_is_left_alone(cases: Engine, what
     dry = await cases.cases.consolidate(dry_run=True)
     match what:
         case "used":
-            async with cases.core.transaction(cases.space.id) as connection:
-                raw = await driver(connection)
+            async with cases.core.transaction(cases.space.id) as db:
+                raw = await driver(db)
                 now = NOW - timedelta(days=7)
                 await raw.execute("UPDATE activity SET last_used_at = $1 WHERE node_id = ANY($2)", now, [poor, twin])
         case "protected":
@@ -581,8 +581,8 @@ async def test_P04_what_changed_since_the_plan_is_left_alone(cases: Engine, what
 async def test_P04_a_case_used_more_than_500_times_since_stays(cases: Engine) -> None:
     case = await a_case(cases, "poor", uses=500, rate=1.0)
     dry = await cases.cases.consolidate(dry_run=True)
-    async with cases.core.transaction(cases.space.id) as connection:
-        raw = await driver(connection)
+    async with cases.core.transaction(cases.space.id) as db:
+        raw = await driver(db)
         await raw.execute("UPDATE activity SET uses = 501 WHERE node_id = $1", case)
     outcome = await cases.plans.apply(dry.plan_id)
     assert outcome.stale == ("1: it was used too often since",)
@@ -732,8 +732,8 @@ async def test_E16_a_keeper_that_was_merged_on_is_named(cases: Engine) -> None:
 
 async def test_P08_a_case_that_came_archived_without_a_plan_can_be_restored(cases: Engine) -> None:
     case = await a_case(cases, "q")
-    async with cases.core.transaction(cases.space.id) as connection:
-        raw = await driver(connection)
+    async with cases.core.transaction(cases.space.id) as db:
+        raw = await driver(db)
         await raw.execute("UPDATE nodes SET status = 'archived' WHERE id = $1", case)
     assert (await cases.cases.restore(case)).status == "active"
 

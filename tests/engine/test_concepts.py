@@ -30,8 +30,8 @@ async def there(memory: Engine) -> Engine:
 
 
 async def rows(memory: Engine, table: str) -> list[dict[str, Any]]:
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         found = await raw.fetch(f"SELECT to_jsonb(t) - 'changed_in' AS row FROM {table} t ORDER BY 1")
     return [row["row"] for row in found]
 
@@ -51,9 +51,9 @@ async def make(memory: Engine, name: str, **more: Any) -> UUID:
         "max_attempts": 1,
         "now": memory.core.now(),
     }
-    async with memory.core.transaction(memory.space.id) as connection:
-        await concepts.insert(connection, memory.space.id, [(id_, new, vector)], **told)
-        await spaces.use_model(connection, memory.space.id, embedder.model)
+    async with memory.core.transaction(memory.space.id) as db:
+        await concepts.insert(db, [(id_, new, vector)], **told)
+        await spaces.use_model(db, embedder.model)
     return id_
 
 
@@ -192,8 +192,8 @@ async def test_C08_strategies_choose_who_stays(there: Engine) -> None:
 
 async def test_C08_the_heavier_stays_and_takes_the_older_age(there: Engine) -> None:
     old, new = await twins(there, base_weight=0.2)
-    async with there.core.transaction(there.space.id) as connection:
-        raw = await driver(connection)
+    async with there.core.transaction(there.space.id) as db:
+        raw = await driver(db)
         await raw.execute(
             "INSERT INTO activity (space_id, node_id, base_weight) VALUES ($1, $2, 0.8)", there.space.id, new
         )
@@ -386,9 +386,9 @@ async def test_C21_a_pair_holds_through_names_already_absorbed(there: Engine) ->
 async def test_C21_a_pair_that_was_added_since_makes_a_waiting_merge_stale(there: Engine) -> None:
     await twins(there)
     plan = await proposed(there)
-    async with there.core.transaction(there.space.id) as connection:
+    async with there.core.transaction(there.space.id) as db:
         ids = plan.decisions[0].factors["pair"]
-        await kept.keep_apart(connection, there.space.id, [(ids[0], ids[1], None)], now=NOW, days=None, reason="no")
+        await kept.keep_apart(db, [(ids[0], ids[1], None)], now=NOW, days=None, reason="no")
     outcome = await there.plans.apply(plan.id)
     assert outcome.applied == 0
     assert "never-merge" in outcome.stale[0]

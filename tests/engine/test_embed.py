@@ -59,8 +59,8 @@ async def test_D09_adding_makes_a_job_and_embeds_nothing(memory: Engine) -> None
     node = await memory.add("not yet searchable", wait=False)
     assert (await memory.jobs()).pending == 1
     assert len(await memory.recall("searchable")) == 0
-    async with memory.core.transaction(memory.space.id) as connection:
-        (job,) = await jobs.claim(connection, memory.space.id, model="hashing:64", most=5, now=memory.core.now())
+    async with memory.core.transaction(memory.space.id) as db:
+        (job,) = await jobs.claim(db, model="hashing:64", most=5, now=memory.core.now())
     assert (job.node_id, job.attempts, job.max_attempts) == (node.id, 1, 3)
 
 
@@ -84,8 +84,8 @@ async def test_D10_several_workers_share_the_work_and_do_nothing_twice(memory: E
     done = await asyncio.gather(*(memory.work() for _ in range(4)))
     assert sum(done) == 600
     assert (await memory.jobs()).completed == 600
-    async with memory.core.transaction(memory.space.id) as connection:
-        assert not await jobs.lacks_vectors(connection, memory.space.id, model="hashing:64")
+    async with memory.core.transaction(memory.space.id) as db:
+        assert not await jobs.lacks_vectors(db, model="hashing:64")
 
 
 async def test_D10_an_outage_is_retried_until_it_works(memory: Engine) -> None:
@@ -136,8 +136,8 @@ async def test_one_bad_text_does_not_hold_up_its_batch(memory: Engine) -> None:
 
 async def test_D10_jobs_of_a_worker_that_died_are_reclaimed(memory: Engine) -> None:
     await texts_of(memory, 3)
-    async with memory.core.transaction(memory.space.id) as connection:
-        await jobs.claim(connection, memory.space.id, model="hashing:64", most=2, now=memory.core.now())
+    async with memory.core.transaction(memory.space.id) as db:
+        await jobs.claim(db, model="hashing:64", most=2, now=memory.core.now())
     assert await memory.work() == 1
     later = memory.core.now() + timedelta(minutes=10)
     memory.core.now = lambda: later

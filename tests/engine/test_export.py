@@ -51,8 +51,8 @@ async def as_owner(memory: Engine, statement: str, *values: Any) -> None:
 
 
 async def vectors(memory: Engine, ids: list[UUID]) -> dict[UUID, dict[str, bytes]]:
-    async with memory.core.transaction(memory.space.id) as connection:
-        return await nodes.vectors_of(connection, memory.space.id, ids)
+    async with memory.core.transaction(memory.space.id) as db:
+        return await nodes.vectors_of(db, ids)
 
 
 async def eventful(memory: Engine) -> None:

@@ -57,8 +57,8 @@ async def brought_in(memory: Engine, *pages: Page, given: Scored | None = None, 
 
 async def edges(memory: Engine) -> set[tuple[str, str, str]]:
     """The living edges between living pages, by the names of the pages."""
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         found = await raw.fetch(
             """SELECT s.name AS source, e.relation, t.name AS target FROM edges e
                  JOIN nodes s ON s.id = e.source AND s.space_id = e.space_id
@@ -76,8 +76,8 @@ async def texts(memory: Engine) -> dict[str, str]:
 
 async def world(memory: Engine) -> list[Any]:
     """What an undo must bring back: living pages with all their columns, their edges, the aliases."""
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         found = []
         for table in ("nodes WHERE status = 'active'", "edges WHERE status = 'active'", "aliases"):
             rows = await raw.fetch(

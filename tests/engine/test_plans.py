@@ -16,7 +16,7 @@ from recollect.model import NewEdge, NewMemory
 from recollect.plan import Change, DecisionStatus, Draft, Plan, PlanStatus, Premise, Risk
 from recollect.plans import consolidate
 from recollect.plans.sql import plans as kept
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 pytestmark = pytest.mark.anyio
 
@@ -58,8 +58,8 @@ async def weak_triangles(memory: Engine, number: int) -> list[UUID]:
 
 async def rows(memory: Engine, table: str) -> list[dict[str, Any]]:
     """Every row of a table in this space: what an exact restoring is compared by."""
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         found = await raw.fetch(f"SELECT to_jsonb(t) - 'changed_in' AS row FROM {table} t ORDER BY 1")
     return [row["row"] for row in found]
 
@@ -70,8 +70,8 @@ async def world(memory: Engine) -> list[list[dict[str, Any]]]:
 
 async def save(memory: Engine, draft: Draft, policy: str = "hand") -> Plan:
     plan = draft.plan(policy=policy, title="a plan by hand", now=NOW)
-    async with memory.core.transaction(memory.space.id) as connection:
-        await kept.save(connection, memory.space.id, plan)
+    async with memory.core.transaction(memory.space.id) as db:
+        await kept.save(db, plan)
     return plan
 
 
@@ -120,8 +120,8 @@ async def test_P02_a_plan_that_says_more_than_one_document_holds_is_kept_whole(
         page = Change(table="nodes", id=uuid4(), before=None, after={"text": f"{number} {long}"})
         draft.decide("import", node, f"page {number}", [page])
     plan = await save(graph, draft)
-    async with graph.core.transaction(graph.space.id) as connection:
-        raw = await driver(connection)
+    async with graph.core.transaction(graph.space.id) as db:
+        raw = await driver(db)
         found = await raw.fetch(
             """SELECT decision, number, split_part(after->>'text', ' ', 1)::int AS page FROM changes
                 WHERE plan_id = $1 ORDER BY decision""",
@@ -210,9 +210,9 @@ async def test_P04_the_graph_is_looked_at_again_only_when_it_is_not_as_the_plan_
     looked: list[UUID] = []
     waiting = kept.waiting
 
-    async def noted(connection: Any, space_id: UUID, plan_id: UUID) -> Any:
+    async def noted(db: Transaction, plan_id: UUID) -> Any:
         looked.append(plan_id)
-        return await waiting(connection, space_id, plan_id)
+        return await waiting(db, plan_id)
 
     monkeypatch.setattr(kept, "waiting", noted)
     assert (await graph.plans.apply(plan.id)).applied == 1

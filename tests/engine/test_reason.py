@@ -44,10 +44,10 @@ async def tell(memory: Engine, *texts: str) -> None:
 
 async def state_of(memory: Engine) -> list[Any]:
     """Every row that is knowledge: what a model must never write."""
-    async with memory.core.transaction(memory.space.id) as connection:
+    async with memory.core.transaction(memory.space.id) as db:
         found = []
         for table in ("nodes", "edges", "plans", "changes", "embeddings", "lexicon"):
-            rows = await connection.execute(text(f"SELECT to_jsonb(t)::text FROM {table} t ORDER BY 1"))
+            rows = await db.execute(text(f"SELECT to_jsonb(t)::text FROM {table} t ORDER BY 1"))
             found.append((table, list(rows.scalars())))
         return found
 

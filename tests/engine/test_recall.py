@@ -19,7 +19,7 @@ from recollect.recall.rules import lexical
 from recollect.recall.sql import candidates, lexicon
 from recollect.recall.sql.candidates import Asked
 from recollect.settings import Settings
-from recollect.store.database import Connection, driver
+from recollect.store.database import Transaction, driver
 from tests.conftest import fresh_space
 from tests.waiting import HANG_SECONDS
 
@@ -42,10 +42,10 @@ def texts(found: Recall) -> list[str | None]:
     return [hit.node.text for hit in found]
 
 
-async def asked_in(connection: Connection, memory: Engine, question: str) -> Asked:
+async def asked_in(db: Transaction, memory: Engine, question: str) -> Asked:
     """A question as the legs ask it."""
     vector = (await memory.core.embedder().embed([question]))[0]
-    seen = await candidates.first_look(connection, memory.space.id, question)
+    seen = await candidates.first_look(db, question)
     return Asked(
         space_id=memory.space.id, model=memory.core.embedder().model, dim=len(vector), vector=vector, words=seen.words
     )
@@ -70,12 +70,12 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
     counts = {
         node.text: lexical.terms(f"{node.created_at:%-d %B %Y} {node.text}") for node in (await memory.list()).items
     }
-    async with memory.core.transaction(memory.space.id) as connection:
-        await lexicon.reweigh(connection, memory.space.id)
-        asked = await asked_in(connection, memory, "green tea for Mrs Okafor")
+    async with memory.core.transaction(memory.space.id) as db:
+        await lexicon.reweigh(db)
+        asked = await asked_in(db, memory, "green tea for Mrs Okafor")
         found = await memory.list()
         ids = {node.id: node.text for node in found.items}
-        rows = await candidates.details(connection, asked, list(ids), cosines={}, words={})
+        rows = await candidates.details(db, asked, list(ids), cosines={}, words={})
     mean = sum(one.total() for one in counts.values()) / len(counts)
     question = lexical.terms("green tea for Mrs Okafor")
     for row in rows:
@@ -329,8 +329,8 @@ async def test_D28a_calibrate_measures_on_the_own_memories_and_is_used_after_con
 async def test_the_word_weights_follow_the_mean_length(memory: Engine) -> None:
     await teach(memory, "short one")
     await teach(memory, *(f"a much longer text number {n} " + "with many more words " * 20 for n in range(10)))
-    async with memory.core.transaction(memory.space.id) as connection:
-        assert not await lexicon.drifted(connection, memory.space.id)
+    async with memory.core.transaction(memory.space.id) as db:
+        assert not await lexicon.drifted(db)
     assert texts(await memory.recall("short"))[0] == "short one"
 
 
@@ -338,12 +338,12 @@ async def test_the_lexical_search_uses_its_index_as_the_working_role(memory: Eng
     await teach(memory, *(f"entry {n} about thing{n}" for n in range(400)))
     async with memory.core.database.alone() as connection:
         await connection.execute("VACUUM ANALYZE lexicon")
-    async with memory.core.transaction(memory.space.id) as connection:
-        asked = await asked_in(connection, memory, "thing7")
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        asked = await asked_in(db, memory, "thing7")
+        raw = await driver(db)
         await raw.execute("SET LOCAL enable_seqscan = off")
         before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
-        found = await candidates.matching(connection, asked, kinds=["memory"])
+        found = await candidates.matching(db, asked, kinds=["memory"])
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
     assert len(found) == 1
     assert after > before
@@ -367,13 +367,13 @@ async def test_D25_a_metadata_filter_finds_nothing_of_another_space_and_applies_
 async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engine) -> None:
     await teach(memory, *(f"entry {n}" for n in range(400)), metadata={"extra": {"part": 1}})
     await teach(memory, "the one", metadata={"extra": {"part": 2}})
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         await raw.execute("SET LOCAL enable_seqscan = off")
         before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
         wanted = NodeFilter(metadata={"extra": {"part": 2}})
-        few = candidates.filtered(connection, memory.space.id, wanted)
-        left, found = await candidates.nearest_of(connection, await asked_in(connection, memory, "one"), few)
+        few = candidates.filtered(db, wanted)
+        left, found = await candidates.nearest_of(db, await asked_in(db, memory, "one"), few)
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
     assert (left, len(found), after > before) == (1, 1, True)
 
@@ -381,12 +381,12 @@ async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engi
 async def test_scores_that_a_leg_found_are_those_that_a_look_would_find(memory: Engine) -> None:
     await teach(memory, *FACTS)
     question = "who keeps the spare key?"
-    async with memory.core.search(memory.space.id) as connection:
-        asked = await asked_in(connection, memory, question)
-        near = await candidates.nearest(connection, asked, kinds=["memory"], exactly=True)
-        words = await candidates.matching(connection, asked, kinds=["memory"])
-        looked = await candidates.details(connection, asked, list(near), cosines={}, words={})
-        told = await candidates.details(connection, asked, list(near), cosines=near, words=words)
+    async with memory.core.search(memory.space.id) as db:
+        asked = await asked_in(db, memory, question)
+        near = await candidates.nearest(db, asked, kinds=["memory"], exactly=True)
+        words = await candidates.matching(db, asked, kinds=["memory"])
+        looked = await candidates.details(db, asked, list(near), cosines={}, words={})
+        told = await candidates.details(db, asked, list(near), cosines=near, words=words)
     assert words
     assert [one.id for one in told] == [one.id for one in looked]
     for one, other in zip(told, looked, strict=True):
@@ -396,16 +396,16 @@ async def test_scores_that_a_leg_found_are_those_that_a_look_would_find(memory: 
 
 async def test_both_legs_of_a_filter_find_what_the_legs_of_the_whole_space_find(memory: Engine) -> None:
     await teach(memory, *FACTS)
-    async with memory.core.search(memory.space.id) as connection:
-        asked = await asked_in(connection, memory, "who keeps the spare key?")
-        near = await candidates.nearest(connection, asked, kinds=["memory"], exactly=True)
-        words = await candidates.matching(connection, asked, kinds=["memory"])
+    async with memory.core.search(memory.space.id) as db:
+        asked = await asked_in(db, memory, "who keeps the spare key?")
+        near = await candidates.nearest(db, asked, kinds=["memory"], exactly=True)
+        words = await candidates.matching(db, asked, kinds=["memory"])
         for few in (
-            candidates.filtered(connection, memory.space.id, NodeFilter(created_to=datetime.now(UTC))),
+            candidates.filtered(db, NodeFilter(created_to=datetime.now(UTC))),
             candidates.these(list(near)),
         ):
-            left, nearest = await candidates.nearest_of(connection, asked, few)
-            _, matching = await candidates.matching_of(connection, asked, few)
+            left, nearest = await candidates.nearest_of(db, asked, few)
+            _, matching = await candidates.matching_of(db, asked, few)
             assert left == 5
             assert nearest == pytest.approx(near, abs=1e-6)
             assert matching == pytest.approx(words, abs=1e-6)
@@ -443,11 +443,11 @@ async def test_given_nodes_are_looked_at_however_many(memory: Engine, monkeypatc
     await teach(memory, *FACTS)
     monkeypatch.setattr(candidates, "EXACT_BELOW", 2)
     ids = [node.id for node in (await memory.list()).items]
-    async with memory.core.search(memory.space.id) as connection:
-        asked = await asked_in(connection, memory, "who keeps the spare key?")
-        left, found = await candidates.nearest_of(connection, asked, candidates.these(ids))
-        few = candidates.filtered(connection, memory.space.id, NodeFilter(created_to=datetime.now(UTC)))
-        assert await candidates.nearest_of(connection, asked, few) == (3, {})
+    async with memory.core.search(memory.space.id) as db:
+        asked = await asked_in(db, memory, "who keeps the spare key?")
+        left, found = await candidates.nearest_of(db, asked, candidates.these(ids))
+        few = candidates.filtered(db, NodeFilter(created_to=datetime.now(UTC)))
+        assert await candidates.nearest_of(db, asked, few) == (3, {})
     assert (left, set(found)) == (5, {*ids})
 
 
@@ -501,6 +501,6 @@ async def test_D35_a_space_that_moved_to_another_model_meanwhile_is_asked_with_t
         assert (await memory.recall(FACTS[0])).model == "hashing:64"
         assert (await other.recall(FACTS[0])).model == "hashing:64"
         async with memory.core.database.owner() as connection:
-            await spaces.use_model(connection, memory.space.id, "hashing:32")
+            await spaces.use_model(Transaction(connection, memory.space.id), "hashing:32")
         assert (await memory.recall(FACTS[1])).model == "hashing:32"
         assert (await other.recall(FACTS[1])).model == "hashing:32"

@@ -28,13 +28,13 @@ async def noted(memory: Engine, text: str, *, mode: Mode = Mode.NEUTRAL, limit: 
 
 
 async def last_ids(memory: Engine, text: str, mode: Mode) -> frozenset[UUID]:
-    async with memory.core.search(memory.space.id) as connection:
-        return await logs.last_ids(connection, memory.space.id, text, mode)
+    async with memory.core.search(memory.space.id) as db:
+        return await logs.last_ids(db, text, mode)
 
 
 async def times(memory: Engine, *ids: UUID) -> dict[UUID, int]:
-    async with memory.core.search(memory.space.id) as connection:
-        return await logs.times_recalled(connection, memory.space.id, ids)
+    async with memory.core.search(memory.space.id) as db:
+        return await logs.times_recalled(db, ids)
 
 
 # --- what is kept
@@ -126,8 +126,8 @@ async def test_D40_uses_are_counted_once_a_recall_also_when_many_recall_at_once(
     async with anyio.create_task_group() as group:
         for number in range(10):
             group.start_soon(noted, memory, f"{TEA} {number}")
-    async with memory.core.transaction(memory.space.id) as connection:
-        found = await activity.get_many(connection, memory.space.id, [node.id for node in nodes])
+    async with memory.core.transaction(memory.space.id) as db:
+        found = await activity.get_many(db, [node.id for node in nodes])
     assert {found[node.id].uses for node in nodes} == {10}
     last = found[nodes[0].id].last_used_at
     assert last

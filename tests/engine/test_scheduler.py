@@ -29,7 +29,7 @@ from recollect.schedules import run as scheduled
 from recollect.schedules import scheduler
 from recollect.schedules.sql.schedules import Schedule
 from recollect.settings import Settings
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from tests.conftest import MADE
 from tests.doors.test_cli_support import in_server
 from tests.local_server import LocalServer, Received, Reply, json_reply
@@ -99,8 +99,8 @@ async def weak_chords(memory: Engine, nodes: Sequence[UUID], number: int) -> Non
 
 
 async def count_edges(memory: Engine) -> int:
-    async with memory.core.transaction(memory.space.id) as connection:
-        raw = await driver(connection)
+    async with memory.core.transaction(memory.space.id) as db:
+        raw = await driver(db)
         return int(await raw.fetchval("SELECT count(*) FROM edges WHERE status = 'active'"))
 
 
@@ -243,7 +243,8 @@ async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: En
     assert alone.database_url
     child = [sys.executable, "-c", CHILD, alone.database_url.get_secret_value(), now.isoformat(), str(alone.home)]
     async with memory.core.database.owner() as connection:
-        await plans.take_turn(connection, memory.space.id)  # so that the child has to wait in the midst of its run
+        # So that the child has to wait in the midst of its run.
+        await plans.take_turn(Transaction(connection, memory.space.id))
         process = subprocess.Popen(child, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it is awaited below
         try:
             await until_proposed(memory)
@@ -418,9 +419,9 @@ async def test_a_time_set_during_a_run_is_kept(memory: Engine) -> None:
     old = await memory.schedules.get("prune")
     at(memory, START + 2 * A_DAY)
     wanted = await memory.schedules.set("prune", every_minutes=60)
-    async with memory.core.transaction(memory.space.id) as connection:
+    async with memory.core.transaction(memory.space.id) as db:
         running = scheduled._Running(memory.core, old, by_hand=False)
-        await running._move_on(connection, "done")
+        await running._move_on(db, "done")
     after = (await times(memory))[PRUNE]
     assert after.next_run_at == wanted.next_run_at
     assert after.last_outcome == "done"

@@ -35,8 +35,8 @@ async def reading(database_url: str, memory: Engine) -> AsyncIterator[Engine]:
 
 
 async def with_vector(memory: Engine) -> int:
-    async with memory.core.transaction(memory.space.id) as connection:
-        return int(await (await driver(connection)).fetchval("SELECT count(*) FROM embeddings"))
+    async with memory.core.transaction(memory.space.id) as db:
+        return int(await (await driver(db)).fetchval("SELECT count(*) FROM embeddings"))
 
 
 async def found(memory: Engine, question: str) -> list[str | None]:

@@ -112,10 +112,10 @@ def plant(memory: Recollect, nodes: Nodes, links: Links) -> list[UUID]:
             (vector,) = await core.embedder().embed([words_of(made.name, made.text)])
             some.append((ids[place], made, vector))
         model = core.embedder().model
-        async with core.transaction(memory.space.id) as connection:
+        async with core.transaction(memory.space.id) as db:
             told: dict[str, Any] = {"model": model, "models": [model], "max_attempts": 1, "now": NOW}
-            await concepts.insert(connection, memory.space.id, some, **told)
-            await spaces.use_model(connection, memory.space.id, model)
+            await concepts.insert(db, some, **told)
+            await spaces.use_model(db, model)
         return ids
 
     ids: list[UUID] = memory._portal.call(insert)
@@ -137,8 +137,8 @@ def plant(memory: Recollect, nodes: Nodes, links: Links) -> list[UUID]:
 
 def table(memory: Recollect, query: str) -> list[Any]:
     async def fetch() -> list[Any]:
-        async with memory.core.transaction(memory.space.id) as connection:
-            return [row["row"] for row in await (await driver(connection)).fetch(query)]
+        async with memory.core.transaction(memory.space.id) as db:
+            return [row["row"] for row in await (await driver(db)).fetch(query)]
 
     return list(memory._portal.call(fetch))
 

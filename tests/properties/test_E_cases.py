@@ -109,8 +109,8 @@ async def happen(engine: Engine, ids: list[UUID], since: list[tuple[int, str]]) 
         elif what == "answer":
             await engine.cases.update(case, response_text=f"another {uuid4()}", wait=False)
         else:
-            async with engine.core.transaction(engine.space.id) as connection:
-                raw = await driver(connection)
+            async with engine.core.transaction(engine.space.id) as db:
+                raw = await driver(db)
                 await raw.execute(
                     """INSERT INTO activity (space_id, node_id, uses, last_used_at) VALUES ($1, $2, 1, $3)
                        ON CONFLICT (space_id, node_id) DO UPDATE SET uses = activity.uses + 1, last_used_at = $3""",

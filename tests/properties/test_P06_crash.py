@@ -67,8 +67,8 @@ def weak_triangles(memory: Recollect, number: int) -> None:
 
 def table(memory: Recollect, query: str) -> list[Any]:
     async def fetch() -> list[Any]:
-        async with memory.core.transaction(memory.space.id) as connection:
-            return list(await (await driver(connection)).fetch(query))
+        async with memory.core.transaction(memory.space.id) as db:
+            return list(await (await driver(db)).fetch(query))
 
     return list(memory._portal.call(fetch))
 

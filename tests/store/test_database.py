@@ -139,9 +139,9 @@ async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memo
     await memory.add("before", wait=False)
 
     async def cut_off() -> None:
-        async with memory.core.transaction(memory.space.id) as connection:
-            await connection.exec_driver_sql("RESET ROLE")
-            await connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+        async with memory.core.transaction(memory.space.id) as db:
+            await db.connection.exec_driver_sql("RESET ROLE")
+            await db.connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
     with pytest.raises(DatabaseProblem, match=r"The database did not answer .*: try again"):
         await cut_off()
@@ -151,7 +151,7 @@ async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memo
 async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(memory: Engine) -> None:
     async with AsyncExitStack() as stack:
         held = [await stack.enter_async_context(memory.core.transaction(memory.space.id)) for _ in range(4)]
-        pids = [(await one.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one() for one in held]
+        pids = [(await one.connection.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one() for one in held]
     async with memory.core.database.alone() as connection:
         assert await connection.fetchval(
             "SELECT bool_and(pg_terminate_backend(p, 5000)) FROM unnest($1::int[]) p", pids
@@ -180,8 +180,8 @@ async def test_a_transaction_cut_short_gives_its_connection_back(settings: Setti
     async with Engine(settings.model_copy(update={"pool_size": 1})) as memory:
 
         async def sleep() -> None:
-            async with memory.core.transaction(memory.space.id) as connection:
-                await connection.exec_driver_sql("SELECT pg_sleep(60)")
+            async with memory.core.transaction(memory.space.id) as db:
+                await db.connection.exec_driver_sql("SELECT pg_sleep(60)")
 
         for _ in range(2):
             sleeping = asyncio.create_task(sleep())
@@ -189,8 +189,8 @@ async def test_a_transaction_cut_short_gives_its_connection_back(settings: Setti
             sleeping.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await sleeping
-        async with memory.core.transaction(memory.space.id) as connection:
-            assert (await connection.exec_driver_sql("SELECT txid_current_if_assigned()")).scalar() is None
+        async with memory.core.transaction(memory.space.id) as db:
+            assert (await db.connection.exec_driver_sql("SELECT txid_current_if_assigned()")).scalar() is None
 
 
 async def is_asleep(dsn: str) -> bool:
@@ -214,14 +214,14 @@ async def test_what_holds_until_the_end_of_a_transaction_is_gone_after_it(settin
 
 async def test_a_search_that_takes_too_long_is_given_up(memory: Engine) -> None:
     with pytest.raises(DatabaseProblem, match="statement timeout"):
-        async with memory.core.database.search(memory.space.id, ef_search=40, timeout_seconds=0.05) as connection:
-            await connection.exec_driver_sql("SELECT pg_sleep(5)")
+        async with memory.core.database.search(memory.space.id, ef_search=40, timeout_seconds=0.05) as db:
+            await db.connection.exec_driver_sql("SELECT pg_sleep(5)")
 
 
 async def test_a_search_cannot_write(memory: Engine) -> None:
     with pytest.raises(Exception, match="read-only transaction"):
-        async with memory.core.search(memory.space.id) as connection:
-            await connection.exec_driver_sql("DELETE FROM recalls")
+        async with memory.core.search(memory.space.id) as db:
+            await db.connection.exec_driver_sql("DELETE FROM recalls")
 
 
 def test_a_wrong_setting_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

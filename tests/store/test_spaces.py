@@ -36,20 +36,20 @@ async def test_a_query_without_a_condition_sees_its_own_space_only(memory: Engin
     other = await another(memory)
     await memory.add("mine", wait=False)
     await other.add("theirs", wait=False)
-    async with other.core.transaction(other.space.id) as connection:
-        assert list((await connection.execute(text("SELECT text FROM nodes"))).scalars()) == ["theirs"]
-        assert (await connection.execute(text("SELECT current_user"))).scalar_one() == "recollect_app"
+    async with other.core.transaction(other.space.id) as db:
+        assert list((await db.execute(text("SELECT text FROM nodes"))).scalars()) == ["theirs"]
+        assert (await db.execute(text("SELECT current_user"))).scalar_one() == "recollect_app"
 
 
 async def test_a_row_cannot_be_written_into_another_space(memory: Engine) -> None:
     other = await another(memory)
     node = await memory.add("mine", wait=False)
-    async with other.core.transaction(other.space.id) as connection:
-        moved = await connection.execute(text("UPDATE nodes SET importance = 1 WHERE id = :id"), {"id": node.id})
+    async with other.core.transaction(other.space.id) as db:
+        moved = await db.execute(text("UPDATE nodes SET importance = 1 WHERE id = :id"), {"id": node.id})
         assert moved.rowcount == 0
     with pytest.raises(Exception, match="row-level security"):
-        async with other.core.transaction(other.space.id) as connection:
-            await connection.execute(
+        async with other.core.transaction(other.space.id) as db:
+            await db.execute(
                 text("INSERT INTO never_merge (space_id, a, b) VALUES (:space, 'a', 'b')"), {"space": memory.space.id}
             )
 

@@ -28,8 +28,8 @@ async def add(core: Core, space_id: UUID, case: NewCase, *, wait: bool) -> Case:
     added = await add_many(core, space_id, [case], wait=wait, atomic=True)
     for id_, why in added.postponed.items():
         log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
-    async with core.transaction(space_id) as connection:
-        return await sql.get(connection, space_id, added.ids[0])
+    async with core.transaction(space_id) as db:
+        return await sql.get(db, added.ids[0])
 
 
 async def add_many(core: Core, space_id: UUID, wanted: Sequence[NewCase], *, wait: bool, atomic: bool = False) -> Added:
@@ -47,8 +47,8 @@ async def add_many(core: Core, space_id: UUID, wanted: Sequence[NewCase], *, wai
 
 async def _store(core: Core, space_id: UUID, batch: Sequence[NewCase], *, first: int, atomic: bool) -> Added:
     now = core.now()
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
         contract, good, refused = core.contract(space), dict[int, NewCase](), list[Refused]()
         for position, case in enumerate(batch, start=first):
             try:
@@ -57,9 +57,7 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewCase], *, first:
                 refused.append(_refusal(position, problem, atomic))
         attempts = core.settings.job_max_attempts
         models = models_of(core, space)
-        ids = await sql.add_many(
-            connection, space_id, list(good.values()), models=models, max_attempts=attempts, now=now
-        )
+        ids = await sql.add_many(db, list(good.values()), models=models, max_attempts=attempts, now=now)
         for (position, case), id_ in zip(good.items(), ids, strict=True):
             if id_ is None:
                 refused.append(_refusal(position, _taken(case), atomic))
@@ -111,9 +109,9 @@ async def update(
     """A new version of a case. What it said before stays in its history; undoing the plan brings it back."""
     if wanted.is_nothing:
         raise InvalidInput("There is nothing to change: give query, response_text, category_path or protected.")
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
-        case = await sql.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
+        case = await sql.get(db, id_)
         if if_version is not None and case.version != if_version:
             raise Conflict(f"{id_} is at version {case.version}, not {if_version}: read it again and repeat.")
         node, answer = _rows(core.contract(space), wanted)
@@ -121,11 +119,11 @@ async def update(
         if draft.decisions:
             title = draft.decisions[0].reason
             plan = draft.plan(policy="hand", title=title, now=core.now(), created_by=updated_by or "user")
-            await changes.apply(connection, space_id, plan, core.now())
+            await changes.apply(db, plan, core.now())
     if wait and wanted.query is not None:
         await embed.until_searchable(core, space_id, [id_])
-    async with core.transaction(space_id) as connection:
-        return await sql.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        return await sql.get(db, id_)
 
 
 def _rows(contract: Contract, wanted: Changes) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -150,8 +150,8 @@ def _named(case: NewCase, options: Options) -> NewCase:
 
 async def _take(core: Core, space_id: UUID, batch: Sequence[Found], options: Options, report: CaseImport) -> None:
     good = await _fitting(core, space_id, batch, report)
-    async with core.transaction(space_id) as connection:
-        there = await sql.existing(connection, space_id, [one.case for one in good])
+    async with core.transaction(space_id) as db:
+        there = await sql.existing(db, [one.case for one in good])
     known = {place: id_ for place, id_ in enumerate(there) if id_ is not None}
     fresh = _once([one for place, one in enumerate(good) if place not in known], report)
     report.added += len(fresh) if options.dry_run else await _add(core, space_id, fresh, report)
@@ -161,8 +161,8 @@ async def _take(core: Core, space_id: UUID, batch: Sequence[Found], options: Opt
 
 async def _fitting(core: Core, space_id: UUID, batch: Sequence[Found], report: CaseImport) -> list[Found]:
     """The cases that pass the contract."""
-    async with core.transaction(space_id) as connection:
-        contract = core.contract(await spaces.by_id(connection, space_id))
+    async with core.transaction(space_id) as db:
+        contract = core.contract(await spaces.by_id(db))
     good: list[Found] = []
     for one in batch:
         try:
@@ -193,8 +193,8 @@ async def _add(core: Core, space_id: UUID, fresh: Sequence[Found], report: CaseI
 
 async def _meet(core: Core, space_id: UUID, id_: UUID, case: NewCase, options: Options, report: CaseImport) -> None:
     """A case that is there already: left alone, or brought to what the file says."""
-    async with core.transaction(space_id) as connection:
-        there = await sql.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        there = await sql.get(db, id_)
     same = (there.query, there.response_text) == (case.query, case.response_text)
     if not options.update or (same and case.category_path in (None, there.category_path)):
         report.already_there += 1

@@ -35,7 +35,7 @@ from recollect.recall.sql import logs
 from recollect.schedules.sql import schedules
 from recollect.schedules.sql.schedules import Schedule
 from recollect.store.cursors import cursor_of
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 from recollect.wording import counted
 
 LIMIT = 10
@@ -50,8 +50,8 @@ SPARE = 5
 
 async def get(core: Core, space_id: UUID, id_: UUID) -> Case:
     """A case; asking for an archived one is worth a warning (E15)."""
-    async with core.transaction(space_id) as connection:
-        case = await cases.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        case = await cases.get(db, id_)
     if case.status is CaseStatus.ARCHIVED:
         log.warning(
             "an archived case was asked for",
@@ -67,9 +67,9 @@ async def list_page(
 ) -> CasePage:
     """A stretch of the cases that fit, newest first."""
     check_limit(limit)
-    async with core.transaction(space_id) as connection:
-        ids = await cases.list_ids(connection, space_id, wanted, limit=limit + 1, cursor=cursor)
-        found = await cases.get_many(connection, space_id, ids[:limit])
+    async with core.transaction(space_id) as db:
+        ids = await cases.list_ids(db, wanted, limit=limit + 1, cursor=cursor)
+        found = await cases.get_many(db, ids[:limit])
     more = cursor_of(found[-1]) if len(ids) > limit else None
     return CasePage(items=tuple(found), next_cursor=more)
 
@@ -92,8 +92,8 @@ async def search(
     wanted = NodeFilter(kinds=(Kind.CASE,), excluded=False, category=checked_category(category))
     query = Query(text=question, limit=min(limit + SPARE, recall.MOST), wanted=wanted)
     found = await recall.find(core, space_id, query)
-    async with core.transaction(space_id) as connection:
-        read = await cases.get_many(connection, space_id, [hit.node.id for hit in found])
+    async with core.transaction(space_id) as db:
+        read = await cases.get_many(db, [hit.node.id for hit in found])
     active = {case.case_id: case for case in read if case.status is CaseStatus.ACTIVE}
     found = replace(found, hits=tuple(hit for hit in found if hit.node.id in active)[:limit])
     logged = await noting.note(core, space_id, found, query=query)
@@ -124,25 +124,25 @@ async def record_outcome(
     """
     now = core.now()
     one = checked_outcome(outcome, now)
-    async with core.transaction(space_id) as connection:
-        await cases.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        await cases.get(db, id_)
         if search is not None:
-            await _refuse_unless_found(connection, space_id, id_, str(search))
-        await cases.add_outcome(connection, space_id, id_, one, now, uses=1 if search is None else 0)
-        return await cases.get(connection, space_id, id_)
+            await _refuse_unless_found(db, id_, str(search))
+        await cases.add_outcome(db, id_, one, now, uses=1 if search is None else 0)
+        return await cases.get(db, id_)
 
 
-async def _refuse_unless_found(connection: Connection, space_id: UUID, id_: UUID, search: str) -> None:
-    logged = await logs.get(connection, space_id, search)
+async def _refuse_unless_found(db: Transaction, id_: UUID, search: str) -> None:
+    logged = await logs.get(db, search)
     if id_ not in logged.memory_ids:
         raise InvalidInput(f"The search {logged.id} did not find the case {id_}: leave it out.", field="search")
 
 
 async def outcomes(core: Core, space_id: UUID, id_: UUID, *, limit: int = 100) -> Sequence[CaseOutcome]:
     check_limit(limit)
-    async with core.transaction(space_id) as connection:
-        await cases.get(connection, space_id, id_)
-        return await cases.outcomes_of(connection, space_id, id_, limit=limit)
+    async with core.transaction(space_id) as db:
+        await cases.get(db, id_)
+        return await cases.outcomes_of(db, id_, limit=limit)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,11 +179,10 @@ async def reflection(core: Core, space_id: UUID, *, warn_below: float = WARN_BEL
     check_limit(limit)
     if not 0 <= warn_below <= 100:
         raise InvalidInput(f"A success rate is percent, from 0 to 100, not {warn_below}.", field="warn_below")
-    async with core.transaction(space_id) as connection:
-        place = (connection, space_id)
-        totals = await cases.totals(*place, warn_below=warn_below)
-        worst = await cases.get_many(*place, await cases.worst(*place, below=warn_below, limit=limit))
-        errors = await cases.error_types(*place, [case.case_id for case in worst])
+    async with core.transaction(space_id) as db:
+        totals = await cases.totals(db, warn_below=warn_below)
+        worst = await cases.get_many(db, await cases.worst(db, below=warn_below, limit=limit))
+        errors = await cases.error_types(db, [case.case_id for case in worst])
     every = Counter[str | None]()
     for some in errors.values():
         every.update(dict(some))
@@ -239,11 +238,10 @@ class Summary:
 
 
 async def summary(core: Core, space_id: UUID) -> Summary:
-    async with core.transaction(space_id) as connection:
-        place = (connection, space_id)
-        counts = await cases.counts(*place)
-        totals = await cases.totals(*place, warn_below=WARN_BELOW)
-        waiting, last = await _plans(connection, space_id)
+    async with core.transaction(space_id) as db:
+        counts = await cases.counts(db)
+        totals = await cases.totals(db, warn_below=WARN_BELOW)
+        waiting, last = await _plans(db)
     scheduled = await _scheduled(core, space_id)
     retired = {reason or "by_hand": number for (status, reason), number in counts.items() if status != "active"}
     return Summary(
@@ -264,12 +262,12 @@ async def summary(core: Core, space_id: UUID) -> Summary:
     )
 
 
-async def _plans(connection: Connection, space_id: UUID) -> tuple[tuple[CaseRun, ...], tuple[CaseRun, ...]]:
+async def _plans(db: Transaction) -> tuple[tuple[CaseRun, ...], tuple[CaseRun, ...]]:
     """What waits for approval, and what was run last, of all policies of the bank."""
     waiting: list[CaseRun] = []
     last: list[CaseRun] = []
     for policy in POLICIES:
-        some, _ = await plans.list_heads(connection, space_id, policy=policy, limit=LOOKED_AT)
+        some, _ = await plans.list_heads(db, policy=policy, limit=LOOKED_AT)
         # A plan that was made before one that was carried out is of the past: a rehearsal, or overtaken.
         waiting += [_run(plan) for plan in takewhile(_is_waiting, some) if plan.counts]
         last += [_run(plan) for plan in some if not _is_waiting(plan)]

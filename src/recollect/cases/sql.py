@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Select, TextClause, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.errors import NotFound
@@ -23,7 +22,7 @@ from recollect.memories.rules.text import checksum
 from recollect.memories.sql.nodes import PARTS, of_category
 from recollect.model import Case, CaseFilter, CaseOutcome, CaseStatus, NewCase
 from recollect.store.cursors import after
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import nodes
 
 # What another bank knew of a case (uses, last access) is where it is counted on from.
@@ -131,8 +130,7 @@ SELECT d.plan_id, d.number FROM changes c
 
 
 async def add_many(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     wanted: Sequence[NewCase],
     *,
     models: Sequence[str],
@@ -143,9 +141,9 @@ async def add_many(
     ids = [case.id or uuid4() for case in wanted]
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
     columns = zip(*(_values(id_, wanted[number], number, now) for id_, number in first.items()), strict=True)
-    raw = await driver(connection)
+    raw = await driver(db)
     models_and_time = (list(models), max_attempts, now)
-    stored = {row["id"] for row in await raw.fetch(ADD, space_id, *columns, *models_and_time)} if ids else set()
+    stored = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns, *models_and_time)} if ids else set()
     return [id_ if id_ in stored and first[id_] == number else None for number, id_ in enumerate(ids)]
 
 
@@ -168,12 +166,12 @@ def _values(id_: UUID, case: NewCase, number: int, now: datetime) -> tuple[Any, 
     )
 
 
-async def existing(connection: AsyncConnection, space_id: UUID, wanted: Sequence[NewCase]) -> list[UUID | None]:
+async def existing(db: Transaction, wanted: Sequence[NewCase]) -> list[UUID | None]:
     """For each case of a batch, the one that is there already."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         EXISTING,
-        space_id,
+        db.space_id,
         list(range(len(wanted))),
         [case.source for case in wanted],
         [case.source_id for case in wanted],
@@ -187,17 +185,17 @@ async def existing(connection: AsyncConnection, space_id: UUID, wanted: Sequence
 # -- looking
 
 
-async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Case:
-    found = await get_many(connection, space_id, [id_])
+async def get(db: Transaction, id_: UUID) -> Case:
+    found = await get_many(db, [id_])
     if not found:
         raise NotFound(f"There is no case {id_}: `recollect cases` lists them.")
     return found[0]
 
 
-async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[Case]:
+async def get_many(db: Transaction, ids: Sequence[UUID]) -> list[Case]:
     """Some cases, in this order, from one look; what is no case is not among them."""
-    raw = await driver(connection)
-    return [_case(row) for row in await raw.fetch(GET_MANY, space_id, list(ids))]
+    raw = await driver(db)
+    return [_case(row) for row in await raw.fetch(GET_MANY, db.space_id, list(ids))]
 
 
 def _case(row: Any) -> Case:
@@ -225,14 +223,12 @@ def _case(row: Any) -> Case:
     )
 
 
-async def list_ids(
-    connection: AsyncConnection, space_id: UUID, wanted: CaseFilter, *, limit: int, cursor: str | None
-) -> list[UUID]:
+async def list_ids(db: Transaction, wanted: CaseFilter, *, limit: int, cursor: str | None) -> list[UUID]:
     """The cases of a stretch of a listing, newest first."""
-    statement = _matching(space_id, wanted).order_by(nodes.c.created_at.desc(), nodes.c.id).limit(limit)
+    statement = _matching(db.space_id, wanted).order_by(nodes.c.created_at.desc(), nodes.c.id).limit(limit)
     if cursor is not None:
         statement = statement.where(after(nodes, cursor))
-    return list((await connection.execute(statement)).scalars())
+    return list((await db.execute(statement)).scalars())
 
 
 def _matching(space_id: UUID, wanted: CaseFilter) -> Select[Any]:
@@ -261,43 +257,39 @@ def _rated(space_id: UUID, sign: str, rate: float) -> TextClause:
 # -- how they do
 
 
-async def touch(connection: AsyncConnection, space_id: UUID, id_: UUID, at: datetime, *, uses: int = 0) -> None:
+async def touch(db: Transaction, id_: UUID, at: datetime, *, uses: int = 0) -> None:
     """Note that somebody asked for a case at this moment, with or without a use."""
-    raw = await driver(connection)
-    await raw.execute(TOUCH, space_id, id_, at, uses)
+    raw = await driver(db)
+    await raw.execute(TOUCH, db.space_id, id_, at, uses)
 
 
-async def add_outcome(
-    connection: AsyncConnection, space_id: UUID, id_: UUID, one: CaseOutcome, now: datetime, *, uses: int
-) -> None:
+async def add_outcome(db: Transaction, id_: UUID, one: CaseOutcome, now: datetime, *, uses: int) -> None:
     """An outcome is an access, and a use unless that was counted before (E35)."""
-    raw = await driver(connection)
+    raw = await driver(db)
     at = one.created_at or now
-    await raw.execute(ADD_OUTCOME, space_id, id_, one.success, one.error_type, one.milliseconds, at)
-    await touch(connection, space_id, id_, at, uses=uses)
+    await raw.execute(ADD_OUTCOME, db.space_id, id_, one.success, one.error_type, one.milliseconds, at)
+    await touch(db, id_, at, uses=uses)
 
 
-async def outcomes_of(connection: AsyncConnection, space_id: UUID, id_: UUID, *, limit: int) -> list[CaseOutcome]:
+async def outcomes_of(db: Transaction, id_: UUID, *, limit: int) -> list[CaseOutcome]:
     """How a case's own uses went, newest first."""
-    raw = await driver(connection)
-    return [CaseOutcome(**row) for row in await raw.fetch(OUTCOMES, space_id, id_, limit)]
+    raw = await driver(db)
+    return [CaseOutcome(**row) for row in await raw.fetch(OUTCOMES, db.space_id, id_, limit)]
 
 
-async def error_types(
-    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]
-) -> dict[UUID, list[tuple[str | None, int]]]:
+async def error_types(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, list[tuple[str | None, int]]]:
     """Why cases fail, the commonest first; None where no type was said."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found: dict[UUID, list[tuple[str | None, int]]] = {}
-    for row in await raw.fetch(ERROR_TYPES, space_id, list(ids)):
+    for row in await raw.fetch(ERROR_TYPES, db.space_id, list(ids)):
         found.setdefault(row["id"], []).append((row["error_type"], row["times"]))
     return found
 
 
-async def worst(connection: AsyncConnection, space_id: UUID, *, below: float, limit: int) -> list[UUID]:
+async def worst(db: Transaction, *, below: float, limit: int) -> list[UUID]:
     """The active cases with the lowest success rates, below a bound."""
-    raw = await driver(connection)
-    return [row["case_id"] for row in await raw.fetch(WORST, space_id, below, limit)]
+    raw = await driver(db)
+    return [row["case_id"] for row in await raw.fetch(WORST, db.space_id, below, limit)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -316,22 +308,22 @@ class Totals:
     unreadable: int
 
 
-async def totals(connection: AsyncConnection, space_id: UUID, *, warn_below: float) -> Totals:
-    raw = await driver(connection)
-    return Totals(**await raw.fetchrow(TOTALS, space_id, warn_below))
+async def totals(db: Transaction, *, warn_below: float) -> Totals:
+    raw = await driver(db)
+    return Totals(**await raw.fetchrow(TOTALS, db.space_id, warn_below))
 
 
-async def counts(connection: AsyncConnection, space_id: UUID) -> Mapping[tuple[str, str | None], int]:
+async def counts(db: Transaction) -> Mapping[tuple[str, str | None], int]:
     """How many cases there are, by status and by the reason of their archiving."""
-    raw = await driver(connection)
-    found = await raw.fetch(COUNTS, space_id)
+    raw = await driver(db)
+    found = await raw.fetch(COUNTS, db.space_id)
     return {(row["status"], row["archived_reason"]): row["number"] for row in found}
 
 
-async def retired_by(connection: AsyncConnection, space_id: UUID, id_: UUID) -> tuple[UUID, int] | None:
+async def retired_by(db: Transaction, id_: UUID) -> tuple[UUID, int] | None:
     """The plan and the number of the decision that archived or merged a case."""
-    raw = await driver(connection)
-    row = await raw.fetchrow(RETIRED_BY, space_id, id_)
+    raw = await driver(db)
+    row = await raw.fetchrow(RETIRED_BY, db.space_id, id_)
     return None if row is None else (row["plan_id"], row["number"])
 
 
@@ -373,11 +365,11 @@ WITHIN = f"""{PARTS}SELECT part.keeper, e.vector FROM part,
 """
 
 
-async def columns(connection: AsyncConnection, space_id: UUID) -> CaseColumns:
+async def columns(db: Transaction) -> CaseColumns:
     """The active cases and how they stand."""
     shape = [("fields", ">i2")]
     shape += [part for name, kind, _ in COLUMNS for part in ((f"{name}_length", ">i4"), (name, kind))]
-    found = await _copied(connection, np.dtype(shape), COPY_COLUMNS, space_id)
+    found = await _copied(db, np.dtype(shape), COPY_COLUMNS, db.space_id)
     return CaseColumns(
         ids=np.ascontiguousarray(found["id"]),
         uses=found["uses"].astype(np.int64),
@@ -390,32 +382,30 @@ async def columns(connection: AsyncConnection, space_id: UUID) -> CaseColumns:
     )
 
 
-async def vectors(connection: AsyncConnection, space_id: UUID) -> list[CaseVectors]:
+async def vectors(db: Transaction) -> list[CaseVectors]:
     """The vectors of the active cases, each length for itself."""
-    raw = await driver(connection)
-    lengths = await raw.fetch(f"SELECT DISTINCT e.dim {ACTIVE_VECTORS} ORDER BY 1", space_id)
-    return [await _vectors(connection, space_id, row["dim"]) for row in lengths]
+    raw = await driver(db)
+    lengths = await raw.fetch(f"SELECT DISTINCT e.dim {ACTIVE_VECTORS} ORDER BY 1", db.space_id)
+    return [await _vectors(db, row["dim"]) for row in lengths]
 
 
-async def texts(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[CaseText]:
+async def texts(db: Transaction, ids: Sequence[UUID]) -> list[CaseText]:
     """What some cases say."""
-    raw = await driver(connection)
-    return [CaseText(**row) for row in await raw.fetch(TEXTS, space_id, list(ids))]
+    raw = await driver(db)
+    return [CaseText(**row) for row in await raw.fetch(TEXTS, db.space_id, list(ids))]
 
 
-async def vectors_within(
-    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], dim: int
-) -> dict[UUID, NDArray[np.float16]]:
+async def vectors_within(db: Transaction, ids: Sequence[UUID], dim: int) -> dict[UUID, NDArray[np.float16]]:
     """The vectors, of one length, of what was merged into some cases, over however many steps."""
-    raw = await driver(connection)
-    found = await raw.fetch(WITHIN, space_id, ids, dim)
+    raw = await driver(db)
+    found = await raw.fetch(WITHIN, db.space_id, ids, dim)
     rows: dict[UUID, list[NDArray[np.float16]]] = defaultdict(list)
     for row in found:
         rows[row["keeper"]].append(row["vector"].to_numpy().astype(np.float16))
     return {keeper: np.vstack(some) for keeper, some in rows.items()}
 
 
-async def _vectors(connection: AsyncConnection, space_id: UUID, dim: int) -> CaseVectors:
+async def _vectors(db: Transaction, dim: int) -> CaseVectors:
     # A halfvec is sent as its length, two spare bytes, and its numbers.
     shape = np.dtype(
         [
@@ -429,12 +419,12 @@ async def _vectors(connection: AsyncConnection, space_id: UUID, dim: int) -> Cas
         ]
     )
     query = f"SELECT e.node_id, e.vector {ACTIVE_VECTORS} AND e.dim = $2 ORDER BY e.node_id"
-    found = await _copied(connection, shape, query, space_id, dim)
+    found = await _copied(db, shape, query, db.space_id, dim)
     return CaseVectors(ids=np.ascontiguousarray(found["id"]), vectors=found["vector"].astype(np.float16))
 
 
-async def _copied(connection: AsyncConnection, shape: np.dtype[Any], query: str, *arguments: Any) -> NDArray[np.void]:
-    raw = await driver(connection)
+async def _copied(db: Transaction, shape: np.dtype[Any], query: str, *arguments: Any) -> NDArray[np.void]:
+    raw = await driver(db)
     written = bytearray()
 
     async def take(piece: bytes) -> None:

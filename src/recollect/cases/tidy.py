@@ -20,7 +20,7 @@ from recollect.plan import Decision, DecisionStatus, Plan, patch, single
 from recollect.plans import consolidate
 from recollect.plans.consolidate import Progress
 from recollect.plans.sql import changes, plans
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 NOT_FOUND = "Archived case not found."
 
@@ -99,10 +99,8 @@ async def run(
         waits = tidied.plan.decisions or tidied.plan.summary["doubtful"]
         status: Literal["applied", "waiting"] = "waiting" if waits else "applied"
         return _told(tidied.plan, tidied.plan.decisions, status=status, notes=tidied.notes)
-    async with core.transaction(space_id) as connection:
-        applied = await plans.decisions_of(
-            connection, space_id, tidied.plan.id, status=DecisionStatus.APPLIED, with_changes=False
-        )
+    async with core.transaction(space_id) as db:
+        applied = await plans.decisions_of(db, tidied.plan.id, status=DecisionStatus.APPLIED, with_changes=False)
     return _told(tidied.plan, applied, status="applied", notes=(*tidied.outcome.stale, *tidied.outcome.failed))
 
 
@@ -164,12 +162,12 @@ def _archived(decisions: Sequence[Decision], reason: str) -> tuple[UUID, ...]:
 
 async def archive(core: Core, space_id: UUID, id_: UUID, *, reason: str | None = None) -> Case:
     """Take a case out of the bank by hand, with a copy of it in the archive."""
-    async with core.transaction(space_id) as connection:
-        case = await sql.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        case = await sql.get(db, id_)
     if case.status is CaseStatus.ACTIVE:
         await edit.set_status(core, space_id, id_, Status.ARCHIVED, reason=reason)
-    async with core.transaction(space_id) as connection:
-        return await sql.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        return await sql.get(db, id_)
 
 
 async def restore(core: Core, space_id: UUID, id_: UUID, *, by: str = "user") -> Case:
@@ -179,25 +177,25 @@ async def restore(core: Core, space_id: UUID, id_: UUID, *, by: str = "user") ->
     run does not retire it at once (E09); and a merge that was taken back is not offered again for a while, like one
     that was declined (P11). A keeper that was merged on since stands in the way, and is named.
     """
-    async with core.transaction(space_id) as connection:
-        case = await _archived_case(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        case = await _archived_case(db, id_)
         if case.merged_into is not None:
-            await _refuse_if_merged_on(connection, space_id, case.merged_into)
-        retired = await sql.retired_by(connection, space_id, id_)
+            await _refuse_if_merged_on(db, case.merged_into)
+        retired = await sql.retired_by(db, id_)
         if retired is None:  # it came archived, or the plan is of another time
-            await _revive(core, connection, space_id, case, by)
+            await _revive(core, db, case, by)
     if retired is not None:
         plan_id, number = retired
         await consolidate.undo(core, space_id, plan_id, decisions=[number], by=by)
         await consolidate.remember_declined(core, space_id, plan_id, number)
-    async with core.transaction(space_id) as connection:
-        await sql.touch(connection, space_id, id_, core.now())
-        return await sql.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        await sql.touch(db, id_, core.now())
+        return await sql.get(db, id_)
 
 
-async def _archived_case(connection: Connection, space_id: UUID, id_: UUID) -> Case:
+async def _archived_case(db: Transaction, id_: UUID) -> Case:
     try:
-        case = await sql.get(connection, space_id, id_)
+        case = await sql.get(db, id_)
     except NotFound:
         raise NotFound(NOT_FOUND) from None
     if case.status is not CaseStatus.ARCHIVED:
@@ -205,11 +203,11 @@ async def _archived_case(connection: Connection, space_id: UUID, id_: UUID) -> C
     return case
 
 
-async def _refuse_if_merged_on(connection: Connection, space_id: UUID, keeper_id: UUID) -> None:
-    keeper = await sql.get(connection, space_id, keeper_id)
+async def _refuse_if_merged_on(db: Transaction, keeper_id: UUID) -> None:
+    keeper = await sql.get(db, keeper_id)
     if keeper.merged_into is None:
         return
-    later = await sql.retired_by(connection, space_id, keeper_id)
+    later = await sql.retired_by(db, keeper_id)
     by = "" if later is None else f" by the plan {later[0]}"
     raise Conflict(
         f"It was merged into {keeper_id}, which was merged into {keeper.merged_into} since{by}: "
@@ -217,7 +215,7 @@ async def _refuse_if_merged_on(connection: Connection, space_id: UUID, keeper_id
     )
 
 
-async def _revive(core: Core, connection: Connection, space_id: UUID, case: Case, by: str) -> None:
+async def _revive(core: Core, db: Transaction, case: Case, by: str) -> None:
     before = {
         "status": "archived" if case.merged_into is None else "merged",
         "merged_into": None if case.merged_into is None else str(case.merged_into),
@@ -225,4 +223,4 @@ async def _revive(core: Core, connection: Connection, space_id: UUID, case: Case
     change = patch(table="nodes", id=case.case_id, before=before, after={"status": "active", "merged_into": None})
     assert change is not None
     plan = single(policy="hand", verb="restore", reason="restore by hand", change=change, now=core.now(), created_by=by)
-    await changes.apply(connection, space_id, plan, core.now())
+    await changes.apply(db, plan, core.now())

@@ -27,7 +27,7 @@ from recollect.plans import consolidate
 from recollect.plans.sql import journal, plans
 from recollect.plans.sql.reader import StoreReader
 from recollect.recall.sql import candidates
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,30 +65,28 @@ class Why:
 # -- which one is meant
 
 
-async def find(connection: Connection, space_id: UUID, reference: Reference, node_type: str | None = None) -> Node:
+async def find(db: Transaction, reference: Reference, node_type: str | None = None) -> Node:
     """The concept that a name, an alias or an id leads to, merges followed."""
-    known = await bearers(connection, space_id, reference, node_type)
-    ends = await nodes.keepers(connection, space_id, [node.id for node in known])
-    found = await nodes.get_many(connection, space_id, sorted(set(ends.values())))
+    known = await bearers(db, reference, node_type)
+    ends = await nodes.keepers(db, [node.id for node in known])
+    found = await nodes.get_many(db, sorted(set(ends.values())))
     node = only(reference, list(found.values()))
     if node.kind is not Kind.CONCEPT:
         raise InvalidInput(f"{node.id} is a {node.kind}, not a concept.", field="reference")
     return node
 
 
-async def bearers(
-    connection: Connection, space_id: UUID, reference: Reference, node_type: str | None = None
-) -> list[Node]:
+async def bearers(db: Transaction, reference: Reference, node_type: str | None = None) -> list[Node]:
     """What a reference names: a name first, for a name may look like the beginning of an id."""
     if not isinstance(reference, UUID):
-        named = await concepts.bearers(connection, space_id, reference, node_type)
+        named = await concepts.bearers(db, reference, node_type)
         if named:
             return named
     try:
-        id_ = await nodes.resolve(connection, space_id, str(reference))
+        id_ = await nodes.resolve(db, str(reference))
     except (InvalidInput, NotFound):
         raise NotFound(f"There is no concept {str(reference)!r}: `recollect concepts` lists them.") from None
-    return [await nodes.get(connection, space_id, id_)]
+    return [await nodes.get(db, id_)]
 
 
 def only(reference: Reference, found: Sequence[Node]) -> Node:
@@ -100,11 +98,11 @@ def only(reference: Reference, found: Sequence[Node]) -> Node:
     raise Conflict(f"Several concepts are called {str(reference)!r}: say which by its id, one of {which}.")
 
 
-async def traits_of(connection: Connection, space_id: UUID, found: Sequence[Node]) -> dict[UUID, Traits]:
+async def traits_of(db: Transaction, found: Sequence[Node]) -> dict[UUID, Traits]:
     """Nodes as they are compared, by the model that search uses."""
-    space = await spaces.by_id(connection, space_id)
+    space = await spaces.by_id(db)
     ids = [node.id for node in found]
-    known = await candidates.vectors_of(connection, space_id, ids, model=space.embedding_model or "")
+    known = await candidates.vectors_of(db, ids, model=space.embedding_model or "")
     return {
         node.id: Traits(
             name=node.name or "",
@@ -123,8 +121,8 @@ async def duplicates(
     core: Core, space_id: UUID, *, threshold: float, node_type: str | None, limit: int
 ) -> list[Duplicate]:
     """Pairs that score at least the threshold, best first. It looks, and changes nothing (C01)."""
-    async with core.database.snapshot(space_id) as connection:
-        known = await StoreReader(connection, space_id).concepts()
+    async with core.database.snapshot(space_id) as db:
+        known = await StoreReader(db).concepts()
     found = await anyio.to_thread.run_sync(found_around, known, threshold, None)
     pairs = [
         (left, right, factors)
@@ -161,12 +159,12 @@ def _duplicate(known: Known, left: int, right: int, factors: Factors) -> Duplica
 
 async def why_of(core: Core, space_id: UUID, a: Reference, b: Reference, *, threshold: float) -> Why:
     """Two nodes compared: the factors, the bound that failed, what would change it, and what happened to them."""
-    async with core.transaction(space_id) as connection:
-        one, other = [only(given, await bearers(connection, space_id, given)) for given in (a, b)]
+    async with core.transaction(space_id) as db:
+        one, other = [only(given, await bearers(db, given)) for given in (a, b)]
         if one.id == other.id:
             raise InvalidInput("These are the same node: give two.", field="b")
-        known = await traits_of(connection, space_id, [one, other])
-        ends = await nodes.keepers(connection, space_id, [one.id, other.id])
+        known = await traits_of(db, [one, other])
+        ends = await nodes.keepers(db, [one.id, other.id])
         return Why(
             a=one.id,
             b=other.id,
@@ -178,27 +176,25 @@ async def why_of(core: Core, space_id: UUID, a: Reference, b: Reference, *, thre
                 known[other.id],
                 threshold=threshold,
                 is_same_type=(one.kind, one.subtype) == (other.kind, other.subtype),
-                is_apart=await _are_apart(core, connection, space_id, [one, other], resting=True),
+                is_apart=await _are_apart(core, db, [one, other], resting=True),
                 is_protected=one.protected or other.protected,
             ),
-            history=await _history(connection, space_id, [one, other]),
+            history=await _history(db, [one, other]),
         )
 
 
-async def _are_apart(
-    core: Core, connection: Connection, space_id: UUID, found: Sequence[Node], *, resting: bool
-) -> bool:
+async def _are_apart(core: Core, db: Transaction, found: Sequence[Node], *, resting: bool) -> bool:
     """Whether two of these are kept apart, by name or by id; `resting`: also where a declined merge rests for now."""
-    pairs = await StoreReader(connection, space_id).distinct_pairs(core.now())
+    pairs = await StoreReader(db).distinct_pairs(core.now())
     standing = [pair for pair, state in pairs.items() if resting or state is None]
-    names = await concepts.names_of(connection, space_id, [node.id for node in found])
+    names = await concepts.names_of(db, [node.id for node in found])
     by_name = Apart(names=[pair for pair in standing if ids_of(pair) is None])
     by_id = {pair_of(one.id, other.id) for one in found for other in found if one.id != other.id}
     return by_name.parts_names([tuple(names[node.id]) for node in found]) or not by_id.isdisjoint(standing)
 
 
-async def _history(connection: Connection, space_id: UUID, found: Sequence[Node]) -> tuple[HistoryEntry, ...]:
-    entries = [entry for node in found for entry in await journal.history(connection, space_id, node.id)]
+async def _history(db: Transaction, found: Sequence[Node]) -> tuple[HistoryEntry, ...]:
+    entries = [entry for node in found for entry in await journal.history(db, node.id)]
     return tuple(sorted(entries, key=lambda entry: entry.at))
 
 
@@ -214,22 +210,20 @@ async def merge(
 ) -> Outcome:
     """Merge concepts into the first one: a plan like any other, applied at once, to be undone like any other."""
     said = checked_reason(reason or "merged by hand")
-    async with core.transaction(space_id) as connection:
-        found = [await find(connection, space_id, one) for one in (keep, *others)]
+    async with core.transaction(space_id) as db:
+        found = [await find(db, one) for one in (keep, *others)]
         keeper, *absorbed = {node.id: node for node in found}.values()
         _refuse_unfit(keeper, absorbed)
-        if await _are_apart(core, connection, space_id, [keeper, *absorbed], resting=False):
+        if await _are_apart(core, db, [keeper, *absorbed], resting=False):
             raise Conflict("They are on the never-merge list: `recollect never-merge remove` takes them off it.")
-        plan = await _by_hand(core, connection, space_id, keeper, absorbed, said)
-        await plans.save(connection, space_id, plan)
+        plan = await _by_hand(core, db, keeper, absorbed, said)
+        await plans.save(db, plan)
     return await consolidate.apply(core, space_id, plan.id)
 
 
-async def _by_hand(
-    core: Core, connection: Connection, space_id: UUID, keeper: Node, absorbed: Sequence[Node], reason: str
-) -> Plan:
-    known = await traits_of(connection, space_id, [keeper, *absorbed])
-    links = Links(await edges.of_nodes(connection, space_id, list(known)))
+async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence[Node], reason: str) -> Plan:
+    known = await traits_of(db, [keeper, *absorbed])
+    links = Links(await edges.of_nodes(db, list(known)))
     draft, now = Draft(), core.now()
     for node in absorbed:
         factors = compare(known[keeper.id], known[node.id])

@@ -62,25 +62,25 @@ class Concepts(Face):
 
     async def get(self, reference: Reference, node_type: str | None = None) -> Concept:
         """A concept by name, alias or id; what was merged leads to its keeper."""
-        async with self.core.transaction(self.space_id) as connection:
-            node = await compare.find(connection, self.space_id, reference, node_type)
-            (concept,) = await concepts.in_full(connection, self.space_id, [node])
+        async with self.core.transaction(self.space_id) as db:
+            node = await compare.find(db, reference, node_type)
+            (concept,) = await concepts.in_full(db, [node])
             return concept
 
     async def resolve(self, reference: Reference, node_type: str | None = None) -> UUID:
         """The id of the concept that a name, an alias or an id leads to."""
-        async with self.core.transaction(self.space_id) as connection:
-            return (await compare.find(connection, self.space_id, reference, node_type)).id
+        async with self.core.transaction(self.space_id) as db:
+            return (await compare.find(db, reference, node_type)).id
 
     async def add_energy(
         self, reference: Reference, energy: Mapping[str, float], node_type: str | None = None
     ) -> Concept:
         """Add energy by entity; it is summed as given, and bent only where it is shown."""
         given = checked_energy(energy)
-        async with self.core.transaction(self.space_id) as connection:
-            node = await compare.find(connection, self.space_id, reference, node_type)
-            await concepts.add_energy(connection, self.space_id, node.id, given)
-            (concept,) = await concepts.in_full(connection, self.space_id, [node])
+        async with self.core.transaction(self.space_id) as db:
+            node = await compare.find(db, reference, node_type)
+            await concepts.add_energy(db, node.id, given)
+            (concept,) = await concepts.in_full(db, [node])
             return concept
 
     async def protect(self, reference: Reference, protected: bool = True, *, reason: str | None = None) -> Concept:
@@ -131,9 +131,9 @@ class Concepts(Face):
             if plain(a) == plain(b):
                 raise InvalidInput(f"{a!r} and {b!r} are the same name: a pair needs two.", field="b")
         said = None if reason is None else edit.checked_reason(reason)
-        async with self.core.transaction(self.space_id) as connection:
-            await never_merge.add(connection, self.space_id, named, reason=said, now=self.core.now())
-            return await never_merge.list_all(connection, self.space_id, self.core.now())
+        async with self.core.transaction(self.space_id) as db:
+            await never_merge.add(db, named, reason=said, now=self.core.now())
+            return await never_merge.list_all(db, self.core.now())
 
     async def set_apart(self, a: Reference, b: Reference, *, never: bool = False) -> KeptApart:
         """Say that these two are two: while both stay as they are and for some days, or `never` to be asked again."""
@@ -141,15 +141,15 @@ class Concepts(Face):
 
     async def kept_apart(self) -> Sequence[KeptApart]:
         """The never-merge list; declined merges that rest for a while stand at its end."""
-        async with self.core.transaction(self.space_id) as connection:
-            return await never_merge.list_all(connection, self.space_id, self.core.now())
+        async with self.core.transaction(self.space_id) as db:
+            return await never_merge.list_all(db, self.core.now())
 
     async def let_merge(self, a: str, b: str) -> Sequence[KeptApart]:
         """Take a pair off the never-merge list. Returns the list."""
-        async with self.core.transaction(self.space_id) as connection:
-            if not await never_merge.remove(connection, self.space_id, a, b):
+        async with self.core.transaction(self.space_id) as db:
+            if not await never_merge.remove(db, a, b):
                 raise NotFound(f"{a!r} and {b!r} are not on the never-merge list: `recollect never-merge` shows it.")
-            return await never_merge.list_all(connection, self.space_id, self.core.now())
+            return await never_merge.list_all(db, self.core.now())
 
     async def tick(self) -> Sequence[Ticked]:
         """Look through the concepts, or bring their merging forward, if the graph has grown enough since (C18).
@@ -166,9 +166,9 @@ class Concepts(Face):
         """A stretch of the concepts, newest first; and the cursor to go on with."""
         _check_limit(limit, LONGEST_PAGE)
         wanted = NodeFilter(kinds=(Kind.CONCEPT,), subtypes=() if node_type is None else (node_type,))
-        async with self.core.transaction(self.space_id) as connection:
-            page = await nodes.list_page(connection, self.space_id, wanted, limit=limit, cursor=cursor)
-            return await concepts.in_full(connection, self.space_id, page.items), page.next_cursor
+        async with self.core.transaction(self.space_id) as db:
+            page = await nodes.list_page(db, wanted, limit=limit, cursor=cursor)
+            return await concepts.in_full(db, page.items), page.next_cursor
 
 
 def _check_limit(limit: int, most: int) -> None:

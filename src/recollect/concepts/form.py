@@ -30,7 +30,7 @@ from recollect.plans.sql import changes
 from recollect.ports import Vectors
 from recollect.providers.embedders import embed_readable
 from recollect.recall.sql import candidates, lexicon
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 COUNT_SECONDS = 30.0
 KINDS = (Kind.CONCEPT.value,)
@@ -42,12 +42,12 @@ async def form(core: Core, space_id: UUID, new: NewConcept, *, threshold: float 
         raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")
     limits = {name: getattr(core.settings, name) for name in ("max_text_bytes", "max_metadata_bytes")}
     new = checked(new, core.now(), **limits)
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
     forming = Forming(core, space, new, threshold)
     await forming.embed()
-    async with core.transaction(space_id) as connection:
-        return await forming.form(connection)
+    async with core.transaction(space_id) as db:
+        return await forming.form(db)
 
 
 class Forming:
@@ -68,43 +68,41 @@ class Forming:
         except ProviderProblem:
             self.vector = None
 
-    async def form(self, connection: Connection) -> Formed:
-        exactly = await self.is_small(connection)
-        await concepts.hold(connection, self.space.id, self.new.node_type, exactly=exactly)
-        alike = await self.best(connection, exactly=exactly)
+    async def form(self, db: Transaction) -> Formed:
+        exactly = await self.is_small(db)
+        await concepts.hold(db, self.new.node_type, exactly=exactly)
+        alike = await self.best(db, exactly=exactly)
         if alike is None or not alike.is_certain:
-            return await self._make(connection, alike)
-        return await self._join(connection, alike)
+            return await self._make(db, alike)
+        return await self._join(db, alike)
 
-    async def best(self, connection: Connection, *, exactly: bool) -> Likeness | None:
+    async def best(self, db: Transaction, *, exactly: bool) -> Likeness | None:
         """What is there that comes nearest, if anything reaches the threshold: by name first, then by nearness."""
-        apart_from = await never_merge.partners(connection, self.space.id, [plain(self.new.name)], self.now)
-        mine = (connection, self.space.id, self.new.node_type)
-        found = await concepts.namesakes(*mine, self.new.name, model=self.model)
-        best = await self._best_of(connection, found, apart_from)
+        apart_from = await never_merge.partners(db, [plain(self.new.name)], self.now)
+        found = await concepts.namesakes(db, self.new.node_type, self.new.name, model=self.model)
+        best = await self._best_of(db, found, apart_from)
         if self.vector is None or (best is not None and best.is_certain and best.factors.score == 1.0):
             return best
         at_least = Bounds(threshold=self.threshold, weights=WEIGHTS).cosine
         known = {one.id for one in found}
-        near = await concepts.near(*mine, self.vector, model=self.model, at_least=at_least, exactly=exactly)
-        return await self._best_of(connection, [*found, *(one for one in near if one.id not in known)], apart_from)
+        near = await concepts.near(
+            db, self.new.node_type, self.vector, model=self.model, at_least=at_least, exactly=exactly
+        )
+        return await self._best_of(db, [*found, *(one for one in near if one.id not in known)], apart_from)
 
-    async def _best_of(
-        self, connection: Connection, found: list[Candidate], apart_from: frozenset[str]
-    ) -> Likeness | None:
+    async def _best_of(self, db: Transaction, found: list[Candidate], apart_from: frozenset[str]) -> Likeness | None:
         if apart_from and found:
-            names = await concepts.names_of(connection, self.space.id, [one.id for one in found])
+            names = await concepts.names_of(db, [one.id for one in found])
             found = [replace(one, names=names.get(one.id, frozenset())) for one in found]
         vector = None if self.vector is None else concepts.unit(self.vector.astype(np.float16))
         return best_likeness(self.new, vector, found, self.threshold, apart_from)
 
-    async def _make(self, connection: Connection, alike: Likeness | None) -> Formed:
+    async def _make(self, db: Transaction, alike: Likeness | None) -> Formed:
         id_ = self.new.id or uuid4()
-        if self.new.id is not None and await nodes.get_many(connection, self.space.id, [id_]):
+        if self.new.id is not None and await nodes.get_many(db, [id_]):
             raise InvalidInput(f"The id {id_} is taken already.", field="id")
         await concepts.insert(
-            connection,
-            self.space.id,
+            db,
             [(id_, self.new, self.vector)],
             model=self.model,
             models=models_of(self.core, self.space),
@@ -112,28 +110,28 @@ class Forming:
             now=self.now,
         )
         if self.vector is not None:
-            await self._searchable(connection, id_)
-        return await self._formed(connection, id_, is_new=True, **_why_new(alike))
+            await self._searchable(db, id_)
+        return await self._formed(db, id_, is_new=True, **_why_new(alike))
 
-    async def _searchable(self, connection: Connection, id_: UUID) -> None:
+    async def _searchable(self, db: Transaction, id_: UUID) -> None:
         created_at = self.new.created_at or self.now
         entry = lexicon.Entry(node_id=id_, name=self.new.name, text=self.new.text, created_at=created_at)
-        await lexicon.index(connection, self.space.id, [entry])
+        await lexicon.index(db, [entry])
         if self.space.embedding_model is None:
-            await spaces.use_model(connection, self.space.id, self.model)
+            await spaces.use_model(db, self.model)
 
-    async def _join(self, connection: Connection, alike: Likeness) -> Formed:
+    async def _join(self, db: Transaction, alike: Likeness) -> Formed:
         """Add what is new to the one that is there: energy, metadata it lacks, the name as an alias."""
         id_ = alike.candidate.id
-        node = await nodes.get(connection, self.space.id, id_)
-        await concepts.add_energy(connection, self.space.id, id_, self.new.energy)
-        await concepts.add_alias(connection, self.space.id, id_, node.subtype, self.new.name)
-        await self._enrich(connection, node)
+        node = await nodes.get(db, id_)
+        await concepts.add_energy(db, id_, self.new.energy)
+        await concepts.add_alias(db, id_, node.subtype, self.new.name)
+        await self._enrich(db, node)
         score = alike.factors.score
         reason = f"{self.new.name!r} is {node.name!r}: it scores {score:.3f}, at least {self.threshold:g}"
-        return await self._formed(connection, id_, is_new=False, reason=reason, score=score)
+        return await self._formed(db, id_, is_new=False, reason=reason, score=score)
 
-    async def _enrich(self, connection: Connection, node: Node) -> None:
+    async def _enrich(self, db: Transaction, node: Node) -> None:
         """Metadata of what is there changes by a plan, like everything that is there."""
         metadata = united(node.metadata, self.new.metadata)
         before = {"metadata": node.metadata, "version": node.version, "updated_at": node.updated_at.isoformat()}
@@ -142,19 +140,19 @@ class Forming:
         if change is not None and metadata != node.metadata:
             reason = f"{self.new.name!r} was given again, with more metadata"
             plan = single(policy="hand", verb="edit", reason=reason, change=change, now=self.now)
-            await changes.apply(connection, self.space.id, plan, self.now)
+            await changes.apply(db, plan, self.now)
 
-    async def _formed(self, connection: Connection, id_: UUID, **told: Any) -> Formed:
-        node = await nodes.get(connection, self.space.id, id_)
-        (concept,) = await concepts.in_full(connection, self.space.id, [node])
+    async def _formed(self, db: Transaction, id_: UUID, **told: Any) -> Formed:
+        node = await nodes.get(db, id_)
+        (concept,) = await concepts.in_full(db, [node])
         return Formed(concept=concept, **told)
 
-    async def is_small(self, connection: Connection) -> bool:
+    async def is_small(self, db: Transaction) -> bool:
         """Whether each concept is looked at, or the index walked; counted at most every half minute."""
         key = (self.space.id, self.model, KINDS)
         count, at = self.core.counts.get(key, (0, -math.inf))
         if count <= concepts.EXACT_UP_TO // 10 or time.monotonic() - at > COUNT_SECONDS:
-            count = await candidates.count(connection, self.space.id, model=self.model, kinds=KINDS)
+            count = await candidates.count(db, model=self.model, kinds=KINDS)
             self.core.counts[key] = (count, time.monotonic())
         return count <= concepts.EXACT_UP_TO
 

@@ -64,5 +64,5 @@ async def _detect(core: Core, space: Ticks) -> Ticked:
 
 
 async def _note(core: Core, space: Ticks, action: str, more: dict[str, int]) -> None:
-    async with core.transaction(space.space_id) as connection:
-        await ticks.note(connection, space.space_id, action, {"tick": space.now, **more}, core.now())
+    async with core.transaction(space.space_id) as db:
+        await ticks.note(db, action, {"tick": space.now, **more}, core.now())

@@ -24,7 +24,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Concept, KeptApart
 from recollect.plans.sql import plans
 from recollect.plans.sql.reader import StoreReader
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 BY_HAND = "two things, as a person said"
 
@@ -65,13 +65,13 @@ class _Pair:
 async def review(core: Core, space_id: UUID, *, threshold: float, limit: int) -> Review:
     """What may be one and is not, most alike first. It looks, and changes nothing."""
     options = Options(threshold=threshold)
-    async with core.database.snapshot(space_id) as connection:
-        reader = StoreReader(connection, space_id)
+    async with core.database.snapshot(space_id) as db:
+        reader = StoreReader(db)
         known = await reader.concepts()
         kept_apart = apart_of(known, await reader.distinct_pairs(core.now()))
         decided = await anyio.to_thread.run_sync(decide, known, None, kept_apart, options)
         pairs = sorted(_pairs(known.ids, decided), key=lambda pair: (-pair.link.factors.score, pair.keep, pair.other))
-        in_full = await _in_full(connection, space_id, pairs[:limit])
+        in_full = await _in_full(db, pairs[:limit])
     return Review(total=len(pairs), items=tuple(_question(in_full, pair) for pair in pairs[:limit]))
 
 
@@ -84,10 +84,10 @@ def _pairs(ids: Sequence[UUID], decided: Decided) -> Iterator[_Pair]:
             yield _Pair(keep=ids[keep], other=ids[other], group=group, link=link)
 
 
-async def _in_full(connection: Connection, space_id: UUID, pairs: Sequence[_Pair]) -> dict[UUID, Concept]:
+async def _in_full(db: Transaction, pairs: Sequence[_Pair]) -> dict[UUID, Concept]:
     ids = {id_ for pair in pairs for id_ in (pair.keep, pair.other)}
-    read = await nodes.get_many(connection, space_id, sorted(ids))
-    return {one.id: one for one in await concepts.in_full(connection, space_id, list(read.values()))}
+    read = await nodes.get_many(db, sorted(ids))
+    return {one.id: one for one in await concepts.in_full(db, list(read.values()))}
 
 
 def _question(in_full: dict[UUID, Concept], pair: _Pair) -> Question:
@@ -107,13 +107,13 @@ def _question(in_full: dict[UUID, Concept], pair: _Pair) -> Question:
 async def keep_apart(core: Core, space_id: UUID, a: Reference, b: Reference, *, never: bool) -> KeptApart:
     """Say that two concepts are two: until either changes or the wait for declined merges ends, or for good (P11)."""
     now = core.now()
-    async with core.transaction(space_id) as connection:
-        one, other = [await compare.find(connection, space_id, given) for given in (a, b)]
+    async with core.transaction(space_id) as db:
+        one, other = [await compare.find(db, given) for given in (a, b)]
         if one.id == other.id:
             raise InvalidInput("These are one concept: give two.", field="b")
         pair = pair_of(one.id, other.id)
         state = state_of([one.name or "", other.name or ""], [one.version, other.version])
         days = None if never else core.settings.declined_days
-        await plans.keep_apart(connection, space_id, [(*pair, state)], now=now, days=days, reason=BY_HAND)
-        (kept,) = [one for one in await never_merge.list_all(connection, space_id, now) if (one.a, one.b) == pair]
+        await plans.keep_apart(db, [(*pair, state)], now=now, days=days, reason=BY_HAND)
+        (kept,) = [one for one in await never_merge.list_all(db, now) if (one.a, one.b) == pair]
         return kept

@@ -7,8 +7,8 @@ from typing import Any, BinaryIO, Self
 from uuid import UUID
 
 from recollect.cases.import_ import CaseImport
-from recollect.cases.import_ import Format as ImportFormat
-from recollect.cases.import_ import Progress as ImportProgress
+from recollect.cases.import_ import Format as CasesImportFormat
+from recollect.cases.import_ import Progress as CasesImportProgress
 from recollect.cases.look import LIMIT, WARN_BELOW, Health, Reflection, Summary
 from recollect.cases.tidy import Consolidation
 from recollect.concepts.compare import Duplicate, Why
@@ -25,13 +25,13 @@ from recollect.engine.engine import Engine
 from recollect.engine.overview import Overview
 from recollect.engine.part import Reference
 from recollect.graph.explore import Components, Neighbour, Stats, TopicView, Way
-from recollect.graph.explore import Format as ExploreFormat
+from recollect.graph.explore import Format as GraphExploreFormat
 from recollect.graph.pictures import Form
 from recollect.graph.rules.paths import By
 from recollect.graph.view import Sight
-from recollect.memories.export import Progress as ExportProgress
+from recollect.memories.export import Progress as MemoriesExportProgress
 from recollect.memories.import_ import ImportReport
-from recollect.memories.import_ import Progress as ImportProgress
+from recollect.memories.import_ import Progress as MemoriesImportProgress
 from recollect.memories.remember import Memories, Progress
 from recollect.memories.sources import Format, Options
 from recollect.model import (
@@ -68,13 +68,13 @@ from recollect.model import (
 )
 from recollect.pages.apply import Merged
 from recollect.pages.import_ import JudgeName, PageImport
-from recollect.pages.import_ import Scope as ImportScope
+from recollect.pages.import_ import Scope as PagesImportScope
 from recollect.pages.look import PageView, Version
 from recollect.pages.rules.merge_plan import MergePlan
-from recollect.pages.rules.page import Format as PageFormat
+from recollect.pages.rules.page import Format as RulesPageFormat
 from recollect.pages.rules.similarity import Scores
 from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run
-from recollect.plans.consolidate import Progress as ConsolidateProgress
+from recollect.plans.consolidate import Progress as PlansConsolidateProgress
 from recollect.plans.consolidate import Started, Tidied
 from recollect.plans.notices import Told
 from recollect.plans.show import PolicyInfo, ShownPlan
@@ -299,7 +299,7 @@ class Recollect:
         options: Options | None = None,
         dry_run: bool = False,
         wait: bool = True,
-        progress: ImportProgress | None = None,
+        progress: MemoriesImportProgress | None = None,
     ) -> ImportReport:
         """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export ...), or `-`, stdin."""
     def export(
@@ -309,7 +309,7 @@ class Recollect:
         wanted: NodeFilter | None = None,
         with_vectors: bool = False,
         overwrite: bool = False,
-        progress: ExportProgress | None = None,
+        progress: MemoriesExportProgress | None = None,
     ) -> int:
         """Write memories (all of them, whatever their status) as JSON lines that `import_` brings back as they are."""
     def stream(self, wanted: NodeFilter | None = None) -> Iterator[Node]:
@@ -331,7 +331,7 @@ class Plans:
         options: Mapping[str, Any] | None = None,
         *,
         created_by: str = "user",
-        progress: ConsolidateProgress | None = None,
+        progress: PlansConsolidateProgress | None = None,
     ) -> Tidied:
         """Propose, and apply at once where the risk is low and the brake off; else the plan waits for approval."""
     def gate(self) -> str | None:
@@ -375,7 +375,7 @@ class Plans:
         *,
         decline: Sequence[int] = (),
         by: str = "user",
-        progress: ConsolidateProgress | None = None,
+        progress: PlansConsolidateProgress | None = None,
         started: Started | None = None,
     ) -> Outcome:
         """Carry a plan out, all but what is declined. An interrupted plan goes on; applying twice is success.
@@ -453,7 +453,7 @@ class Graph:
         self,
         out: str | Path | BinaryIO,
         *,
-        format: ExploreFormat = "graphml",
+        format: GraphExploreFormat = "graphml",
         with_isolated: bool = False,
         overwrite: bool = False,
     ) -> int:
@@ -491,14 +491,14 @@ class Cases:
         self,
         sources: Sequence[str | Path],
         *,
-        format: ImportFormat = "auto",
+        format: CasesImportFormat = "auto",
         source: str = "import",
         fractions: bool = False,
         update: bool = False,
         dry_run: bool = False,
         stdin: BinaryIO | bytes | None = None,
         wait: bool = True,
-        progress: ImportProgress | None = None,
+        progress: CasesImportProgress | None = None,
     ) -> CaseImport:
         """Bring in CSV or JSON lines. `fractions` says that success rates go from 0 to 1; it is never guessed."""
     def update(
@@ -559,7 +559,7 @@ class Cases:
         *,
         dry_run: bool = False,
         by: str = "user",
-        progress: ConsolidateProgress | None = None,
+        progress: PlansConsolidateProgress | None = None,
     ) -> Consolidation:
         """Retire what fails, merge what repeats, shelve what nobody asks for; or only say what would be done."""
     def archive(self, case: Reference, *, reason: str | None = None) -> Case:
@@ -573,12 +573,12 @@ class Pages:
         self,
         folder: str | Path,
         *,
-        scope: ImportScope = "subgraph",
+        scope: PagesImportScope = "subgraph",
         judge: JudgeName | None = None,
         hidden: bool = False,
         scores: Scores | None = None,
         created_by: str = "user",
-        progress: ConsolidateProgress | None = None,
+        progress: PlansConsolidateProgress | None = None,
     ) -> PageImport:
         """Read a wiki or a vault of notes and propose to merge it into the pages there are. Nothing is changed yet.
 
@@ -589,7 +589,7 @@ class Pages:
         files: Iterable[tuple[str, str]],
         *,
         label: str = "pages",
-        scope: ImportScope = "subgraph",
+        scope: PagesImportScope = "subgraph",
         judge: JudgeName | None = None,
         scores: Scores | None = None,
         created_by: str = "user",
@@ -612,7 +612,7 @@ class Pages:
         decline: Sequence[int] = (),
         file: str | Path | None = None,
         by: str = "user",
-        progress: ConsolidateProgress | None = None,
+        progress: PlansConsolidateProgress | None = None,
         started: Started | None = None,
     ) -> Merged:
         """Carry a merge out: as the text of its plan.md says it, without what is declined, tried again where the audit
@@ -625,7 +625,7 @@ class Pages:
         """What changed between two versions (the last two, if none are named), as a unified diff."""
     def list(self, *, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
         """A stretch of the pages, newest first."""
-    def export(self, folder: str | Path, *, format: PageFormat | None = None) -> int:
+    def export(self, folder: str | Path, *, format: RulesPageFormat | None = None) -> int:
         """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`)."""
 
 class Schedules:

@@ -171,13 +171,13 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
 
 
 async def _space_report(core: Core, space_id: UUID, slug: str, model: str | None) -> SpaceReport:
-    async with core.transaction(space_id) as connection:
-        unreadable, texts = await jobs.unreadable(connection, space_id, model=model or core.embedder().model)
+    async with core.transaction(space_id) as db:
+        unreadable, texts = await jobs.unreadable(db, model=model or core.embedder().model)
         return SpaceReport(
             slug=slug,
-            jobs=await jobs.counts(connection, space_id),
+            jobs=await jobs.counts(db),
             embedding_model=model,
-            failures=tuple(await jobs.failures(connection, space_id, most=5)),
+            failures=tuple(await jobs.failures(db, most=5)),
             texts=texts,
             unreadable=unreadable,
         )
@@ -186,8 +186,8 @@ async def _space_report(core: Core, space_id: UUID, slug: str, model: str | None
 async def _clear_jobs(core: Core, before: datetime) -> int:
     cleared = 0
     for space in await _space_ids(core):
-        async with core.transaction(space) as connection:
-            cleared += await jobs.clear_completed(connection, space, before=before)
+        async with core.transaction(space) as db:
+            cleared += await jobs.clear_completed(db, before=before)
     return cleared
 
 

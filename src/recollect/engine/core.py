@@ -19,7 +19,7 @@ from recollect.providers.models import make_model
 from recollect.providers.notify import make_notifiers
 from recollect.recall.cache import Cache
 from recollect.settings import Settings
-from recollect.store.database import Connection, Database
+from recollect.store.database import Database, Transaction
 from recollect.store.embedded import EmbeddedServer
 
 log = structlog.get_logger("recollect")
@@ -86,18 +86,18 @@ class Core:
         )
 
     @asynccontextmanager
-    async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[Connection]:
-        async with self.database.transaction(space_id, in_passing=in_passing) as connection:
-            yield connection
+    async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[Transaction]:
+        async with self.database.transaction(space_id, in_passing=in_passing) as db:
+            yield db
 
     @asynccontextmanager
-    async def search(self, space_id: UUID) -> AsyncIterator[Connection]:
+    async def search(self, space_id: UUID) -> AsyncIterator[Transaction]:
         async with self.database.search(
             space_id,
             ef_search=self.settings.hnsw_ef_search,
             timeout_seconds=self.settings.statement_timeout_seconds,
-        ) as connection:
-            yield connection
+        ) as db:
+            yield db
 
     async def close(self) -> None:
         """Everything, the database last, also where one of them cannot be closed."""

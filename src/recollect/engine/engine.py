@@ -182,24 +182,24 @@ class Engine:
 
     async def get(self, reference: Reference) -> Node:
         """A node by its id, or by a unique beginning of it (4 characters or more); a merged concept is its keeper."""
-        async with self.core.transaction(self.space.id) as connection:
-            id_ = await nodes.resolve(connection, self.space.id, str(reference))
-            node = await nodes.get(connection, self.space.id, id_)
+        async with self.core.transaction(self.space.id) as db:
+            id_ = await nodes.resolve(db, str(reference))
+            node = await nodes.get(db, id_)
             if node.kind is Kind.CONCEPT and node.status is Status.MERGED:
-                keepers = await nodes.keepers(connection, self.space.id, [id_])
-                node = await nodes.get(connection, self.space.id, keepers[id_])
+                keepers = await nodes.keepers(db, [id_])
+                node = await nodes.get(db, keepers[id_])
             return node
 
     async def list(self, wanted: NodeFilter | None = None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """A stretch of what is remembered, newest first; pass the page's `next_cursor` to go on."""
         if not 1 <= limit <= LONGEST_PAGE:
             raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
-        async with self.core.transaction(self.space.id) as connection:
-            return await nodes.list_page(connection, self.space.id, wanted or NodeFilter(), limit=limit, cursor=cursor)
+        async with self.core.transaction(self.space.id) as db:
+            return await nodes.list_page(db, wanted or NodeFilter(), limit=limit, cursor=cursor)
 
     async def count(self, wanted: NodeFilter | None = None) -> int:
-        async with self.core.transaction(self.space.id) as connection:
-            return await nodes.count(connection, self.space.id, wanted or NodeFilter())
+        async with self.core.transaction(self.space.id) as db:
+            return await nodes.count(db, wanted or NodeFilter())
 
     async def overview(self) -> overview.Overview:
         """The space at a glance: what there is, how it grew, how it is, what waits for a person."""
@@ -353,12 +353,12 @@ class Engine:
 
     async def jobs(self) -> JobCounts:
         """Embedding jobs, by state."""
-        async with self.core.transaction(self.space.id) as connection:
-            return await jobs.counts(connection, self.space.id)
+        async with self.core.transaction(self.space.id) as db:
+            return await jobs.counts(db)
 
     async def job_failures(self) -> Sequence[tuple[UUID, str]]:
-        async with self.core.transaction(self.space.id) as connection:
-            return await jobs.failures(connection, self.space.id)
+        async with self.core.transaction(self.space.id) as db:
+            return await jobs.failures(db)
 
     async def retry_jobs(self) -> int:
         """Give failed embeddings another round of attempts."""
@@ -527,8 +527,8 @@ class Engine:
 
     async def stream(self, wanted: NodeFilter | None = None) -> AsyncGenerator[Node]:
         """Every node that fits, oldest first, from one snapshot."""
-        async with self.core.transaction(self.space.id) as connection:
-            async for batch in nodes.stream(connection, self.space.id, wanted or NodeFilter()):
+        async with self.core.transaction(self.space.id) as db:
+            async for batch in nodes.stream(db, wanted or NodeFilter()):
                 for node in batch:
                     yield node
 
@@ -536,11 +536,11 @@ class Engine:
         """The node that a reference means: a whole id, or a unique beginning of one."""
         if isinstance(reference, UUID):
             return reference
-        async with self.core.transaction(self.space.id) as connection:
-            return await nodes.resolve(connection, self.space.id, reference)
+        async with self.core.transaction(self.space.id) as db:
+            return await nodes.resolve(db, reference)
 
     async def keeper_id(self, reference: Reference) -> UUID:
         """The same, but what was merged leads to the node that it is now part of."""
         id_ = await self.node_id(reference)
-        async with self.core.transaction(self.space.id) as connection:
-            return (await nodes.keepers(connection, self.space.id, [id_])).get(id_, id_)
+        async with self.core.transaction(self.space.id) as db:
+            return (await nodes.keepers(db, [id_])).get(id_, id_)

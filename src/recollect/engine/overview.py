@@ -30,12 +30,12 @@ class Overview:
 
 
 async def show(core: Core, space_id: UUID) -> Overview:
-    async with core.transaction(space_id) as connection:
-        held = await overview.held(connection, space_id)
-        added = await overview.added(connection, space_id, core.now() - GROWTH)
-        in_doubt = await overview.in_doubt(connection, space_id)
-        waiting = await jobs.counts(connection, space_id)
-        model, dim = await overview.searched(connection, space_id)
+    async with core.transaction(space_id) as db:
+        held = await overview.held(db)
+        added = await overview.added(db, core.now() - GROWTH)
+        in_doubt = await overview.in_doubt(db)
+        waiting = await jobs.counts(db)
+        model, dim = await overview.searched(db)
     async with core.database.owner() as connection:
         backed_up = await care.last_run(connection, "backup")
     return Overview(

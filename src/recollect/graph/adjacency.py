@@ -29,7 +29,7 @@ from recollect.graph.rules.spread import FADE, HOPS, LEAST, Link, Reached, sprea
 from recollect.graph.sql import edges, graph
 from recollect.graph.sql.graph import Moment
 from recollect.plans.sql.reader import StoreReader
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 from recollect.wording import counted
 
 if TYPE_CHECKING:
@@ -77,23 +77,23 @@ class Adjacencies:
     def __len__(self) -> int:
         return len(self._kept)
 
-    async def current(self, connection: Connection, space_id: UUID) -> Adjacency | None:
+    async def current(self, db: Transaction) -> Adjacency | None:
         """The graph of a space as this connection sees it; None where it is not kept."""
-        self._used_at[space_id] = self._clock()
-        kept = self._kept.get(space_id)
+        self._used_at[db.space_id] = self._clock()
+        kept = self._kept.get(db.space_id)
         if kept is None:
             return None
-        now = await _brought_up_to_date(connection, space_id, kept)
+        now = await _brought_up_to_date(db, kept)
         if now is None:
-            self._kept.pop(space_id, None)
+            self._kept.pop(db.space_id, None)
             return None
-        self._kept[space_id] = now
+        self._kept[db.space_id] = now
         return now.adjacency
 
-    async def loaded(self, connection: Connection, space_id: UUID) -> Adjacency:
+    async def loaded(self, db: Transaction) -> Adjacency:
         """The same; where it is not kept it is read now."""
-        found = await self.current(connection, space_id)
-        return found if found is not None else await self._load(connection, space_id)
+        found = await self.current(db)
+        return found if found is not None else await self._load(db)
 
     def load_soon(self, core: "Core", space_id: UUID) -> None:
         """Read a graph in the background, unless that is being done."""
@@ -124,21 +124,21 @@ class Adjacencies:
     async def _load_alone(self, core: "Core", space_id: UUID) -> None:
         """In the background nobody hears a problem: walks go on in the database, and the log knows why."""
         try:
-            async with core.database.snapshot(space_id) as connection:
+            async with core.database.snapshot(space_id) as db:
                 if not self._is_closing:
-                    await self._load(connection, space_id)
+                    await self._load(db)
         except RecollectError as problem:
             log.warning("the graph could not be read into memory", why=problem.message)
         finally:
             self._loading.pop(space_id, None)
 
-    async def _load(self, connection: Connection, space_id: UUID) -> Adjacency:
+    async def _load(self, db: Transaction) -> Adjacency:
         # The moment first: whatever is written while we read is then read again.
-        moment = await graph.moment(connection, space_id)
-        asleep = await graph.asleep(connection, space_id)
-        columns = await StoreReader(connection, space_id).edges()
+        moment = await graph.moment(db)
+        asleep = await graph.asleep(db)
+        columns = await StoreReader(db).edges()
         adjacency = await anyio.to_thread.run_sync(adjacency_of, columns)
-        self._keep(space_id, Kept(adjacency=adjacency, moment=moment, asleep=asleep))
+        self._keep(db.space_id, Kept(adjacency=adjacency, moment=moment, asleep=asleep))
         return adjacency
 
     def _keep(self, space_id: UUID, kept: Kept) -> None:
@@ -168,24 +168,22 @@ class Adjacencies:
             self._wake_later()
 
 
-async def walk(core: "Core", connection: Connection, space_id: UUID, seeds: Mapping[UUID, float]) -> Walk:
+async def walk(core: "Core", db: Transaction, seeds: Mapping[UUID, float]) -> Walk:
     """Spread activation from some seeds (A31): in memory where the graph is kept, else in the database."""
-    again = core.adjacencies.is_asked_again(space_id)
-    adjacency = await core.adjacencies.current(connection, space_id)
+    again = core.adjacencies.is_asked_again(db.space_id)
+    adjacency = await core.adjacencies.current(db)
     if adjacency is None:
         if again:
-            core.adjacencies.load_soon(core, space_id)
-        reached = await _walk_in_database(connection, space_id, seeds, core.now())
+            core.adjacencies.load_soon(core, db.space_id)
+        reached = await _walk_in_database(db, seeds, core.now())
         if reached is not None:
             return Walk(reached=reached, how="in the database")
-        adjacency = await core.adjacencies.loaded(connection, space_id)
+        adjacency = await core.adjacencies.loaded(db)
     reached = spread_over(adjacency, seeds, core.now()).reached(at_most=REACHED_AT_MOST)
     return Walk(reached=reached, how=f"in memory: {counted(len(adjacency), 'edge')}")
 
 
-async def _walk_in_database(
-    connection: Connection, space_id: UUID, seeds: Mapping[UUID, float], now: datetime
-) -> dict[UUID, Reached] | None:
+async def _walk_in_database(db: Transaction, seeds: Mapping[UUID, float], now: datetime) -> dict[UUID, Reached] | None:
     """Hop by hop, looking only where activation can still go; None if that is too much for it."""
     links: dict[UUID | None, Link] = {}
     known: set[UUID] = set()
@@ -194,7 +192,7 @@ async def _walk_in_database(
         frontier = {one.node for one in reached.values() if one.activation * FADE >= LEAST} - known
         if not frontier:
             break
-        found = await edges.around(connection, space_id, frontier, now, at_most=MOST_LINKS + 1)
+        found = await edges.around(db, frontier, now, at_most=MOST_LINKS + 1)
         if len(found) > MOST_LINKS:
             return None
         links |= {link.id: link for link in found}
@@ -207,21 +205,21 @@ def _all(links: Collection[Link], _nodes: Collection[UUID]) -> Collection[Link]:
     return links
 
 
-async def _brought_up_to_date(connection: Connection, space_id: UUID, kept: Kept) -> Kept | None:
+async def _brought_up_to_date(db: Transaction, kept: Kept) -> Kept | None:
     """What is kept, as of now; None if too much has changed since."""
     # The moment first, then what changed: what is written between the two is asked for again next time.
     last = kept.moment
-    moment = await graph.moment(connection, space_id, last=last.since, at_most=MOST_CHANGES + 1)
+    moment = await graph.moment(db, last=last.since, at_most=MOST_CHANGES + 1)
     if moment.changed > MOST_CHANGES or moment.table != last.table:
         return None
-    asleep = kept.asleep if moment.version == last.version else await graph.asleep(connection, space_id)
+    asleep = kept.asleep if moment.version == last.version else await graph.asleep(db)
     turned = np.setxor1d(as_text(asleep), as_text(kept.asleep)) if asleep is not kept.asleep else as_text(asleep[:0])
     if len(turned) > MOST_CHANGES:
         return None
     adjacency = kept.adjacency
     if moment.changed or len(turned):
         nodes = as_uuids(turned.view("V16"))
-        changed, alive = await StoreReader(connection, space_id).edges_changed_since(last.since, nodes)
+        changed, alive = await StoreReader(db).edges_changed_since(last.since, nodes)
         mend = partial(updated, adjacency, changed, alive)
         adjacency = mend() if len(changed) <= FEW else await anyio.to_thread.run_sync(mend)
     return Kept(adjacency=adjacency, moment=moment, asleep=asleep)

@@ -33,7 +33,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Edge, Node, Topic
 from recollect.plans import consolidate
 from recollect.plans.sql.reader import StoreReader
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 Row = dict[str, Any]
 Format = Literal["graphml", "gexf", "json"]
@@ -150,10 +150,10 @@ async def neighbours(
     check(1 <= hops <= FARTHEST, "hops", f"from 1 to {FARTHEST}", hops)
     check(1 <= limit <= MOST, "limit", f"from 1 to {MOST:,}", limit)
     check(all(map(is_storable, relations or ())), "relation", "without NUL bytes and lone surrogates", "this")
-    async with core.transaction(space_id) as connection:
-        await nodes.get(connection, space_id, node_id)
-        found = await around(connection, space_id, node_id, core.now(), hops=hops, relations=relations, enough=limit)
-        read = await nodes.get_many(connection, space_id, list(found)[:limit])
+    async with core.transaction(space_id) as db:
+        await nodes.get(db, node_id)
+        found = await around(db, node_id, core.now(), hops=hops, relations=relations, enough=limit)
+        read = await nodes.get_many(db, list(found)[:limit])
     return [
         Neighbour(node=read[id_], hops=len(walked), strength=round(strong, 6), edges=walked)
         for id_, (strong, walked) in list(found.items())[:limit]
@@ -162,8 +162,7 @@ async def neighbours(
 
 
 async def around(
-    connection: Connection,
-    space_id: UUID,
+    db: Transaction,
     node_id: UUID,
     now: datetime,
     *,
@@ -177,7 +176,7 @@ async def around(
     for _ in range(hops):
         if not frontier or len(found) > enough:
             break
-        links = await kept.around(connection, space_id, list(frontier), now, relations=relations, at_most=MOST_LINKS)
+        links = await kept.around(db, list(frontier), now, relations=relations, at_most=MOST_LINKS)
         frontier = _next(frontier, links, found)
         found |= dict(sorted(frontier.items(), key=lambda item: (-item[1][0], item[0])))
     del found[node_id]
@@ -213,15 +212,15 @@ async def find_paths(
     check(1 <= limit <= 20, "limit", "from 1 to 20", limit)
     check(by in ("shortest", "strongest"), "by", "shortest or strongest", by)
     check(source != target, "target", "another node than the source", target)
-    async with core.database.snapshot(space_id) as connection:
+    async with core.database.snapshot(space_id) as db:
         for end in (source, target):
-            await nodes.get(connection, space_id, end)
-        adjacency = await core.adjacencies.loaded(connection, space_id)
+            await nodes.get(db, end)
+        adjacency = await core.adjacencies.loaded(db)
         found = await anyio.to_thread.run_sync(
             lambda: paths.best_paths(adjacency, source, target, core.now(), at_most=limit, hops=hops, by=by)
         )
-        on_them = await nodes.get_many(connection, space_id, list({id_ for one in found for id_ in one.nodes}))
-        walked = await kept.get_many(connection, space_id, list({id_ for one in found for id_ in one.edges}))
+        on_them = await nodes.get_many(db, list({id_ for one in found for id_ in one.nodes}))
+        walked = await kept.get_many(db, list({id_ for one in found for id_ in one.edges}))
     return [
         Way(
             nodes=tuple(on_them[id_] for id_ in one.nodes),
@@ -238,11 +237,11 @@ async def find_paths(
 async def components(core: Core, space_id: UUID, *, limit: int = 20) -> Components:
     """Which nodes hang together, the largest components first."""
     check(1 <= limit <= MOST, "limit", f"from 1 to {MOST:,}", limit)
-    async with core.database.snapshot(space_id) as connection:
-        columns = await StoreReader(connection, space_id).edges()
+    async with core.database.snapshot(space_id) as db:
+        columns = await StoreReader(db).edges()
         total, parts = await anyio.to_thread.run_sync(_parts, columns, limit)
         shown = [as_uuids(columns.nodes[part.examples]) for part in parts]
-        read = await nodes.get_many(connection, space_id, [id_ for some in shown for id_ in some])
+        read = await nodes.get_many(db, [id_ for some in shown for id_ in some])
     items = [
         Component(size=part.size, edges=part.edges, examples=tuple(read[id_] for id_ in some))
         for part, some in zip(parts, shown, strict=True)
@@ -282,13 +281,13 @@ def _degrees(columns: EdgeColumns) -> Ints:
 
 async def stats(core: Core, space_id: UUID) -> Stats:
     """The graph in figures, as of one moment."""
-    async with core.database.snapshot(space_id) as connection:
-        reader = StoreReader(connection, space_id)
+    async with core.database.snapshot(space_id) as db:
+        reader = StoreReader(db)
         columns = await reader.edges()
         number = await reader.count_nodes()
-        by_creator = await graph.by_creator(connection, space_id)
-        first = await graph.first_edge_at(connection, space_id)
-        gathered = await graph.list_topics(connection, space_id)
+        by_creator = await graph.by_creator(db)
+        first = await graph.first_edge_at(db)
+        gathered = await graph.list_topics(db)
     strong, degree = columns.strength_at(core.now()), _degrees(columns)
     sizes = np.unique(joined(len(columns.nodes), columns.source, columns.target), return_counts=True)[1]
     return Stats(
@@ -347,8 +346,8 @@ def _stretches(degree: Ints) -> dict[str, int]:
 
 async def topics(core: Core, space_id: UUID, *, of: Sequence[UUID] | None = None) -> list[Topic]:
     """The topics of the last gathering, largest first; or those that contain one of some nodes."""
-    async with core.transaction(space_id) as connection:
-        found = await graph.list_topics(connection, space_id)
+    async with core.transaction(space_id) as db:
+        found = await graph.list_topics(db)
     return found if of is None else [topic for topic in found if not set(of).isdisjoint(topic.member_ids)]
 
 
@@ -356,18 +355,18 @@ async def topic(core: Core, space_id: UUID, key: str) -> TopicView:
     """A whole topic."""
     if not is_storable(key):
         raise NotFound(graph.NO_TOPIC.format(key))
-    async with core.transaction(space_id) as connection:
-        found = await graph.topic(connection, space_id, key)
-        members = await nodes.get_many(connection, space_id, found.member_ids)
-        inside = await graph.among(connection, space_id, found.member_ids)
+    async with core.transaction(space_id) as db:
+        found = await graph.topic(db, key)
+        members = await nodes.get_many(db, found.member_ids)
+        inside = await graph.among(db, found.member_ids)
     ordered = sorted(members.values(), key=lambda node: (node.created_at, node.id))
     return TopicView(topic=found, members=tuple(ordered), edges=tuple(inside))
 
 
 async def topics_of(core: Core, space_id: UUID, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
     """Which topics contain which of some nodes: what a recall shows beside its hits (A24)."""
-    async with core.transaction(space_id) as connection:
-        return await graph.topics_of(connection, space_id, ids)
+    async with core.transaction(space_id) as db:
+        return await graph.topics_of(db, ids)
 
 
 # -- a file of all of it
@@ -418,9 +417,9 @@ async def _write(core: Core, space_id: UUID, out: BinaryIO, format: str, *, with
         return _edge_row(edge, now)
 
     async with (
-        core.database.snapshot(space_id) as connection,
-        aclosing(graph.stream_nodes(connection, space_id, with_isolated=with_isolated)) as found,
-        aclosing(graph.stream_edges(connection, space_id)) as linked,
+        core.database.snapshot(space_id) as db,
+        aclosing(graph.stream_nodes(db, with_isolated=with_isolated)) as found,
+        aclosing(graph.stream_edges(db)) as linked,
     ):
         pieces = FORMATS[format](rows(found, _node_row), rows(linked, edge_row))
         await anyio.to_thread.run_sync(_write_blocks, out, pieces)

@@ -151,6 +151,6 @@ class Graph(Face):
 
     async def plan_picture(self, plan: Reference, *, format: pictures.Form = "html") -> str:
         """A picture of what a plan touches, before and after; as a page one for each of its first groups."""
-        async with self.core.transaction(self.space_id) as connection:
-            id_ = await plans.resolve(connection, self.space_id, str(plan))
+        async with self.core.transaction(self.space_id) as db:
+            id_ = await plans.resolve(db, str(plan))
         return await pictures.of_plan(self.core, self.space_id, id_, form=format)

@@ -15,6 +15,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Edge, NewEdge, Status
 from recollect.plan import Change, Draft, patch
 from recollect.plans.sql import changes
+from recollect.store.database import Transaction
 
 LONGEST_EXPLANATION = 10_000
 LONGEST_RELATION = 100
@@ -26,11 +27,11 @@ async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> li
     for one in wanted:
         _check(one)
     now = core.now()
-    async with core.transaction(space_id) as connection:
-        await _check_ends(connection, space_id, wanted)
-        made, there = await edges.add_many(connection, space_id, wanted, now)
+    async with core.transaction(space_id) as db:
+        await _check_ends(db, wanted)
+        made, there = await edges.add_many(db, wanted, now)
         keys = [_key(wanted[place]) for place in there]
-        known = await edges.between(connection, space_id, list(dict.fromkeys(keys))) if there else {}
+        known = await edges.between(db, list(dict.fromkeys(keys))) if there else {}
         draft = Draft()
         for place, key in zip(there, keys, strict=True):
             _link_again(draft, known[key], wanted[place], now)
@@ -38,7 +39,7 @@ async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> li
             number = len(draft.decisions)
             title = "linked again" if number == 1 else f"{number:,} edges linked again"
             plan = draft.plan(policy="hand", title=title, now=now)
-            await changes.apply(connection, space_id, plan, now)
+            await changes.apply(db, plan, now)
     return [made[place] if place in made else known[_key(one)].id for place, one in enumerate(wanted)]
 
 
@@ -70,17 +71,17 @@ def _current(row: Mapping[str, Any], now: datetime) -> float:
 
 
 async def get(core: Core, space_id: UUID, reference: str | UUID) -> Edge:
-    async with core.transaction(space_id) as connection:
-        id_ = await edges.resolve(connection, space_id, str(reference))
-        return await edges.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        id_ = await edges.resolve(db, str(reference))
+        return await edges.get(db, id_)
 
 
 async def of_node(core: Core, space_id: UUID, node_id: UUID, *, limit: int = 100) -> list[Edge]:
     if not 1 <= limit <= LONGEST_PAGE:
         raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
-    async with core.transaction(space_id) as connection:
-        await nodes.get(connection, space_id, node_id)
-        return await edges.of_node(connection, space_id, node_id, limit=limit)
+    async with core.transaction(space_id) as db:
+        await nodes.get(db, node_id)
+        return await edges.of_node(db, node_id, limit=limit)
 
 
 async def unlink(core: Core, space_id: UUID, reference: str | UUID, *, reason: str | None = None) -> Edge:
@@ -105,12 +106,12 @@ async def reinforce(core: Core, space_id: UUID, reference: str | UUID, kind: str
     if kind not in strength.REINFORCEMENTS:
         kinds = ", ".join((*strength.REINFORCEMENTS, "important"))
         raise InvalidInput(f"There is no reinforcement {kind!r}: use one of {kinds}.", field="kind")
-    async with core.transaction(space_id) as connection:
-        id_ = await edges.resolve(connection, space_id, str(reference))
-        _refuse_retired(await edges.get(connection, space_id, id_))
+    async with core.transaction(space_id) as db:
+        id_ = await edges.resolve(db, str(reference))
+        _refuse_retired(await edges.get(db, id_))
         walks = 1 if kind in ("traversal", "click") else 0
-        await edges.reinforce(connection, space_id, {id_: (strength.REINFORCEMENTS[kind], 1, walks)}, core.now())
-        return await edges.get(connection, space_id, id_)
+        await edges.reinforce(db, {id_: (strength.REINFORCEMENTS[kind], 1, walks)}, core.now())
+        return await edges.get(db, id_)
 
 
 async def _change(
@@ -118,9 +119,9 @@ async def _change(
 ) -> Edge:
     said = _checked_reason(reason or f"{verb} by hand")
     now = core.now()
-    async with core.transaction(space_id) as connection:
-        id_ = await edges.resolve(connection, space_id, str(reference))
-        edge = await edges.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        id_ = await edges.resolve(db, str(reference))
+        edge = await edges.get(db, id_)
         if after.get("status") == edge.status:
             return edge
         _refuse_retired(edge)
@@ -128,8 +129,8 @@ async def _change(
         if change is not None:
             draft = Draft()
             draft.decide(verb, id_, said, [change])
-            await changes.apply(connection, space_id, draft.plan(policy="hand", title=said, now=now), now)
-        return await edges.get(connection, space_id, id_)
+            await changes.apply(db, draft.plan(policy="hand", title=said, now=now), now)
+        return await edges.get(db, id_)
 
 
 def _refuse_retired(edge: Edge) -> None:
@@ -187,10 +188,10 @@ def _checked_reason(reason: str) -> str:
     return reason
 
 
-async def _check_ends(connection: Any, space_id: UUID, wanted: Sequence[NewEdge]) -> None:
+async def _check_ends(db: Transaction, wanted: Sequence[NewEdge]) -> None:
     ends = list({end for one in wanted for end in (one.source, one.target)})
-    await nodes.hold(connection, space_id, ends)
-    found = await nodes.get_many(connection, space_id, ends)
+    await nodes.hold(db, ends)
+    found = await nodes.get_many(db, ends)
     if missing := sorted(set(ends) - found.keys()):
         raise NotFound(f"There is no node {missing[0]}: an edge needs both its ends. Nothing was linked.")
     for node in found.values():

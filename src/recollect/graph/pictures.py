@@ -19,7 +19,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Node
 from recollect.plan import Decision, DecisionStatus, Plan
 from recollect.plans.sql import plans
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 from recollect.wording import counted
 
 Form = Literal["svg", "html"]
@@ -38,12 +38,12 @@ async def of_node(
     check(1 <= hops <= FARTHEST, "hops", f"from 1 to {FARTHEST}", hops)
     check(1 <= limit <= MOST_DOTS, "limit", f"from 1 to {MOST_DOTS}", limit)
     _check_form(form)
-    async with core.database.snapshot(space_id) as connection:
-        focus = await nodes.get(connection, space_id, node_id)
-        near = await around(connection, space_id, node_id, core.now(), hops=hops, enough=limit)
+    async with core.database.snapshot(space_id) as db:
+        focus = await nodes.get(db, node_id)
+        near = await around(db, node_id, core.now(), hops=hops, enough=limit)
         ids = [node_id, *list(near)[: limit - 1]]
-        read = await nodes.get_many(connection, space_id, ids)
-        links = await graph.among(connection, space_id, ids)
+        read = await nodes.get_many(db, ids)
+        links = await graph.among(db, ids)
     name = _name(focus)
     picture = drawing.neighbourhood(name, node_id, (read[id_] for id_ in ids), links, core.now())
     left_out = len(near) + 1 - len(ids)
@@ -69,40 +69,38 @@ async def of_topic(core: Core, space_id: UUID, key: str, *, form: Form = "svg") 
 async def of_plan(core: Core, space_id: UUID, plan_id: UUID, *, form: Form = "html") -> str:
     """A plan before and after: as SVG in one picture, as a page in one for each of its first groups."""
     _check_form(form)
-    async with core.database.snapshot(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id)
-        groups = await plans.group_numbers(connection, space_id, plan_id)
+    async with core.database.snapshot(space_id) as db:
+        plan = await plans.head(db, plan_id)
+        groups = await plans.group_numbers(db, plan_id)
         shown = groups[:MOST_PICTURES]
-        of_groups = [await plans.decisions_of(connection, space_id, plan_id, group=number) for number in shown]
+        of_groups = [await plans.decisions_of(db, plan_id, group=number) for number in shown]
         parts = [[one for some in of_groups for one in some]] if form == "svg" else of_groups
-        drawn = [await _two_sides(core, connection, space_id, some) for some in parts]
+        drawn = [await _two_sides(core, db, some) for some in parts]
     return await anyio.to_thread.run_sync(lambda: _plan_drawn(plan, drawn, len(groups), form))
 
 
-async def _two_sides(
-    core: Core, connection: Connection, space_id: UUID, decisions: Sequence[Decision]
-) -> tuple[str, Picture, Picture]:
+async def _two_sides(core: Core, db: Transaction, decisions: Sequence[Decision]) -> tuple[str, Picture, Picture]:
     """A title, and the part of the graph that some decisions touch, before and after."""
     acting = [one for one in decisions if one.status not in OUT_OF_IT]
-    rows = await _edge_rows(connection, space_id, touched_by(acting))
+    rows = await _edge_rows(db, touched_by(acting))
     fitting = _fitting(acting, rows)
     touched = touched_by(fitting)
     centre = nodes_touched(touched, rows)
-    shown = await _with_context(core, connection, space_id, centre)
-    read = await nodes.get_many(connection, space_id, shown)
+    shown = await _with_context(core, db, centre)
+    read = await nodes.get_many(db, shown)
     before, after = before_and_after(
         touched,
         edges=rows,
-        topics={topic.id: drawing.topic_row(topic) for topic in await graph.list_topics(connection, space_id)},
+        topics={topic.id: drawing.topic_row(topic) for topic in await graph.list_topics(db)},
         nodes=[read[id_] for id_ in shown if id_ in read],
-        around=await graph.among(connection, space_id, shown, awake=centre),
+        around=await graph.among(db, shown, awake=centre),
         now=core.now(),
     )
     return _title(fitting, len(decisions)), before, after
 
 
-async def _edge_rows(connection: Connection, space_id: UUID, touched: Touched) -> dict[UUID, dict[str, object]]:
-    found = await edges.get_many(connection, space_id, touched.ids("edges"))
+async def _edge_rows(db: Transaction, touched: Touched) -> dict[UUID, dict[str, object]]:
+    found = await edges.get_many(db, touched.ids("edges"))
     return {id_: row_of(edge) for id_, edge in found.items()}
 
 
@@ -118,13 +116,11 @@ def _fitting(decisions: Sequence[Decision], rows: dict[UUID, dict[str, object]])
     return fitting
 
 
-async def _with_context(core: Core, connection: Connection, space_id: UUID, centre: Collection[UUID]) -> list[UUID]:
+async def _with_context(core: Core, db: Transaction, centre: Collection[UUID]) -> list[UUID]:
     """Some nodes, and those they are most strongly linked with, as far as there is room."""
     room = min(MOST_DOTS, max(LEAST_AROUND, 2 * len(centre)))
     shown = dict.fromkeys(centre)
-    for link in await edges.around(
-        connection, space_id, list(centre), core.now(), at_most=10 * MOST_DOTS, awake=centre
-    ):
+    for link in await edges.around(db, list(centre), core.now(), at_most=10 * MOST_DOTS, awake=centre):
         for end in (link.source, link.target):
             if len(shown) < room:
                 shown[end] = None

@@ -24,7 +24,7 @@ from recollect.graph.sql.graph import NO_TOPIC, Seen
 from recollect.graph.sql.past import JournalStep
 from recollect.model import Topic
 from recollect.plans.sql.reader import StoreReader
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 MOST_NODES = 50_000
 MOST_GROWN = 100
@@ -108,13 +108,13 @@ async def look(core: Core, space_id: UUID, wanted: Wanted, at: datetime | None =
     check(1 <= wanted.limit <= MOST_NODES, "limit", f"from 1 to {MOST_NODES:,}", wanted.limit)
     now = core.now()
     moment = now if at is None else min(at, now)
-    async with core.database.snapshot(space_id) as connection:
-        columns = await _columns(connection, space_id, moment, is_now=moment == now)
-        topics = await graph.list_topics(connection, space_id)
+    async with core.database.snapshot(space_id) as db:
+        columns = await _columns(db, moment, is_now=moment == now)
+        topics = await graph.list_topics(db)
         part = await anyio.to_thread.run_sync(partial(_part, columns, topics, wanted, moment))
-        seen = await graph.seen(connection, space_id, part.ids)
-        since = await graph.oldest_edge_at(connection, space_id)
-        journal = await past.journal(connection, space_id, limit=STEPS)
+        seen = await graph.seen(db, part.ids)
+        since = await graph.oldest_edge_at(db)
+        journal = await past.journal(db, limit=STEPS)
     return Sight(
         at=moment,
         since=since,
@@ -127,10 +127,8 @@ async def look(core: Core, space_id: UUID, wanted: Wanted, at: datetime | None =
     )
 
 
-async def _columns(connection: Connection, space_id: UUID, moment: datetime, *, is_now: bool) -> EdgeColumns:
-    return (
-        await StoreReader(connection, space_id).edges() if is_now else await past.edges_at(connection, space_id, moment)
-    )
+async def _columns(db: Transaction, moment: datetime, *, is_now: bool) -> EdgeColumns:
+    return await StoreReader(db).edges() if is_now else await past.edges_at(db, moment)
 
 
 def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment: datetime) -> _Part:

@@ -17,7 +17,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Kind, Metadata, Node, Space, Status
 from recollect.plan import Change, Draft, HistoryEntry, patch
 from recollect.plans.sql import changes, journal
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 
 async def edit(
@@ -32,9 +32,9 @@ async def edit(
 ) -> Node:
     """Change metadata (replaced, or with `merge` its fields one by one) or importance; the text is permanent."""
     now = core.now()
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
-        node = await nodes.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
+        node = await nodes.get(db, id_)
         if if_version is not None and node.version != if_version:
             raise Conflict(f"{id_} is at version {node.version}, not {if_version}: read it again and repeat.")
         after: dict[str, Any] = {}
@@ -84,21 +84,21 @@ async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
 
 async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[HistoryEntry]:
     """What happened to a node, or to an edge."""
-    async with core.transaction(space_id) as connection:
-        id_ = await _node_or_edge(connection, space_id, str(reference))
-        return await journal.history(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        id_ = await _node_or_edge(db, str(reference))
+        return await journal.history(db, id_)
 
 
-async def _node_or_edge(connection: Connection, space_id: UUID, reference: str) -> UUID:
+async def _node_or_edge(db: Transaction, reference: str) -> UUID:
     for resolve in (nodes.resolve, edges.resolve):
         with suppress(NotFound):
-            return await resolve(connection, space_id, reference)
+            return await resolve(db, reference)
     raise NotFound(f"Nothing is remembered under {reference}, and there is no edge of that id.")
 
 
 async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:
-    async with core.transaction(space_id) as connection:
-        return await nodes.get(connection, space_id, id_)
+    async with core.transaction(space_id) as db:
+        return await nodes.get(db, id_)
 
 
 async def _change(
@@ -115,12 +115,12 @@ async def _change(
     checked_reason(reason)
     change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
     now = core.now()
-    async with core.transaction(space_id) as connection:
+    async with core.transaction(space_id) as db:
         if change is not None:
             draft = Draft()
             draft.decide(verb, node.id, reason, [change, *also])
-            await changes.apply(connection, space_id, draft.plan(policy="hand", title=reason, now=now), now)
-        return await nodes.get(connection, space_id, node.id)
+            await changes.apply(db, draft.plan(policy="hand", title=reason, now=now), now)
+        return await nodes.get(db, node.id)
 
 
 def checked_reason(reason: str) -> str:

@@ -39,10 +39,10 @@ async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None
 
     `only` does it for some nodes, `batches` stops after so many (when more are to have their turn).
     """
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
         older_than = timedelta(seconds=core.settings.job_stuck_seconds)
-        await jobs.reclaim_stuck(connection, space_id, older_than=older_than, now=core.now())
+        await jobs.reclaim_stuck(db, older_than=older_than, now=core.now())
     done = 0
     for embedder in _embedders(core, space):
         done += await _drain(core, space, embedder, only, batches)
@@ -58,8 +58,8 @@ async def until_searchable(core: Core, space_id: UUID, ids: Sequence[UUID]) -> d
     still, last_progress = len(ids), time.monotonic()
     while time.monotonic() - last_progress < PATIENCE_SECONDS:
         done = await work(core, space_id, only=ids if len(ids) <= NAMED_AT_MOST else None)
-        async with core.transaction(space_id) as connection:
-            left = await jobs.waiting(connection, space_id, ids, model=model, now=core.now())
+        async with core.transaction(space_id) as db:
+            left = await jobs.waiting(db, ids, model=model, now=core.now())
         if left.open == 0:
             return left.postponed
         if done or left.open < still:
@@ -72,8 +72,8 @@ async def finish(core: Core, space_id: UUID) -> dict[UUID, str]:
     """Work (beside other workers) until nothing in a space waits; returns what was put off or failed, and why."""
     while True:
         done = await work(core, space_id)
-        async with core.transaction(space_id) as connection:
-            open_, postponed = await jobs.unfinished(connection, space_id, model=core.embedder().model, now=core.now())
+        async with core.transaction(space_id) as db:
+            open_, postponed = await jobs.unfinished(db, model=core.embedder().model, now=core.now())
         if not open_:
             return postponed
         if not done:
@@ -81,8 +81,8 @@ async def finish(core: Core, space_id: UUID) -> dict[UUID, str]:
 
 
 async def retry_failed(core: Core, space_id: UUID) -> int:
-    async with core.transaction(space_id) as connection:
-        return await jobs.retry_failed(connection, space_id, core.now())
+    async with core.transaction(space_id) as db:
+        return await jobs.retry_failed(db, core.now())
 
 
 async def ensure_index(core: Core, embedder: Embedder) -> bool:
@@ -103,9 +103,9 @@ async def ensure_index(core: Core, embedder: Embedder) -> bool:
 
 async def _keep_weights(core: Core, space_id: UUID) -> None:
     """The stored word weights follow the mean length of the texts."""
-    async with core.transaction(space_id) as connection:
-        if await lexicon.drifted(connection, space_id):
-            await lexicon.reweigh(connection, space_id)
+    async with core.transaction(space_id) as db:
+        if await lexicon.drifted(db):
+            await lexicon.reweigh(db)
 
 
 def _embedders(core: Core, space: Space) -> list[Embedder]:
@@ -150,8 +150,8 @@ async def _drain(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
 async def _give_back(core: Core, space: Space, claimed: Sequence[jobs.Job]) -> None:
     """A worker that stops leaves its texts to the others at once (what they cannot be told, time tells: reclaim)."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(GIVE_BACK_SECONDS), contextlib.suppress(DatabaseProblem):
-        async with core.transaction(space.id) as connection:
-            await jobs.release(connection, space.id, claimed)
+        async with core.transaction(space.id) as db:
+            await jobs.release(db, claimed)
 
 
 async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
@@ -168,18 +168,17 @@ async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
 
 async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
     most = core.settings.embedding_batch
-    async with core.transaction(space.id) as connection:
-        return await jobs.claim(connection, space.id, model=embedder.model, most=most, now=core.now(), only=only)
+    async with core.transaction(space.id) as db:
+        return await jobs.claim(db, model=embedder.model, most=most, now=core.now(), only=only)
 
 
 async def _save(
     core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Sequence[Vectors | None]
 ) -> None:
-    async with core.transaction(space.id) as connection:
+    async with core.transaction(space.id) as db:
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
         finished = await jobs.save(
-            connection,
-            space.id,
+            db,
             done,
             made,
             model=embedder.model,
@@ -187,7 +186,7 @@ async def _save(
             renewing=renewing,
             now=core.now(),
         )
-        await lexicon.index(connection, space.id, [_entry(job) for job in done if job.node_id in finished])
+        await lexicon.index(db, [_entry(job) for job in done if job.node_id in finished])
 
 
 async def _embed_unless(
@@ -226,9 +225,9 @@ async def _embed_singly(core: Core, space: Space, embedder: Embedder, batch: Seq
 
 async def _postpone(core: Core, space: Space, batch: Sequence[jobs.Job], problem: ProviderProblem) -> None:
     log.warning("embedding failed", texts=len(batch), why=problem.message)
-    async with core.transaction(space.id) as connection:
+    async with core.transaction(space.id) as db:
         due = core.now() + timedelta(seconds=_pause(problem, batch[0].attempts))
-        await jobs.fail(connection, space.id, batch, message=problem.message, due=due)
+        await jobs.fail(db, batch, message=problem.message, due=due)
 
 
 def _pause(problem: ProviderProblem, attempts: int) -> float:
@@ -259,23 +258,22 @@ async def _follow_model(core: Core, space: Space) -> None:
     wanted = core.embedder()
     if space.embedding_model == wanted.model:
         return
-    async with core.transaction(space.id) as connection:
+    async with core.transaction(space.id) as db:
         if space.embedding_model is not None and await _lacks(core, space, wanted.model):
             return
-        await spaces.use_model(connection, space.id, wanted.model)
+        await spaces.use_model(db, wanted.model)
     if space.embedding_model is not None:
         log.info("search now uses the new model", space=space.slug, model=wanted.model, before=space.embedding_model)
 
 
 async def _lacks(core: Core, space: Space, model: str) -> bool:
     now: datetime = core.now()
-    async with core.transaction(space.id) as connection:
+    async with core.transaction(space.id) as db:
         await jobs.enqueue_missing(
-            connection,
-            space.id,
+            db,
             model=model,
             max_attempts=core.settings.job_max_attempts,
             most=REEMBED_AT_ONCE,
             now=now,
         )
-        return await jobs.lacks_vectors(connection, space.id, model=model)
+        return await jobs.lacks_vectors(db, model=model)

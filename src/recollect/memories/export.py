@@ -17,7 +17,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.memories.rules import exported
 from recollect.memories.sql import nodes
 from recollect.model import Node, NodeFilter
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 Progress = Callable[[int], None]
 
@@ -65,9 +65,9 @@ async def _write(
     progress: Progress | None,
 ) -> int:
     count = 0
-    async with core.transaction(space_id) as connection:
-        async for batch in nodes.stream(connection, space_id, wanted):
-            lines = await _lines(connection, space_id, batch, with_vectors=with_vectors)
+    async with core.transaction(space_id) as db:
+        async for batch in nodes.stream(db, wanted):
+            lines = await _lines(db, batch, with_vectors=with_vectors)
             await anyio.to_thread.run_sync(stream.write, lines)
             count += len(batch)
             if progress:
@@ -76,7 +76,7 @@ async def _write(
     return count
 
 
-async def _lines(connection: Connection, space_id: UUID, batch: Sequence[Node], *, with_vectors: bool) -> bytes:
+async def _lines(db: Transaction, batch: Sequence[Node], *, with_vectors: bool) -> bytes:
     ids = [node.id for node in batch]
-    vectors = await nodes.vectors_of(connection, space_id, ids) if with_vectors else {}
+    vectors = await nodes.vectors_of(db, ids) if with_vectors else {}
     return "".join(exported.line(node, vectors.get(node.id)) + "\n" for node in batch).encode()

@@ -102,8 +102,8 @@ async def import_(
     options = options or Options()
     stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
     check(sources, format, stream)
-    async with core.transaction(space_id) as connection:
-        contract = core.contract(await spaces.by_id(connection, space_id))
+    async with core.transaction(space_id) as db:
+        contract = core.contract(await spaces.by_id(db))
     checked_metadata({"tags": list(options.tags)}, contract)
     reader = Reader(
         space_id=space_id,
@@ -357,12 +357,12 @@ class _Desk:
         self.tally.lines += [Line(what="note", file="-", message=problem) for problem in woven.problems]
 
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
-        async with self.core.transaction(self.space_id) as connection:
-            return set(await nodes.get_many(connection, self.space_id, list(ids)))
+        async with self.core.transaction(self.space_id) as db:
+            return set(await nodes.get_many(db, list(ids)))
 
     async def _twins(self, batch: Sequence[Found]) -> Sequence[nodes.Twin | None]:
-        async with self.core.transaction(self.space_id) as connection:
-            return await nodes.existing(connection, self.space_id, [found.memory for found in batch])
+        async with self.core.transaction(self.space_id) as db:
+            return await nodes.existing(db, [found.memory for found in batch])
 
     async def _link(self, there: Sequence[tuple[Found, UUID]]) -> None:
         """Give each chunk that is there already the parent that brought it again."""
@@ -384,8 +384,8 @@ class _Desk:
         now = self.core.now()
         outcomes: list[_Linked] = []
         draft = Draft()
-        async with self.core.transaction(self.space_id) as connection:
-            known = await nodes.get_many(connection, self.space_id, list(wanted))
+        async with self.core.transaction(self.space_id) as db:
+            known = await nodes.get_many(db, list(wanted))
             for id_, chunks in wanted.items():
                 outcomes.append(linked := _with_parents(known[id_].metadata, chunks, self.contract))
                 if linked.count:
@@ -394,7 +394,7 @@ class _Desk:
                 chunks_are = counted(len(draft.decisions), "memory is a chunk", "memories are chunks")
                 title = f"{chunks_are} of one more document"
                 plan = draft.plan(policy="import", title=title, now=now)
-                await changes.apply(connection, self.space_id, plan, now)
+                await changes.apply(db, plan, now)
         for linked in outcomes:
             self.tally.linked += linked.count
             self.tally.lines += linked.lines
@@ -411,10 +411,10 @@ class _Rehearsal(_Desk):
     async def take(self, batch: Sequence[Found]) -> None:
         twins = await self._twins(batch)
         ids = [twin.id for found, twin in zip(batch, twins, strict=True) if twin is not None and _names_parent(found)]
-        async with self.core.transaction(self.space_id) as connection:
-            known = await nodes.get_many(connection, self.space_id, ids)
+        async with self.core.transaction(self.space_id) as db:
+            known = await nodes.get_many(db, ids)
             memories = [found.memory for found in batch]
-            notes = await remember.notes_on_tags(connection, self.space_id, self.contract, memories)
+            notes = await remember.notes_on_tags(db, self.contract, memories)
         self._note_tags(batch, notes)
         for found, twin in zip(batch, twins, strict=True):
             self._foresee(found, twin, known)

@@ -84,9 +84,9 @@ async def weave(core: Core, space_id: UUID, gathered: Gathered) -> Woven:
 async def foresee(core: Core, space_id: UUID, gathered: Gathered) -> Woven:
     """What weaving would come to, with nothing written: a concept is there if one of its type bears its name."""
     there: dict[str, UUID] = {}
-    async with core.transaction(space_id) as connection:
+    async with core.transaction(space_id) as db:
         for thing in gathered.things.values():
-            bearers = await concepts.bearers(connection, space_id, thing.name, thing.type)
+            bearers = await concepts.bearers(db, thing.name, thing.type)
             if bearers:
                 there[thing.name] = bearers[0].id
     wanted = await _wanted(core, space_id, gathered, there)
@@ -114,17 +114,17 @@ async def _ids(core: Core, space_id: UUID, texts: Sequence[str]) -> dict[str, UU
     """Where each text is remembered, merges followed."""
     found: dict[str, UUID] = {}
     for batch in _batches(texts):
-        async with core.transaction(space_id) as connection:
-            twins = await nodes.existing(connection, space_id, [NewMemory(text=text) for text in batch])
+        async with core.transaction(space_id) as db:
+            twins = await nodes.existing(db, [NewMemory(text=text) for text in batch])
             ids = {text: twin.id for text, twin in zip(batch, twins, strict=True) if twin is not None}
-            keepers = await nodes.keepers(connection, space_id, list(ids.values()))
+            keepers = await nodes.keepers(db, list(ids.values()))
         found |= {text: keepers.get(id_, id_) for text, id_ in ids.items()}
     return found
 
 
 async def _known(core: Core, space_id: UUID, wanted: Sequence[Ends]) -> set[Ends]:
-    async with core.transaction(space_id) as connection:
-        return set(await edges.between(connection, space_id, wanted)) if wanted else set()
+    async with core.transaction(space_id) as db:
+        return set(await edges.between(db, wanted)) if wanted else set()
 
 
 def _batches(items: Sequence[T]) -> Iterator[list[T]]:

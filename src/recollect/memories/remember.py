@@ -14,7 +14,7 @@ from recollect.memories.rules.contract import Contract, checked
 from recollect.memories.sql import nodes
 from recollect.model import Added, ExportedMemory, NewMemory, Node, Note, Refused, Space
 from recollect.recall.sql import lexicon
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 BATCH = 2000
 
@@ -29,8 +29,8 @@ async def add(core: Core, space_id: UUID, memory: NewMemory, *, wait: bool) -> N
         log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
     for note in added.notes:
         log.warning(note.message, id=str(added.ids[0]))
-    async with core.transaction(space_id) as connection:
-        return await nodes.get(connection, space_id, added.ids[0])
+    async with core.transaction(space_id) as db:
+        return await nodes.get(db, added.ids[0])
 
 
 async def add_many(
@@ -64,20 +64,19 @@ async def add_many(
 
 async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, first: int, atomic: bool) -> Added:
     now = core.now()
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
         contract = core.contract(space)
         accepted = _Accepted.from_batch(batch, contract, now, first=first, atomic=atomic)
-        notes = await notes_on_tags(connection, space_id, contract, accepted.memories)
+        notes = await notes_on_tags(db, contract, accepted.memories)
         stored = await nodes.add_memories(
-            connection,
-            space_id,
+            db,
             accepted.memories,
             models=models_of(core, space),
             max_attempts=core.settings.job_max_attempts,
             now=now,
         )
-        await lexicon.index(connection, space_id, _searchable_at_once(accepted.memories, stored, now))
+        await lexicon.index(db, _searchable_at_once(accepted.memories, stored, now))
         refused = [*accepted.refused]
         for place, twin in enumerate(stored.twins):
             if twin is not None:
@@ -90,14 +89,12 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
     return Added(ids=ids, refused=tuple(sorted(refused, key=lambda one: one.position)), notes=tuple(placed))
 
 
-async def notes_on_tags(
-    connection: Connection, space_id: UUID, contract: Contract, memories: Sequence[NewMemory]
-) -> list[Note]:
+async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[NewMemory]) -> list[Note]:
     """New tags that look like slips of known ones, each where it stands first; to be asked before they are stored."""
     given = {tag: place for place, one in reversed([*enumerate(memories)]) for tag in tags.tags_of(one.metadata)}
     if not given.keys() - contract.tags:
         return []
-    used = await nodes.tags_in_use(connection, space_id)
+    used = await nodes.tags_in_use(db)
     said = tags.notes_on(given, registered=contract.tags, used=used)
     return [Note(position=place, message=said[tag]) for tag, place in sorted(given.items()) if tag in said]
 

@@ -23,8 +23,8 @@ async def propose(core: Core, space_id: UUID, parent: UUID, text: str, *, expire
     """Store a summary of a memory; it waits, out of recall, until it is approved."""
     if not core.settings.summaries:
         raise InvalidInput("Persisted summaries are off: set RECOLLECT_SUMMARIES=true to use them.", field="summaries")
-    async with core.transaction(space_id) as connection:
-        of = await nodes.get(connection, space_id, parent)
+    async with core.transaction(space_id) as db:
+        of = await nodes.get(db, parent)
     if of.is_summary:
         raise InvalidInput("A summary of a summary is not kept: summarise the memory itself.", field="parent")
     extra = {"generated_by": GENERATED_BY, **({"expires_at": as_utc(expires_at).isoformat()} if expires_at else {})}
@@ -41,8 +41,8 @@ async def propose(core: Core, space_id: UUID, parent: UUID, text: str, *, expire
 
 async def approve(core: Core, space_id: UUID, summary: UUID) -> Node:
     """Let a proposed summary be recalled where summaries are asked for."""
-    async with core.transaction(space_id) as connection:
-        node = await nodes.get(connection, space_id, summary)
+    async with core.transaction(space_id) as db:
+        node = await nodes.get(db, summary)
     if not node.is_summary:
         raise Conflict(f"{summary} is a memory, not a summary: there is nothing to approve.")
     return await edit.set_status(core, space_id, summary, Status.ACTIVE, reason="summary approved")
@@ -51,8 +51,8 @@ async def approve(core: Core, space_id: UUID, summary: UUID) -> Node:
 async def of_memory(core: Core, space_id: UUID, parent: UUID) -> Sequence[Node]:
     """The summaries of a memory, approved or not, newest first."""
     wanted = NodeFilter(statuses=(), metadata={"parent_id": str(parent)})
-    async with core.transaction(space_id) as connection:
-        page = await nodes.list_page(connection, space_id, wanted, limit=100, cursor=None)
+    async with core.transaction(space_id) as db:
+        page = await nodes.list_page(db, wanted, limit=100, cursor=None)
     return [node for node in page.items if node.is_summary]
 
 
@@ -60,8 +60,8 @@ async def expire(core: Core, space_id: UUID) -> int:
     """Put what has expired back out of recall; returns how many."""
     wanted = NodeFilter(metadata={"extra": {"generated_by": GENERATED_BY}})
     now, done = core.now(), 0
-    async with core.transaction(space_id) as connection:
-        page = await nodes.list_page(connection, space_id, wanted, limit=1000, cursor=None)
+    async with core.transaction(space_id) as db:
+        page = await nodes.list_page(db, wanted, limit=1000, cursor=None)
     for node in page.items:
         until = node.metadata["extra"].get("expires_at")
         if node.is_summary and until and datetime.fromisoformat(until) <= now:

@@ -38,6 +38,7 @@ from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
 from recollect.plans import consolidate
 from recollect.plans.consolidate import Progress, Started
 from recollect.plans.sql import plans
+from recollect.store.database import Transaction
 
 FOLLOW_SECONDS = 1.0
 FOLLOW_SHARE = 0.1
@@ -66,13 +67,13 @@ async def merge_plan(core: Core, space_id: UUID, plan_id: UUID, *, with_texts: b
 
     The pages of its nodes are whole only `with_texts`.
     """
-    async with core.transaction(space_id) as connection:
-        head = _of_pages(await plans.head(connection, space_id, plan_id))
+    async with core.transaction(space_id) as db:
+        head = _of_pages(await plans.head(db, plan_id))
         edits = _edits(head)
         needed = with_texts or bool(edits)
-        batch = await kept.get_batch(connection, space_id, UUID(head.options["batch"]), with_texts=needed)
-        fates = await kept.fates(connection, space_id, batch.id)
-        stored = await kept.all_pages(connection, space_id) if edits else []
+        batch = await kept.get_batch(db, UUID(head.options["batch"]), with_texts=needed)
+        fates = await kept.fates(db, batch.id)
+        stored = await kept.all_pages(db) if edits else []
     there = {one.page.id: one.page for one in stored if one.is_living}
     plan = await anyio.to_thread.run_sync(_edited, batch.plan, edits, there)
     return replace(_followed(plan, head, fates), generated=head.created_at)
@@ -158,11 +159,11 @@ async def revised(
 ) -> Plan:
     """The plan as its file says it, or without some decisions: the same where nothing was changed, else a new one that
     takes its place."""
-    async with core.transaction(space_id) as connection:
-        head = _of_pages(await plans.head(connection, space_id, plan_id))
+    async with core.transaction(space_id) as db:
+        head = _of_pages(await plans.head(db, plan_id))
         if text is None and not decline:
             return head
-        declined = await plans.decisions_of(connection, space_id, plan_id, numbers=decline) if decline else []
+        declined = await plans.decisions_of(db, plan_id, numbers=decline) if decline else []
     if missing := sorted(set(decline) - {one.number for one in declined}):
         raise InvalidInput(
             f"The plan has no decision {missing[0]}: `recollect plan show` numbers them.", field="decline"
@@ -177,22 +178,21 @@ async def revised(
 async def _with_edits(core: Core, space_id: UUID, head: Plan, shown: MergePlan, edits: Sequence[Edit], by: str) -> Plan:
     if head.status not in (PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, PlanStatus.FAILED):
         raise Conflict(f"The plan {head.id} is {head.status}: import the folder again to decide otherwise.")
-    async with core.transaction(space_id) as connection:
-        there = {one.page.id: one.page for one in await kept.all_pages(connection, space_id) if one.is_living}
+    async with core.transaction(space_id) as db:
+        there = {one.page.id: one.page for one in await kept.all_pages(db) if one.is_living}
     with_edits(shown, edits, there, children_by_parent(there.values()))  # refuses what cannot be honoured
     earlier = {edit.page_id: edit for edit in _edits(head)}
     wanted = [*{**earlier, **{edit.page_id: edit for edit in edits}}.values()]
     options = {**head.options, "edits": [(one.page_id, one.decision.value, one.target) for one in wanted]}
     plan = await consolidate.anew(core, space_id, head, options, by)
-    async with core.transaction(space_id) as connection:
-        await _kept_apart(core, connection, space_id, shown, edits, there)
+    async with core.transaction(space_id) as db:
+        await _kept_apart(core, db, shown, edits, there)
     return plan
 
 
 async def _kept_apart(
     core: Core,
-    connection: Any,
-    space_id: UUID,
+    db: Transaction,
     shown: MergePlan,
     edits: Sequence[Edit],
     there: Mapping[str, Page],
@@ -207,8 +207,7 @@ async def _kept_apart(
         if node.page and target in there and edit.target != target
     ]
     await plans.keep_apart(
-        connection,
-        space_id,
+        db,
         [(*pair_of(new.id, old.id), state_of(new, old)) for new, old in refused],
         now=core.now(),
         days=core.settings.declined_days,
@@ -251,9 +250,9 @@ async def apply(
 async def _result(core: Core, space_id: UUID, plan_id: UUID) -> MergeResult:
     """The result; a page that came before and says nothing new was not edited."""
     plan = await merge_plan(core, space_id, plan_id)
-    async with core.transaction(space_id) as connection:
-        head = await plans.head(connection, space_id, plan_id)
-        fates = await kept.fates(connection, space_id, UUID(head.options["batch"]))
+    async with core.transaction(space_id) as db:
+        head = await plans.head(db, plan_id)
+        fates = await kept.fates(db, UUID(head.options["batch"]))
     return result_of(plan, {fate["page_id"] for fate in fates})
 
 

@@ -106,8 +106,8 @@ async def _import(core: Core, space_id: UUID, found: Sequence[PageFile | Line], 
     nowhere = await anyio.to_thread.run_sync(lambda: resolve(new, there.pages).findings)
     findings = dict.fromkeys((*said, *merge.findings, *_in_doubt(merge), *nowhere))
     batch = Batch(id=uuid4(), label=label, plan=_without_review(merge), findings=tuple(findings))
-    async with core.transaction(space_id) as connection:
-        await kept.save_batch(connection, space_id, batch, {"scope": how.scope}, core.now())
+    async with core.transaction(space_id) as db:
+        await kept.save_batch(db, batch, {"scope": how.scope}, core.now())
     wanted = {"batch": str(batch.id)}
     plan = await consolidate.propose(core, space_id, "merge_pages", wanted, created_by=how.created_by)
     return PageImport(plan=plan, batch=batch.id, merge=batch.plan, pages=len(new), lines=tuple(map(str, findings)))
@@ -133,11 +133,11 @@ class _There:
 
 
 async def _there(core: Core, space_id: UUID) -> _There:
-    async with core.database.snapshot(space_id) as connection:
-        reader = StoreReader(connection, space_id)
+    async with core.database.snapshot(space_id) as db:
+        reader = StoreReader(db)
         return _There(
             stored=[one for one in await reader.pages() if one.is_living],
-            vectors=await kept.vectors(connection, space_id, core.embedder().model),
+            vectors=await kept.vectors(db, core.embedder().model),
             apart=await reader.distinct_pairs(core.now()),
         )
 

@@ -23,7 +23,7 @@ from recollect.pages.rules.page import Format, Page
 from recollect.pages.rules.stored import StoredPage
 from recollect.plan import HistoryEntry
 from recollect.plans.sql import journal
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 MOST_EDGES = 1000
 
@@ -68,18 +68,18 @@ class PageView:
 
 async def resolved(core: Core, space_id: UUID, reference: UUID | str) -> UUID:
     """The page that is meant: by its id (`Principle:Loading`), name, path or alias, or by the UUID of its node."""
-    async with core.transaction(space_id) as connection:
-        found = None if isinstance(reference, UUID) else await kept.meant(connection, space_id, reference)
+    async with core.transaction(space_id) as db:
+        found = None if isinstance(reference, UUID) else await kept.meant(db, reference)
         if found is not None:
             return found
         try:
-            return await nodes.resolve(connection, space_id, str(reference))
+            return await nodes.resolve(db, str(reference))
         except (InvalidInput, NotFound) as problem:
             raise NotFound(kept.NO_PAGE.format(reference)) from problem
 
 
-async def _stored(connection: Connection, space_id: UUID, id_: UUID) -> StoredPage:
-    found = await kept.all_pages(connection, space_id, [id_])
+async def _stored(db: Transaction, id_: UUID) -> StoredPage:
+    found = await kept.all_pages(db, [id_])
     if not found:
         raise NotFound(kept.NO_PAGE.format(id_))
     return found[0]
@@ -87,13 +87,13 @@ async def _stored(connection: Connection, space_id: UUID, id_: UUID) -> StoredPa
 
 async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
     id_ = await resolved(core, space_id, reference)
-    async with core.transaction(space_id) as connection:
-        stored = await _stored(connection, space_id, id_)
-        node = await nodes.get(connection, space_id, id_)
-        touching = await edges.of_node(connection, space_id, id_, limit=MOST_EDGES)
+    async with core.transaction(space_id) as db:
+        stored = await _stored(db, id_)
+        node = await nodes.get(db, id_)
+        touching = await edges.of_node(db, id_, limit=MOST_EDGES)
         ends = {end for edge in touching for end in (edge.source, edge.target)}
-        others = await nodes.get_many(connection, space_id, [*ends])
-        history = await journal.history(connection, space_id, id_)
+        others = await nodes.get_many(db, [*ends])
+        history = await journal.history(db, id_)
     page = stored.page
     known = [_named(others[end]) for end in ends if others[end].source_id]
     nowhere = [one.link.target for one in resolve([page], known).links if one.target is None]
@@ -142,9 +142,9 @@ def _links(touching: Sequence[Edge], others: Mapping[UUID, Node], end: str, own:
 async def versions(core: Core, space_id: UUID, reference: UUID | str) -> list[Version]:
     """Every text that the page has had, oldest first."""
     id_ = await resolved(core, space_id, reference)
-    async with core.transaction(space_id) as connection:
-        await _stored(connection, space_id, id_)
-        return _versions(await journal.history(connection, space_id, id_))
+    async with core.transaction(space_id) as db:
+        await _stored(db, id_)
+        return _versions(await journal.history(db, id_))
 
 
 def _versions(history: Sequence[HistoryEntry]) -> list[Version]:
@@ -178,14 +178,14 @@ async def list_pages(
     core: Core, space_id: UUID, *, type: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> Stretch:
     wanted = NodeFilter(kinds=(Kind.PAGE,), subtypes=(type,) if type else ())
-    async with core.transaction(space_id) as connection:
-        return await nodes.list_page(connection, space_id, wanted, limit=limit, cursor=cursor)
+    async with core.transaction(space_id) as db:
+        return await nodes.list_page(db, wanted, limit=limit, cursor=cursor)
 
 
 async def export(core: Core, space_id: UUID, folder: Path, *, format: Format | None = None) -> int:
     """Write every page to its path; as it came where it was not touched, and else, or on demand, in a format."""
-    async with core.database.snapshot(space_id) as connection:
-        stored = [one for one in await kept.all_pages(connection, space_id) if one.is_living]
+    async with core.database.snapshot(space_id) as db:
+        stored = [one for one in await kept.all_pages(db) if one.is_living]
     return await anyio.to_thread.run_sync(_write, folder, [one.page for one in stored], format)
 
 

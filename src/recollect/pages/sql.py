@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, NotFound
 from recollect.pages.rules.merge_plan import MergePlan
 from recollect.pages.rules.page import Finding, Page, normal_name
 from recollect.pages.rules.stored import SOURCE, Batch, StoredPage, node_from, page_from, plan_from, planned_row
 from recollect.ports import Vectors
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 NO_PAGE = "There is no page {}: `recollect pages list` shows them."
 
@@ -63,15 +62,13 @@ MEANINGS = (
 # -- what comes in
 
 
-async def save_batch(
-    connection: AsyncConnection, space_id: UUID, batch: Batch, about: Mapping[str, Any], now: datetime
-) -> None:
+async def save_batch(db: Transaction, batch: Batch, about: Mapping[str, Any], now: datetime) -> None:
     """Keep pages as they came in, with what is planned for each."""
-    raw = await driver(connection)
+    raw = await driver(db)
     told = {**about, "label": batch.label, "findings": [asdict(one) for one in batch.findings]}
     await raw.execute(
         "INSERT INTO page_batches (space_id, id, about, created_at) VALUES ($1, $2, $3, $4)",
-        space_id,
+        db.space_id,
         batch.id,
         json.dumps(told),
         now,
@@ -82,7 +79,7 @@ async def save_batch(
         if node.page is not None
     ]
     if rows:
-        await raw.execute(INCOMING, space_id, batch.id, *zip(*rows, strict=True))
+        await raw.execute(INCOMING, db.space_id, batch.id, *zip(*rows, strict=True))
 
 
 def _nodes(plan: MergePlan) -> list[tuple[str, Any, Any]]:
@@ -90,16 +87,15 @@ def _nodes(plan: MergePlan) -> list[tuple[str, Any, Any]]:
 
 
 async def get_batch(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     batch: UUID,
     page_ids: Sequence[str] | None = None,
     *,
     with_texts: bool = True,
 ) -> Batch:
     """A batch, or some of its pages; without their texts where only what is planned is asked."""
-    raw = await driver(connection)
-    about = await raw.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", space_id, batch)
+    raw = await driver(db)
+    about = await raw.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", db.space_id, batch)
     if about is None:
         raise NotFound(f"There is no batch of pages {batch}: `recollect pages import FOLDER` makes one.")
     told = _document(about)
@@ -107,7 +103,7 @@ async def get_batch(
     rows = await raw.fetch(
         f"""SELECT page_id, path, {text}, planned FROM incoming_pages WHERE space_id = $1 AND batch = $2
               AND ($3::text[] IS NULL OR page_id = ANY($3)) ORDER BY place""",
-        space_id,
+        db.space_id,
         batch,
         page_ids,
     )
@@ -125,18 +121,18 @@ def _document(value: Any) -> dict[str, Any]:
     return dict(json.loads(value) if isinstance(value, str) else value)
 
 
-async def fates(connection: AsyncConnection, space_id: UUID, batch: UUID) -> list[Mapping[str, Any]]:
-    raw = await driver(connection)
-    return [dict(row) for row in await raw.fetch(FATES, space_id, str(batch))]
+async def fates(db: Transaction, batch: UUID) -> list[Mapping[str, Any]]:
+    raw = await driver(db)
+    return [dict(row) for row in await raw.fetch(FATES, db.space_id, str(batch))]
 
 
 # -- what is there
 
 
-async def all_pages(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID] | None = None) -> list[StoredPage]:
+async def all_pages(db: Transaction, ids: Sequence[UUID] | None = None) -> list[StoredPage]:
     """The pages there are, archived ones too; or some of them."""
-    raw = await driver(connection)
-    found = await raw.fetch(PAGES, space_id, None if ids is None else list(ids))
+    raw = await driver(db)
+    found = await raw.fetch(PAGES, db.space_id, None if ids is None else list(ids))
     return [_stored(row) for row in found]
 
 
@@ -154,33 +150,33 @@ def _stored(row: Any) -> StoredPage:
     return StoredPage(node_id=row["id"], page=page, row=known)
 
 
-async def edges(connection: AsyncConnection, space_id: UUID) -> dict[tuple[UUID, str, UUID], UUID]:
+async def edges(db: Transaction) -> dict[tuple[UUID, str, UUID], UUID]:
     """The living edges that begin at pages, by source, relation and target."""
-    raw = await driver(connection)
-    found = await raw.fetch(EDGES, space_id)
+    raw = await driver(db)
+    found = await raw.fetch(EDGES, db.space_id)
     return {(row["source"], row["relation"], row["target"]): row["id"] for row in found}
 
 
-async def aliases(connection: AsyncConnection, space_id: UUID) -> set[tuple[str, UUID]]:
+async def aliases(db: Transaction) -> set[tuple[str, UUID]]:
     """The aliases of pages, each with the node it means."""
-    raw = await driver(connection)
-    found = await raw.fetch("SELECT alias, node_id FROM aliases WHERE space_id = $1 AND kind = 'page'", space_id)
+    raw = await driver(db)
+    found = await raw.fetch("SELECT alias, node_id FROM aliases WHERE space_id = $1 AND kind = 'page'", db.space_id)
     return {(row["alias"], row["node_id"]) for row in found}
 
 
-async def vectors(connection: AsyncConnection, space_id: UUID, model: str) -> dict[UUID, Vectors]:
+async def vectors(db: Transaction, model: str) -> dict[UUID, Vectors]:
     """The vectors of the pages that have one of this model, of the text as it is."""
-    raw = await driver(connection)
-    found = await raw.fetch(VECTORS, space_id, model)
+    raw = await driver(db)
+    found = await raw.fetch(VECTORS, db.space_id, model)
     return {row["node_id"]: row["vector"].to_numpy().astype(np.float32) for row in found}
 
 
-async def meant(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID | None:
+async def meant(db: Transaction, reference: str) -> UUID | None:
     """The living page that a reference names: its id, its path, its name however written, an alias of it."""
-    raw = await driver(connection)
+    raw = await driver(db)
     for meaning in MEANINGS:
         wanted = normal_name(reference) if "lower" in meaning else reference
-        found = await raw.fetch(f"{MEANT} {meaning} LIMIT 2", space_id, wanted)
+        found = await raw.fetch(f"{MEANT} {meaning} LIMIT 2", db.space_id, wanted)
         if len(found) > 1:
             raise Conflict(f"{reference} is the name of several pages: say its type too, as in Principle:{reference}.")
         if found:

@@ -32,7 +32,7 @@ from recollect.plans.sql import changes, plans
 from recollect.plans.sql import undo as undoing
 from recollect.plans.sql.reader import StoreReader
 from recollect.ports import Notice
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 from recollect.wording import cannot_be, counted
 
 log = structlog.get_logger("recollect.consolidate")
@@ -79,15 +79,15 @@ async def propose(
     status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
     plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
     plan = _needs_telling(core, policy, plan)
-    async with core.transaction(space_id) as connection:
-        await plans.save(connection, space_id, plan, status=plan.status)
+    async with core.transaction(space_id) as db:
+        await plans.save(db, plan, status=plan.status)
     return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
 
 
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
     """What a policy says; a server has a large space looked through by a process of its own."""
-    async with core.database.snapshot(space_id) as connection:
-        reader = StoreReader(connection, space_id)
+    async with core.database.snapshot(space_id) as db:
+        reader = StoreReader(db)
         if not (core.serves and await reader.count_nodes() > LARGE):
             return await process.looked_through(reader, policy, chosen, core.now())
     async with core.beside:
@@ -166,8 +166,8 @@ async def carry_out(
     if plan.status is PlanStatus.PROPOSED and _is_announced(policy_named(plan.policy), plan):
         told = await notices.tell(core, await _announcement(core, space_id, plan))
         if not notices.reached_anybody(told):
-            async with core.transaction(space_id) as connection:
-                await plans.note(connection, space_id, plan.id, "waits", NOBODY_HEARD)
+            async with core.transaction(space_id) as db:
+                await plans.note(db, plan.id, "waits", NOBODY_HEARD)
             plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})
             return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
     outcome = await apply(core, space_id, plan.id, decline=decline, by=by, progress=progress)
@@ -181,8 +181,8 @@ async def apply_within(
 
     `most` is the risk that whoever asks is trusted with; the settings of the house and the brake bind them besides.
     """
-    async with core.transaction(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id)
+    async with core.transaction(space_id) as db:
+        plan = await plans.head(db, plan_id)
     is_safe = plan.risk is Risk.LOW or most is Risk.HIGH
     if plan.status is PlanStatus.PROPOSED and not (is_safe and applies_by_itself(core, plan)):
         return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
@@ -190,8 +190,8 @@ async def apply_within(
 
 
 async def _announcement(core: Core, space_id: UUID, plan: Plan) -> Notice:
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
     short = str(plan.id)[:8]
     return Notice(
         kind="before",
@@ -219,8 +219,8 @@ async def gate(core: Core, space_id: UUID) -> str | None:
     settings = core.settings
     if not settings.graph_enabled:
         return "the graph is switched off (RECOLLECT_GRAPH_ENABLED)"
-    async with core.transaction(space_id) as connection:
-        number, first = await edges.graph_age(connection, space_id)
+    async with core.transaction(space_id) as db:
+        number, first = await edges.graph_age(db)
     if number < settings.gate_min_edges:
         return f"the graph has {counted(number, 'edge')}, fewer than {settings.gate_min_edges}"
     days = (core.now() - first).total_seconds() / 86_400 if first else 0.0
@@ -239,12 +239,12 @@ def policy_of(plan: Plan) -> Policy | None:
 
 async def approve(core: Core, space_id: UUID, plan_id: UUID, *, by: str = "user") -> Plan:
     """Say yes to a plan; `apply` carries it out."""
-    async with core.transaction(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id, lock=True)
+    async with core.transaction(space_id) as db:
+        plan = await plans.head(db, plan_id, lock=True)
         _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, what="approved")
         moments = {"approved_at": core.now(), "approved_by": by}
-        await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
-        return await plans.head(connection, space_id, plan_id)
+        await plans.set_status(db, plan_id, PlanStatus.APPROVED, **moments)
+        return await plans.head(db, plan_id)
 
 
 async def decline(
@@ -254,43 +254,37 @@ async def decline(
 
     `never` makes the pairs of the named decisions distinct for good.
     """
-    async with core.transaction(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id, lock=True)
+    async with core.transaction(space_id) as db:
+        plan = await plans.head(db, plan_id, lock=True)
         if numbers is None:  # named decisions are looked at one by one: a no said before can still become a never
             _refuse_unless(plan, PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, what="declined")
-        await _decline(core, connection, space_id, plan, numbers, never=never)
-        counted = await plans.recount(connection, space_id, plan_id)
+        await _decline(core, db, plan, numbers, never=never)
+        counted = await plans.recount(db, plan_id)
         if not counted.get("proposed"):
-            await plans.set_status(connection, space_id, plan_id, changes.overall(counted))
-        return await plans.head(connection, space_id, plan_id)
+            await plans.set_status(db, plan_id, changes.overall(counted))
+        return await plans.head(db, plan_id)
 
 
-async def _decline(
-    core: Core, connection: Connection, space_id: UUID, plan: Plan, numbers: Sequence[int] | None, *, never: bool
-) -> None:
+async def _decline(core: Core, db: Transaction, plan: Plan, numbers: Sequence[int] | None, *, never: bool) -> None:
     """What a declined decision takes with it is its policy's to say: it plans anew, or whatever needs it falls away."""
     waiting = DecisionStatus.PROPOSED if numbers is None else None
-    mine = (connection, space_id, plan.id)
-    meant = await plans.decisions_of(*mine, numbers=numbers, status=waiting, with_changes=False)
+    meant = await plans.decisions_of(db, plan.id, numbers=numbers, status=waiting, with_changes=False)
     policy = policy_of(plan)
     alone = policy is not None and policy.without is not None
-    await plans.decline(*mine, [one.number for one in meant] if numbers is None else numbers, alone=alone)
-    await _keep_apart(core, connection, space_id, meant, f"declined in plan {plan.id}", never=never)
+    await plans.decline(db, plan.id, [one.number for one in meant] if numbers is None else numbers, alone=alone)
+    await _keep_apart(core, db, meant, f"declined in plan {plan.id}", never=never)
 
 
 async def remember_declined(core: Core, space_id: UUID, plan_id: UUID, number: int) -> None:
     """P11 for a decision that was taken back on its own: whoever did so does not want it offered again at once."""
-    async with core.transaction(space_id) as connection:
-        meant = await plans.decisions_of(connection, space_id, plan_id, numbers=[number], with_changes=False)
-        await _keep_apart(core, connection, space_id, meant, f"taken back from plan {plan_id}", never=False)
+    async with core.transaction(space_id) as db:
+        meant = await plans.decisions_of(db, plan_id, numbers=[number], with_changes=False)
+        await _keep_apart(core, db, meant, f"taken back from plan {plan_id}", never=False)
 
 
-async def _keep_apart(
-    core: Core, connection: Connection, space_id: UUID, meant: Sequence[Decision], reason: str, *, never: bool
-) -> None:
+async def _keep_apart(core: Core, db: Transaction, meant: Sequence[Decision], reason: str, *, never: bool) -> None:
     await plans.keep_apart(
-        connection,
-        space_id,
+        db,
         [_pair(one) for one in meant if "pair" in one.factors],
         now=core.now(),
         days=None if never else core.settings.declined_days,
@@ -343,54 +337,52 @@ async def apply(
 async def _apply_once(
     core: Core, space_id: UUID, plan_id: UUID, by: str, progress: Progress | None, started: Started | None
 ) -> Outcome:
-    async with core.transaction(space_id) as connection:
-        plan = await _made_ready(core, connection, space_id, plan_id, by)
+    async with core.transaction(space_id) as db:
+        plan = await _made_ready(core, db, plan_id, by)
         applying = _Applying(core, space_id, plan, progress, started)
-        if not await applying.begin(connection):
-            return await _as_it_is(connection, space_id, plan_id)
+        if not await applying.begin(db):
+            return await _as_it_is(db, plan_id)
     return await applying.run()
 
 
 async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str) -> UUID:
     """The plan that is to be applied: this one less what is declined, or the one its policy makes without that."""
-    async with core.transaction(space_id) as connection:
-        plan = await _in_force(connection, space_id, plan_id)
+    async with core.transaction(space_id) as db:
+        plan = await _in_force(db, plan_id)
         if decline and plan.id != plan_id:
             raise Conflict(f"The plan {plan_id} was replaced by {plan.id}: look at that one, its numbers are others.")
         _refuse_ended(plan)
         if decline:
-            await _decline(core, connection, space_id, plan, decline, never=False)
+            await _decline(core, db, plan, decline, never=False)
         policy = policy_of(plan)
-        mine = (connection, space_id, plan.id)
-        declined = await plans.decisions_of(*mine, status=DecisionStatus.DECLINED, with_changes=False)
-        waiting = await plans.groups_to_do(*mine)
+        declined = await plans.decisions_of(db, plan.id, status=DecisionStatus.DECLINED, with_changes=False)
+        waiting = await plans.groups_to_do(db, plan.id)
     if policy is None or policy.without is None or not declined or not waiting:
         return plan.id
     return (await anew(core, space_id, plan, policy.without(plan, declined), by)).id
 
 
-async def _in_force(connection: Connection, space_id: UUID, plan_id: UUID) -> Plan:
+async def _in_force(db: Transaction, plan_id: UUID) -> Plan:
     """A plan, or the one that has taken its place."""
-    plan = await plans.head(connection, space_id, plan_id, lock=True)
+    plan = await plans.head(db, plan_id, lock=True)
     while later := plan.summary.get("replaced_by"):
-        plan = await plans.head(connection, space_id, UUID(later), lock=True)
+        plan = await plans.head(db, UUID(later), lock=True)
     return plan
 
 
 async def anew(core: Core, space_id: UUID, plan: Plan, options: Mapping[str, Any], by: str) -> Plan:
     """A plan made again with other options; it takes the place of the first."""
     made = await propose(core, space_id, plan.policy, options, created_by=by)
-    async with core.transaction(space_id) as connection:
-        mine = (connection, space_id, plan.id)
+    async with core.transaction(space_id) as db:
         waiting = [
             one
             for status in (DecisionStatus.PROPOSED, DecisionStatus.FAILED)
-            for one in await plans.decisions_of(*mine, status=status, with_changes=False)
+            for one in await plans.decisions_of(db, plan.id, status=status, with_changes=False)
         ]
         notes = dict.fromkeys((one.number for one in waiting), f"the plan {made.id} takes its place")
-        await plans.mark(*mine, notes, DecisionStatus.DECLINED)
-        await plans.set_status(*mine, changes.overall(await plans.recount(*mine)))
-        await plans.note(*mine, "replaced_by", str(made.id))
+        await plans.mark(db, plan.id, notes, DecisionStatus.DECLINED)
+        await plans.set_status(db, plan.id, changes.overall(await plans.recount(db, plan.id)))
+        await plans.note(db, plan.id, "replaced_by", str(made.id))
     return made
 
 
@@ -398,10 +390,9 @@ async def _next_try(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome,
     """The plan of another try at what failed, where its policy knows one."""
     if not outcome.failed:
         return None
-    async with core.transaction(space_id) as connection:
-        plan = await plans.head(connection, space_id, plan_id)
-        mine = (connection, space_id, plan_id)
-        failed = await plans.decisions_of(*mine, status=DecisionStatus.FAILED, with_changes=False)
+    async with core.transaction(space_id) as db:
+        plan = await plans.head(db, plan_id)
+        failed = await plans.decisions_of(db, plan_id, status=DecisionStatus.FAILED, with_changes=False)
     policy = policy_of(plan)
     options = policy.again(plan, failed) if policy and policy.again else None
     if options is None:
@@ -416,7 +407,7 @@ async def _next_try(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome,
 async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
     """One applying or undoing at a time in a space, over all processes."""
     async with core.applying, core.database.owner() as connection:
-        await plans.take_turn(connection, space_id)
+        await plans.take_turn(Transaction(connection, space_id))
         yield
 
 
@@ -425,19 +416,19 @@ def _refuse_ended(plan: Plan) -> None:
         raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
 
 
-async def _made_ready(core: Core, connection: Connection, space_id: UUID, plan_id: UUID, by: str) -> Plan:
+async def _made_ready(core: Core, db: Transaction, plan_id: UUID, by: str) -> Plan:
     """The plan, approved, with what failed waiting again."""
-    plan = await plans.head(connection, space_id, plan_id, lock=True)
+    plan = await plans.head(db, plan_id, lock=True)
     if plan.status is PlanStatus.PROPOSED:
         moments = {"approved_at": core.now(), "approved_by": by}
-        await plans.set_status(connection, space_id, plan_id, PlanStatus.APPROVED, **moments)
+        await plans.set_status(db, plan_id, PlanStatus.APPROVED, **moments)
     else:
-        await plans.retry_failed(connection, space_id, plan_id)
+        await plans.retry_failed(db, plan_id)
     return plan
 
 
-async def _as_it_is(connection: Connection, space_id: UUID, plan_id: UUID) -> Outcome:
-    plan = await plans.head(connection, space_id, plan_id)
+async def _as_it_is(db: Transaction, plan_id: UUID) -> Outcome:
+    plan = await plans.head(db, plan_id)
     counts = plan.counts
     return Outcome(
         plan_id=plan_id,
@@ -481,19 +472,18 @@ class _Applying:
         self.stale: dict[int, str] = {}
         self.failed: dict[int, str] = {}
 
-    async def begin(self, connection: Connection) -> bool:
+    async def begin(self, db: Transaction) -> bool:
         """Look at what waits, once more where it rests on much, and say so in a run; False when nothing waits."""
-        mine = (connection, self.space_id, self.plan.id)
-        self.groups = await plans.groups_to_do(*mine)
+        self.groups = await plans.groups_to_do(db, self.plan.id)
         if not self.groups:
             if self.plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
-                await changes.finish(*mine, self.core.now())
+                await changes.finish(db, self.plan.id, self.core.now())
             return False
-        if await self._recheck(connection):
-            self.groups = await plans.groups_to_do(*mine)
+        if await self._recheck(db):
+            self.groups = await plans.groups_to_do(db, self.plan.id)
         self.total = sum(group.size for group in self.groups)
         about = {"policy": self.plan.policy, "total": self.total, "done": 0}
-        self.run_id = await plans.start_run(*mine, "apply", about, self.core.now())
+        self.run_id = await plans.start_run(db, self.plan.id, "apply", about, self.core.now())
         return True
 
     async def run(self) -> Outcome:
@@ -504,18 +494,17 @@ class _Applying:
             self.progress(self.seen, self.total)
         return await self._finish()
 
-    async def _recheck(self, connection: Connection) -> bool:
+    async def _recheck(self, db: Transaction) -> bool:
         """Decisions that rest on more than their own rows (a bridge, say) are looked at once more: has any moved?"""
         if self.policy is None or self.policy.recheck is None:
             return False
-        if self.policy.rechecks_the_graph_alone and self.plan.seen == await spaces.version(connection, self.space_id):
+        if self.policy.rechecks_the_graph_alone and self.plan.seen == await spaces.version(db):
             return False
-        mine = (connection, self.space_id, self.plan.id)
-        waiting = await plans.waiting(*mine)
+        waiting = await plans.waiting(db, self.plan.id)
         chosen = options_of(self.policy, self.plan.options)
-        reader = StoreReader(connection, self.space_id)
+        reader = StoreReader(db)
         moved = await self.policy.recheck(reader, waiting, chosen, self.core.now())
-        await plans.mark(*mine, moved, DecisionStatus.STALE)
+        await plans.mark(db, self.plan.id, moved, DecisionStatus.STALE)
         self.stale |= moved
         return bool(moved)
 
@@ -544,26 +533,25 @@ class _Applying:
 
     async def _write(self, some: Sequence[plans.Group]) -> None:
         """One transaction: written, audited, counted. The disk is waited for at the end of the run, once for all."""
-        core, mine, size = self.core, (self.space_id, self.plan.id), sum(group.size for group in some)
-        async with core.transaction(self.space_id, in_passing=True) as connection:
-            done = await changes.apply_groups(connection, *mine, some, core.now())
-            await self._embed_what_was_made(connection, done.applied)
-            await self._audit(connection, done)
+        core, size = self.core, sum(group.size for group in some)
+        async with core.transaction(self.space_id, in_passing=True) as db:
+            done = await changes.apply_groups(db, self.plan.id, some, core.now())
+            await self._embed_what_was_made(db, done.applied)
+            await self._audit(db, done)
             report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
-            await plans.note_run(connection, self.space_id, self.run_id, report)
+            await plans.note_run(db, self.run_id, report)
         self.seen += size
         self.applied += len(done.applied)
         self.freed_bytes += done.freed_bytes
         self.stale |= done.stale
 
-    async def _embed_what_was_made(self, connection: Connection, applied: Sequence[int]) -> None:
+    async def _embed_what_was_made(self, db: Transaction, applied: Sequence[int]) -> None:
         if self.policy is None or not self.policy.makes_nodes:
             return
         core = self.core
-        space = await spaces.by_id(connection, self.space_id)
+        space = await spaces.by_id(db)
         await jobs.enqueue_made(
-            connection,
-            self.space_id,
+            db,
             self.plan.id,
             applied,
             models=models_of(core, space),
@@ -571,35 +559,34 @@ class _Applying:
             now=core.now(),
         )
 
-    async def _audit(self, connection: Connection, done: changes.Done) -> None:
-        mine = (connection, self.space_id, self.plan.id)
-        wrong = list(await changes.dangling(*mine, done.applied)) if "nodes" in done.tables else []
+    async def _audit(self, db: Transaction, done: changes.Done) -> None:
+        wrong = list(await changes.dangling(db, self.plan.id, done.applied)) if "nodes" in done.tables else []
         if self.policy is not None and self.policy.audit is not None:
-            written = await plans.decisions_of(*mine, numbers=done.applied, with_changes=self.policy.audits_changes)
-            wrong += await self.policy.audit(StoreReader(connection, self.space_id), written)
+            written = await plans.decisions_of(
+                db, self.plan.id, numbers=done.applied, with_changes=self.policy.audits_changes
+            )
+            wrong += await self.policy.audit(StoreReader(db), written)
         if wrong:
             raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")
 
     async def _fail(self, group: plans.Group, why: str) -> None:
         """A group that could not be written leaves no trace but this."""
-        mine = (self.space_id, self.plan.id)
-        async with self.core.transaction(self.space_id) as connection:
-            waiting = await plans.decisions_of(connection, *mine, group=group.number, status=DecisionStatus.PROPOSED)
+        async with self.core.transaction(self.space_id) as db:
+            waiting = await plans.decisions_of(db, self.plan.id, group=group.number, status=DecisionStatus.PROPOSED)
             notes = {one.number: why for one in waiting}
-            await plans.mark(connection, *mine, notes, DecisionStatus.FAILED)
+            await plans.mark(db, self.plan.id, notes, DecisionStatus.FAILED)
         self.seen += group.size
         self.failed |= notes
         log.warning("a group of a plan failed", plan=str(self.plan.id), group=group.number, why=why)
 
     async def _finish(self) -> Outcome:
-        core, mine = self.core, (self.space_id, self.plan.id)
-        async with core.transaction(self.space_id) as connection:
-            counts = await changes.finish(connection, *mine, core.now())
+        core = self.core
+        async with core.transaction(self.space_id) as db:
+            counts = await changes.finish(db, self.plan.id, core.now())
             status = changes.overall(counts)
             seconds = time.perf_counter() - self.started
             report = self._report(status, counts, seconds)
-            run = (self.space_id, self.run_id)
-            await plans.note_run(connection, *run, report, status="done", finished_at=core.now())
+            await plans.note_run(db, self.run_id, report, status="done", finished_at=core.now())
         return Outcome(
             plan_id=self.plan.id,
             status=status,
@@ -633,28 +620,26 @@ async def undo(
 
     A merge of pages that took several tries is several plans: they are taken back together, the last first.
     """
-    async with core.applying, core.transaction(space_id) as connection:
-        await plans.take_turn(connection, space_id)
-        tries = await plans.tries_of(connection, space_id, plan_id) if decisions is None else []
-        done = [await _undo(core, connection, space_id, one, decisions, by) for one in tries or [plan_id]]
+    async with core.applying, core.transaction(space_id) as db:
+        await plans.take_turn(db)
+        tries = await plans.tries_of(db, plan_id) if decisions is None else []
+        done = [await _undo(core, db, one, decisions, by) for one in tries or [plan_id]]
         return replace(done[-1], applied=sum(one.applied for one in done))
 
 
-async def _undo(
-    core: Core, connection: Connection, space_id: UUID, plan_id: UUID, decisions: Sequence[int] | None, by: str
-) -> Outcome:
+async def _undo(core: Core, db: Transaction, plan_id: UUID, decisions: Sequence[int] | None, by: str) -> Outcome:
     now = core.now()
     started = time.perf_counter()
-    outcome = await undoing.undo(connection, space_id, plan_id, now, numbers=decisions, created_by=by)
+    outcome = await undoing.undo(db, plan_id, now, numbers=decisions, created_by=by)
     if outcome.repeated:
         return outcome
-    run_id = await plans.start_run(connection, space_id, plan_id, "undo", {}, now)
+    run_id = await plans.start_run(db, plan_id, "undo", {}, now)
     report = {
         "undone": outcome.applied,
         "by_plan": str(outcome.plan_id),
         "seconds": round(time.perf_counter() - started, 4),
     }
-    await plans.note_run(connection, space_id, run_id, report, status="done", finished_at=core.now())
+    await plans.note_run(db, run_id, report, status="done", finished_at=core.now())
     return replace(outcome, run_id=run_id)
 
 
@@ -662,10 +647,10 @@ async def _undo(
 
 
 async def runs(core: Core, space_id: UUID, *, plan_id: UUID | None = None, limit: int = 20) -> list[Run]:
-    async with core.transaction(space_id) as connection:
-        return await plans.list_runs(connection, space_id, plan_id=plan_id, limit=limit)
+    async with core.transaction(space_id) as db:
+        return await plans.list_runs(db, plan_id=plan_id, limit=limit)
 
 
 async def get_run(core: Core, space_id: UUID, run_id: UUID) -> Run:
-    async with core.transaction(space_id) as connection:
-        return await plans.get_run(connection, space_id, run_id)
+    async with core.transaction(space_id) as db:
+        return await plans.get_run(db, run_id)

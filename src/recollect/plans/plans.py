@@ -50,9 +50,9 @@ class Plans(Face):
     async def get(self, reference: Reference, *, decisions: bool = True) -> Plan:
         """A plan, by its id or a unique beginning of it; without its decisions where they are not wanted."""
         id_ = await self._id(reference)
-        async with self.core.transaction(self.space_id) as connection:
+        async with self.core.transaction(self.space_id) as db:
             read = plans.whole if decisions else plans.head
-            return await read(connection, self.space_id, id_)
+            return await read(db, id_)
 
     async def show(
         self, reference: Reference, *, after: int = 0, limit: int = 100, status: DecisionStatus | None = None
@@ -86,8 +86,8 @@ class Plans(Face):
         _check_limit(limit)
         only = None if status is None else _status(status)
         by = None if policy is None else _whole_name(policy)
-        async with self.core.transaction(self.space_id) as connection:
-            return await plans.list_heads(connection, self.space_id, status=only, policy=by, limit=limit, cursor=cursor)
+        async with self.core.transaction(self.space_id) as db:
+            return await plans.list_heads(db, status=only, policy=by, limit=limit, cursor=cursor)
 
     async def decisions(
         self,
@@ -102,11 +102,9 @@ class Plans(Face):
         _check_limit(limit)
         _check_numbers([*([after] if after else []), *(numbers or ())], "numbers")
         id_ = await self._id(reference)
-        async with self.core.transaction(self.space_id) as connection:
-            await plans.head(connection, self.space_id, id_)
-            return await plans.decisions_of(
-                connection, self.space_id, id_, after=after, limit=limit, status=status, numbers=numbers
-            )
+        async with self.core.transaction(self.space_id) as db:
+            await plans.head(db, id_)
+            return await plans.decisions_of(db, id_, after=after, limit=limit, status=status, numbers=numbers)
 
     async def approve(self, reference: Reference, *, by: str = "user") -> Plan:
         """Say yes; `apply` carries it out."""
@@ -164,8 +162,8 @@ class Plans(Face):
         return await consolidate.get_run(self.core, self.space_id, run_id)
 
     async def _id(self, reference: Reference) -> UUID:
-        async with self.core.transaction(self.space_id) as connection:
-            return await plans.resolve(connection, self.space_id, str(reference))
+        async with self.core.transaction(self.space_id) as db:
+            return await plans.resolve(db, str(reference))
 
 
 def _check_limit(limit: int) -> None:

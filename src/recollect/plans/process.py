@@ -110,8 +110,8 @@ async def _answered(asked: Asked) -> Iterator[Any]:
 async def _proposed(asked: Asked) -> Plan:
     database = await open_database(asked.dsn, pool_size=1, before_upgrade=_leave_it)
     try:
-        async with database.snapshot(asked.space_id) as connection:
-            reader = StoreReader(connection, asked.space_id)
+        async with database.snapshot(asked.space_id) as db:
+            reader = StoreReader(db)
             return await looked_through(reader, policy_named(asked.policy), asked.options, asked.now)
     finally:
         await database.close()

@@ -19,7 +19,7 @@ from recollect.plans.registry import POLICIES
 from recollect.plans.rules.plan_text import Tally, edge_label, name_in, short_name
 from recollect.plans.sql import labels, plans
 from recollect.plans.sql.labels import Ends
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 STRETCH = 1000
 # A page has more room for a name than a terminal, and cuts it to what there is.
@@ -92,12 +92,12 @@ async def plan(
 ) -> ShownPlan:
     """A plan with the decisions that follow number `after`."""
     is_first = after == 0
-    async with core.transaction(space_id) as connection:
-        head = await plans.head(connection, space_id, plan_id)
-        found = await plans.decisions_of(connection, space_id, plan_id, after=after, limit=limit + 1, status=status)
+    async with core.transaction(space_id) as db:
+        head = await plans.head(db, plan_id)
+        found = await plans.decisions_of(db, plan_id, after=after, limit=limit + 1, status=status)
         stretch, findings = found[:limit], head.findings if is_first else ()
-        named = await _labels(connection, space_id, stretch, findings)
-        tally = await labels.tally(connection, space_id, plan_id) if is_first else None
+        named = await _labels(db, stretch, findings)
+        tally = await labels.tally(db, plan_id) if is_first else None
     known = {one.name: getattr(head, one.name) for one in fields(head)}
     return ShownPlan(
         **{**known, "decisions": stretch, "findings": findings},
@@ -138,9 +138,9 @@ async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
 
 async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[ShownEdge]:
     now = core.now()
-    async with core.transaction(space_id) as connection:
+    async with core.transaction(space_id) as db:
         ends = {end for edge in found for end in (edge.source, edge.target)}
-        names = {id_: short_name(name) for id_, name in (await labels.nodes(connection, space_id, ends)).items()}
+        names = {id_: short_name(name) for id_, name in (await labels.nodes(db, ends)).items()}
     return [
         ShownEdge(
             **{one.name: getattr(edge, one.name) for one in fields(edge)},
@@ -157,24 +157,20 @@ async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[Shown
 
 
 async def node_labels(core: Core, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    async with core.transaction(space_id) as connection:
-        return {
-            id_: shortened(name, NAME_COLUMNS) for id_, name in (await labels.nodes(connection, space_id, ids)).items()
-        }
+    async with core.transaction(space_id) as db:
+        return {id_: shortened(name, NAME_COLUMNS) for id_, name in (await labels.nodes(db, ids)).items()}
 
 
-async def _labels(
-    connection: Connection, space_id: UUID, decisions: Iterable[Decision], findings: Iterable[Finding]
-) -> dict[UUID, str]:
+async def _labels(db: Transaction, decisions: Iterable[Decision], findings: Iterable[Finding]) -> dict[UUID, str]:
     """What the subjects and rows of some decisions and findings are called."""
     changed = [change for decision in decisions for change in decision.changes]
     ids = {change.id for change in changed} | {decision.subject for decision in decisions}
     ids |= {finding.subject for finding in findings if finding.subject is not None}
-    ends = _ends_in(changed) | await labels.edges(connection, space_id, ids)
+    ends = _ends_in(changed) | await labels.edges(db, ids)
     met = {end for one in ends.values() for end in (one.source, one.target)}
     names = {change.id: short_name(name_in(change.after or change.before or {})) for change in changed}
     for look in (labels.nodes, labels.topics):
-        found = await look(connection, space_id, ids | met)
+        found = await look(db, ids | met)
         names |= {id_: short_name(name) for id_, name in found.items()}
     named = {id_: names[id_] for id_ in ids if names.get(id_)}
     return named | {id_: _edge(one, names) for id_, one in ends.items()}

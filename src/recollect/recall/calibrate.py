@@ -16,6 +16,7 @@ from recollect.providers.embedders import embed_readable
 from recollect.recall.recall import calibration_of
 from recollect.recall.rules.calibration import Calibration, histogram, measured
 from recollect.recall.sql import samples
+from recollect.store.database import Transaction
 
 PAIRS = 400
 REMEMBERED = 200
@@ -36,10 +37,10 @@ class Measurement:
 async def measure(core: Core, space_id: UUID) -> Measurement:
     """Look at the user's own memories; nothing is stored."""
     embedder = core.embedder()
-    async with core.transaction(space_id) as connection:
-        space = await spaces.by_id(connection, space_id)
-        drawn = await samples.some(connection, space_id, model=embedder.model, most=PAIRS)
-        one, other = await samples.neighbours(connection, space_id, model=embedder.model, most=REMEMBERED)
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
+        drawn = await samples.some(db, model=embedder.model, most=PAIRS)
+        one, other = await samples.neighbours(db, model=embedder.model, most=REMEMBERED)
     asked = await embed_readable(embedder, [_few_words(text) for text in drawn.texts[:REMEMBERED]])
     remembered = [vector @ own for vector, own in zip(asked, drawn.vectors, strict=False) if vector is not None]
     related = [*remembered, *(one * other).sum(1)]
@@ -60,7 +61,7 @@ async def use(core: Core, space_id: UUID, model: str, calibration: Calibration) 
         raise InvalidInput(f"{model!r} is not the embedder in use, {core.embedder().model!r} is.", field="model")
     checked_space_settings({"calibrations": {model: asdict(calibration)}})
     async with core.database.owner() as connection:
-        space = await spaces.by_id(connection, space_id)
+        space = await spaces.by_id(Transaction(connection, space_id))
         kept = {**space.settings.get("calibrations", {}), model: asdict(calibration)}
         await spaces.change_settings(connection, space_id, {**space.settings, "calibrations": kept})
 

@@ -12,14 +12,14 @@ from recollect.recall.sql import logs
 
 async def judge(core: Core, space_id: UUID, node_id: UUID, *, helped: bool, recall: str | None = None) -> Activity:
     """Count a judgement; with `recall` (the id of a log entry), of a memory which that recall handed out."""
-    async with core.transaction(space_id) as connection:
-        await nodes.get(connection, space_id, node_id)
+    async with core.transaction(space_id) as db:
+        await nodes.get(db, node_id)
         if recall is not None:
-            log = await logs.get(connection, space_id, recall)
+            log = await logs.get(db, recall)
             if node_id not in log.memory_ids:
                 raise InvalidInput(
                     f"The recall {log.id} did not hand out {node_id}: judge what it did.", field="recall"
                 )
             if helped:
-                await reinforce.clicked(connection, space_id, log.id, node_id, core.now())
-        return await activity.judge(connection, space_id, node_id, helped=helped)
+                await reinforce.clicked(db, log.id, node_id, core.now())
+        return await activity.judge(db, node_id, helped=helped)

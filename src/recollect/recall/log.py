@@ -51,9 +51,9 @@ async def note(
         latency_ms=recall.latency_ms if latency_ms is None else latency_ms,
         created_at=core.now(),
     )
-    async with core.database.noting(space_id) as connection:
-        await logs.add(connection, space_id, entry)
-        await reinforce.note(connection, space_id, entry, recall)
+    async with core.database.noting(space_id) as db:
+        await logs.add(db, entry)
+        await reinforce.note(db, entry, recall)
     return entry.id
 
 

@@ -19,13 +19,13 @@ async def list_logs(
     """A stretch of the log, newest first."""
     if not 1 <= limit <= LONGEST_PAGE:
         raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
-    async with core.transaction(space_id) as connection:
-        return await logs.list_page(connection, space_id, mode=mode, limit=limit, cursor=cursor)
+    async with core.transaction(space_id) as db:
+        return await logs.list_page(db, mode=mode, limit=limit, cursor=cursor)
 
 
 async def show(core: Core, space_id: UUID, reference: str) -> RecallLog:
-    async with core.transaction(space_id) as connection:
-        return await logs.get(connection, space_id, reference)
+    async with core.transaction(space_id) as db:
+        return await logs.get(db, reference)
 
 
 async def replay(core: Core, space_id: UUID, reference: str) -> Replay:

@@ -34,7 +34,7 @@ from recollect.recall.rules.calibration import Calibration, shipped, soft
 from recollect.recall.rules.ranking import Numbers
 from recollect.recall.sql import candidates, logs
 from recollect.recall.sql.candidates import Asked, Candidate, FirstLook, Found
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 from recollect.wording import counted
 
 LIMIT = 20
@@ -81,11 +81,11 @@ async def _answered(
     asked = await cache.embedded(core, embedder, query.text)
     if asked is None:
         notes = (*notes, f"{embedder.model} cannot read this question: it was searched by words alone.")
-    async with core.search(space_id) as connection:
-        seen = await candidates.first_look(connection, space_id, query.text)
+    async with core.search(space_id) as db:
+        seen = await candidates.first_look(db, query.text)
         core.seen[space_id] = seen.space
         if _embedder(core, seen.space)[0] is embedder:
-            search = _Search(core, connection, seen, query, embedder, asked)
+            search = _Search(core, db, seen, query, embedder, asked)
             search.cools_down = cool_down and search.profile.cools_down
             search.notes, search.started = notes, started
             if not repeat:
@@ -95,16 +95,16 @@ async def _answered(
 
 
 async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
-    async with core.transaction(space_id) as connection:
-        seen = await candidates.first_look(connection, space_id, query.text)
+    async with core.transaction(space_id) as db:
+        seen = await candidates.first_look(db, query.text)
     search = partial(graph_search, core, space_id, query)
     return await cache.repeated(core, space_id, seen.version, query, search), seen.waiting
 
 
 async def _last_seen(core: Core, space_id: UUID) -> Space:
     if space_id not in core.seen:
-        async with core.transaction(space_id) as connection:
-            core.seen[space_id] = await spaces.by_id(connection, space_id)
+        async with core.transaction(space_id) as db:
+            core.seen[space_id] = await spaces.by_id(db)
     return core.seen[space_id]
 
 
@@ -116,10 +116,10 @@ async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     is_read = await cache.embedded(core, core.embedder(near.model), query.text) is not None
     nearness = attrgetter("similarity" if is_read else "parts.relevance")
     seeds = {hit.node.id: nearness(hit) for hit in near[:SEEDS] if nearness(hit) > 0}
-    async with core.search(space_id) as connection:
-        walked = await walk(core, connection, space_id, seeds)
+    async with core.search(space_id) as db:
+        walked = await walk(core, db, seeds)
         reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
-        beyond = await _beyond(core, connection, space_id, query, near.model, reached.keys() - similar.keys())
+        beyond = await _beyond(core, db, query, near.model, reached.keys() - similar.keys())
     everything = {**{hit.node.id: hit for hit in beyond}, **similar}
     scores = {
         id_: _graph_score(nearness(hit), reached.get(id_)) if reached else nearness(hit)
@@ -142,17 +142,15 @@ async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     )
 
 
-async def _beyond(
-    core: Core, connection: Connection, space_id: UUID, query: Query, model: str, ids: Collection[UUID]
-) -> list[Hit]:
+async def _beyond(core: Core, db: Transaction, query: Query, model: str, ids: Collection[UUID]) -> list[Hit]:
     """What only activation reached, of what may be returned at all, and how similar it is to the question."""
-    permitted = await candidates.allowed(connection, space_id, list(ids), query.wanted) if ids else set()
+    permitted = await candidates.allowed(db, list(ids), query.wanted) if ids else set()
     embedder = core.embedder(model)
     vector = await cache.embedded(core, embedder, query.text)
-    asked = Asked(space_id=space_id, model=model, dim=embedder.dim, vector=vector)
-    _, cosines = await candidates.nearest_of(connection, asked, candidates.these(list(permitted)))
-    similarity = calibration_of(await spaces.by_id(connection, space_id), model).similarity
-    read = await nodes.get_many(connection, space_id, list(permitted))
+    asked = Asked(space_id=db.space_id, model=model, dim=embedder.dim, vector=vector)
+    _, cosines = await candidates.nearest_of(db, asked, candidates.these(list(permitted)))
+    similarity = calibration_of(await spaces.by_id(db), model).similarity
+    read = await nodes.get_many(db, list(permitted))
     return [
         Hit(node=node, score=0.0, parts=_parts_of(cosines.get(node.id, 0.0), similarity))
         for node in read.values()
@@ -289,15 +287,15 @@ class _Search:
     def __init__(
         self,
         core: Core,
-        connection: Connection,
+        db: Transaction,
         seen: FirstLook,
         query: Query,
         embedder: Embedder,
         vector: NDArray[np.float32] | None,
     ) -> None:
-        self.core, self.connection, self.space, self.query = core, connection, seen.space, query
+        self.core, self.connection, self.space, self.query = core, db, seen.space, query
         self.model = embedder.model
-        self.place = (connection, seen.space.id)
+        self.db = db
         self.kinds = [str(kind) for kind in query.wanted.kinds]
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
@@ -339,10 +337,10 @@ class _Search:
         uses = Uses.none(len(found))
         ids = [one.id for one in found]
         if self.profile.floor is not None:
-            times = await logs.times_recalled(*self.place, ids)
+            times = await logs.times_recalled(self.db, ids)
             uses = replace(uses, recalled=np.array([times.get(id_, 0) for id_ in ids], dtype=np.float64))
         if self.query.engagement:
-            known = await activity.get_many(*self.place, ids)
+            known = await activity.get_many(self.db, ids)
             counts = np.array([known[id_].uses if id_ in known else 0 for id_ in ids], dtype=np.float64)
             idle = np.array([self._idle_days(known.get(id_)) for id_ in ids], dtype=np.float64)
             uses = replace(uses, engagement=ranking.engagement(counts), decay=ranking.decay(idle))
@@ -375,7 +373,7 @@ class _Search:
         """What is near, what matches, and the summaries that are near where no leg looks at them."""
         wanted = self.query.wanted
         if wanted.is_selective or self.with_summaries:
-            few = candidates.filtered(*self.place, wanted)
+            few = candidates.filtered(self.db, wanted)
             of_few = candidates.nearest_of(self.connection, self.asked, few)
             (left, near), (also, matching) = await self._both(
                 of_few, partial(candidates.matching_of, asked=self.asked, few=few)
@@ -387,7 +385,7 @@ class _Search:
         self.ways |= {"by_vector": len(near), "by_words": len(matching)}
         if not self.with_summaries:
             return near, matching, {}
-        summaries = candidates.these(await candidates.summaries(*self.place))
+        summaries = candidates.these(await candidates.summaries(self.db))
         return near, matching, (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
 
     def _promising(self, near: Found, matching: Found) -> list[UUID]:
@@ -403,7 +401,7 @@ class _Search:
         at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
         return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
 
-    async def _both(self, near: Leg[A], by_words: Callable[[Connection], Leg[A]]) -> tuple[A, A]:
+    async def _both(self, near: Leg[A], by_words: Callable[[Transaction], Leg[A]]) -> tuple[A, A]:
         """The two legs; side by side where a second connection is free, since each is work for one core."""
         if not self.core.database.is_at_leisure:
             return await near, await by_words(self.connection)
@@ -425,11 +423,11 @@ class _Search:
         within = self.query.wanted if self.query.wanted.is_selective else None
         return await candidates.nearest(self.connection, self.asked, kinds=self.kinds, exactly=exactly, within=within)
 
-    async def _matching(self, connection: Connection) -> Found:
-        found = await candidates.matching(connection, self.asked, kinds=self.kinds)
+    async def _matching(self, db: Transaction) -> Found:
+        found = await candidates.matching(db, self.asked, kinds=self.kinds)
         if not self.query.wanted.is_selective:
             return found
-        permitted = await candidates.allowed(connection, self.space.id, list(found), self.query.wanted)
+        permitted = await candidates.allowed(db, list(found), self.query.wanted)
         return {id_: score for id_, score in found.items() if id_ in permitted}
 
     async def _count(self) -> int:
@@ -437,7 +435,7 @@ class _Search:
         key = (self.space.id, self.model, tuple(self.kinds))
         count, at = self.core.counts.get(key, (0, -math.inf))
         if count <= candidates.EXACT_BELOW // 10 or time.monotonic() - at > COUNT_SECONDS:
-            count = await candidates.count(*self.place, model=self.model, kinds=self.kinds)
+            count = await candidates.count(self.db, model=self.model, kinds=self.kinds)
             self.core.counts[key] = (count, time.monotonic())
         return count
 
@@ -448,7 +446,7 @@ class _Search:
             return order
         first = order[: ranking.UPDATE_WINDOW]
         ids = [ranked.candidates[i].id for i in first]
-        read = await nodes.get_many(*self.place, ids)
+        read = await nodes.get_many(self.db, ids)
         return ranking.newest_first(
             order,
             question=self.query.text,
@@ -460,7 +458,7 @@ class _Search:
 
     async def _cosines(self, ids: Sequence[UUID]) -> NDArray[np.float32]:
         """How alike some nodes are; one without a vector is like none."""
-        vectors = await candidates.vectors_of(*self.place, ids, model=self.model)
+        vectors = await candidates.vectors_of(self.db, ids, model=self.model)
         none = np.zeros(self.asked.dim, dtype=np.float32)
         rows = np.array([vectors.get(id_, none) for id_ in ids], dtype=np.float32).reshape(len(ids), len(none))
         cosines: NDArray[np.float32] = rows @ rows.T
@@ -486,7 +484,7 @@ class _Search:
             limit=self.query.limit or (None if self.profile.cap else LIMIT),
         )
         if self.query.budget_tokens is not None:
-            read = await nodes.get_many(*self.place, [ids[i] for i in chosen.kept])
+            read = await nodes.get_many(self.db, [ids[i] for i in chosen.kept])
             tokens = {i: count_tokens(await self._as_told(read[ids[i]])) for i in chosen.kept}
             selection.within_budget(chosen, tokens.__getitem__, self.query.budget_tokens)
         return chosen
@@ -501,20 +499,20 @@ class _Search:
         if not self.with_summaries or budget is None or count_tokens(node.text or "") <= budget:
             return None
         wanted = NodeFilter(metadata={"parent_id": str(node.id)})
-        page = await nodes.list_page(*self.place, wanted, limit=20, cursor=None)
+        page = await nodes.list_page(self.db, wanted, limit=20, cursor=None)
         return next((one for one in page.items if one.is_summary), None)
 
     async def _lately(self) -> frozenset[UUID]:
         """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
         if not self.cools_down:
             return frozenset()
-        return await logs.last_ids(*self.place, self.query.text, self.query.mode)
+        return await logs.last_ids(self.db, self.query.text, self.query.mode)
 
     async def _recall(self, ranked: Ranked, chosen: selection.Selection) -> Recall:
         score = np.round(ranked.score, 6).tolist()
         parts = _parts(ranked, chosen.kept)
         ids = [ranked.candidates[i].id for i in chosen.kept]
-        read = await nodes.get_many(*self.place, ids)
+        read = await nodes.get_many(self.db, ids)
         told = {id_: await self._stand_in(node) or node for id_, node in read.items()}
         left_out = tuple(
             LeftOut(id=ranked.candidates[drop.place].id, score=score[drop.place], step=drop.step, why=drop.why)

@@ -7,23 +7,23 @@ from recollect.graph.rules.strength import REINFORCEMENTS
 from recollect.graph.sql import edges
 from recollect.model import Recall, RecallLog
 from recollect.recall.sql import logs
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 
 
-async def note(connection: Connection, space_id: UUID, entry: RecallLog, recall: Recall) -> None:
+async def note(db: Transaction, entry: RecallLog, recall: Recall) -> None:
     """Note in the log by which edges its hits were reached, and count one traversal of each of those edges."""
     paths = {id_: path["edges"] for id_, path in recall.ways.get("paths", {}).items()}
     if not paths:
         return
-    await logs.add_paths(connection, space_id, entry.id, paths)
+    await logs.add_paths(db, entry.id, paths)
     walked = {UUID(edge) for path in paths.values() for edge in path}
-    await edges.reinforce(connection, space_id, dict.fromkeys(walked, _once("traversal")), entry.created_at)
+    await edges.reinforce(db, dict.fromkeys(walked, _once("traversal")), entry.created_at)
 
 
-async def clicked(connection: Connection, space_id: UUID, recall: UUID, node_id: UUID, now: datetime) -> None:
+async def clicked(db: Transaction, recall: UUID, node_id: UUID, now: datetime) -> None:
     """Somebody made use of a hit: the path that the log knows to it is clicked; where it knows none, nothing is."""
-    path = await logs.path_to(connection, space_id, recall, node_id)
-    await edges.reinforce(connection, space_id, dict.fromkeys(path, _once("click")), now)
+    path = await logs.path_to(db, recall, node_id)
+    await edges.reinforce(db, dict.fromkeys(path, _once("click")), now)
 
 
 def _once(kind: str) -> tuple[float, int, int]:

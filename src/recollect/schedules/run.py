@@ -28,7 +28,7 @@ from recollect.ports import Notice
 from recollect.schedules.rules.timing import Timing, next_time
 from recollect.schedules.sql import schedules
 from recollect.schedules.sql.schedules import Schedule
-from recollect.store.database import Connection
+from recollect.store.database import Transaction
 from recollect.store.locks import Lock
 
 log = structlog.get_logger("recollect.scheduler")
@@ -178,9 +178,9 @@ class _Running:
         except Exception as problem:
             await self._failed(problem)
             raise
-        async with self.core.transaction(self.space_id) as connection:
-            ran = await self._leave_report(connection, ran)
-            await self._move_on(connection, ran.outcome)
+        async with self.core.transaction(self.space_id) as db:
+            ran = await self._leave_report(db, ran)
+            await self._move_on(db, ran.outcome)
         await self._tell(ran)
         return ran
 
@@ -214,9 +214,8 @@ class _Running:
 
     async def _tidied(self) -> Tidied:
         """Finish what an earlier run left, then propose anew; while a plan of ours waits, no second one is made."""
-        run = (self.core, self.space_id, self.name, self.schedule.options)
         if self.by_hand:
-            return await consolidate.run(*run, created_by="user")
+            return await consolidate.run(self.core, self.space_id, self.name, self.schedule.options, created_by="user")
         for plan in await self._left():
             if plan.status is not PlanStatus.APPROVED and not consolidate.applies_by_itself(self.core, plan):
                 return Tidied(plan=plan, outcome=None, notes=(_still_waits(plan),))
@@ -224,14 +223,14 @@ class _Running:
             tidied = await consolidate.carry_out(self.core, self.space_id, plan, by=SCHEDULE)
             if tidied.outcome is None:
                 return tidied
-        return await consolidate.run(*run, created_by=SCHEDULE)
+        return await consolidate.run(self.core, self.space_id, self.name, self.schedule.options, created_by=SCHEDULE)
 
     async def _left(self) -> list[Plan]:
         """Plans of earlier runs that were neither carried out to the end nor declined."""
         found: list[Plan] = []
-        async with self.core.transaction(self.space_id) as connection:
+        async with self.core.transaction(self.space_id) as db:
             for status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
-                some, _ = await plans.list_heads(connection, self.space_id, status=status, policy=self.name)
+                some, _ = await plans.list_heads(db, status=status, policy=self.name)
                 found += [plan for plan in some if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
         return found
 
@@ -249,10 +248,8 @@ class _Running:
             return policy.says.format_map(summary)
         if policy.tally is None:
             return policy.says.format_map(_Everywhere(outcome.applied if outcome else 0))
-        async with self.core.transaction(self.space_id) as connection:
-            applied = await plans.decisions_of(
-                connection, self.space_id, tidied.plan.id, status=DecisionStatus.APPLIED, with_changes=False
-            )
+        async with self.core.transaction(self.space_id) as db:
+            applied = await plans.decisions_of(db, tidied.plan.id, status=DecisionStatus.APPLIED, with_changes=False)
         return policy.says.format_map(policy.tally(summary, applied))
 
     async def _report(self, policy: Policy, tidied: Tidied, said: str) -> dict[str, Any]:
@@ -283,35 +280,32 @@ class _Running:
 
     # -- what is written down
 
-    async def _leave_report(self, connection: Connection, ran: Ran) -> Ran:
+    async def _leave_report(self, db: Transaction, ran: Ran) -> Ran:
         """A run that was skipped was none, and a chore keeps its own record."""
         if ran.status == "skipped" or self.name in CHORES:
             return ran
-        return replace(ran, run_id=await self._note_run(connection, ran.plan_id, ran.report, "done"))
+        return replace(ran, run_id=await self._note_run(db, ran.plan_id, ran.report, "done"))
 
-    async def _note_run(
-        self, connection: Connection, plan_id: UUID | None, report: Mapping[str, Any], status: str
-    ) -> UUID:
-        mine = (connection, self.space_id)
-        run_id = await plans.start_run(*mine, plan_id, SCHEDULE, report, self.started_at)
-        await plans.note_run(*mine, run_id, {}, status=status, finished_at=self.core.now())
+    async def _note_run(self, db: Transaction, plan_id: UUID | None, report: Mapping[str, Any], status: str) -> UUID:
+        run_id = await plans.start_run(db, plan_id, SCHEDULE, report, self.started_at)
+        await plans.note_run(db, run_id, {}, status=status, finished_at=self.core.now())
         return run_id
 
-    async def _move_on(self, connection: Connection, outcome: str) -> None:
+    async def _move_on(self, db: Transaction, outcome: str) -> None:
         """Only now is it no longer due. Run by hand before its time, it comes at its time all the same."""
         schedule, now = self.schedule, self.core.now()
         due = schedule.next_run_at
         following = next_for(self.core, self.space_id, self.name, schedule.timing, due) if due <= now else due
         shown = outcome if len(outcome) <= LONGEST_OUTCOME else outcome[: LONGEST_OUTCOME - 3] + "..."
-        await schedules.note(connection, schedule, ran_at=self.started_at, outcome=shown, next_at=following)
+        await schedules.note(db.connection, schedule, ran_at=self.started_at, outcome=shown, next_at=following)
 
     async def _failed(self, problem: Exception) -> None:
         """It comes again at its next time; until then somebody should look."""
         why = problem.message if isinstance(problem, RecollectError) else f"{type(problem).__name__}: {problem}"
         report = {"schedule": self.name, "status": "failed", "why": why}
-        async with self.core.transaction(self.space_id) as connection:
-            await self._note_run(connection, None, report, "failed")
-            await self._move_on(connection, f"failed: {why}")
+        async with self.core.transaction(self.space_id) as db:
+            await self._note_run(db, None, report, "failed")
+            await self._move_on(db, f"failed: {why}")
         await self._notice("failed", f"{self.name} failed", why, report)
 
     # -- who is told

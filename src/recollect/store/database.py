@@ -10,13 +10,14 @@ shielded from that: anyio repeats its cancelling at every await, and would cut t
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import anyio
 import asyncpg
 from pgvector.asyncpg import register_vector
-from sqlalchemy import QueuePool, text
+from sqlalchemy import CursorResult, QueuePool, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -24,6 +25,24 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from recollect.errors import DatabaseProblem, UnsuitableServer
 from recollect.store.migrations import HEAD, run_migrations
 
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction in one space. It knows which, so that nobody has to hand the space on beside it."""
+
+    connection: AsyncConnection
+    space_id: UUID
+
+    @property
+    def execute(self) -> Callable[..., Awaitable[CursorResult[*tuple[Any, ...]]]]:
+        return self.connection.execute
+
+    @property
+    def stream(self) -> Callable[..., Any]:
+        return self.connection.stream
+
+
+# The owner's transaction, which is in no space.
 Connection = AsyncConnection
 
 SCHEMA = "recollect"
@@ -62,7 +81,7 @@ class Database:
         self.notes = notes
 
     @asynccontextmanager
-    async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[AsyncConnection]:
+    async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[Transaction]:
         """Reads and writes in one space, all or nothing.
 
         In passing: one of many steps. Its commit does not wait for the disk; the last step's does, and what reached
@@ -70,31 +89,31 @@ class Database:
         """
         waits = "; SET LOCAL synchronous_commit = off" if in_passing else ""
         async with self._begun(f"BEGIN; {self._enter(space_id)}{waits}") as connection:
-            yield connection
+            yield Transaction(connection, space_id)
 
     @asynccontextmanager
-    async def noting(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
+    async def noting(self, space_id: UUID) -> AsyncIterator[Transaction]:
         """For logs and counts: all or nothing too, but the caller does not wait for the disk.
 
         A crash of the database may lose the last half second of them, never anything that was remembered or changed.
         """
         counting = "SET LOCAL synchronous_commit = off; SET LOCAL recollect.counting = 'on'"
         async with self._begun(f"BEGIN; {self._enter(space_id)}; {counting}") as connection:
-            yield connection
+            yield Transaction(connection, space_id)
 
     @asynccontextmanager
-    async def snapshot(self, space_id: UUID) -> AsyncIterator[AsyncConnection]:
+    async def snapshot(self, space_id: UUID) -> AsyncIterator[Transaction]:
         """A read-only look into one space that stays the same however long it takes: what a policy reads."""
         opening = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._enter(space_id)}"
         async with self._begun(opening) as connection:
-            yield connection
+            yield Transaction(connection, space_id)
 
     @asynccontextmanager
-    async def search(self, space_id: UUID, *, ef_search: int, timeout_seconds: float) -> AsyncIterator[AsyncConnection]:
+    async def search(self, space_id: UUID, *, ef_search: int, timeout_seconds: float) -> AsyncIterator[Transaction]:
         """A read-only look into one space, tuned for nearest-neighbour search and bounded in time."""
         bounds = f"SET LOCAL statement_timeout = {timeout_seconds * 1000:.0f}; SET LOCAL hnsw.ef_search = {ef_search:d}"
         async with self._begun(f"BEGIN READ ONLY; {self._enter(space_id)}; {bounds}; {SEARCHING}") as connection:
-            yield connection
+            yield Transaction(connection, space_id)
 
     @asynccontextmanager
     async def owner(self) -> AsyncIterator[AsyncConnection]:
@@ -220,8 +239,9 @@ def _damaged(error: BaseException) -> DatabaseProblem:
     )
 
 
-async def driver(connection: AsyncConnection) -> asyncpg.Connection:
+async def driver(of: Connection | Transaction) -> asyncpg.Connection:
     """The asyncpg connection below, in the same transaction: for vectors in binary, for COPY, and for haste."""
+    connection = of.connection if isinstance(of, Transaction) else of
     sync = connection.sync_connection
     assert sync is not None
     return sync.connection.driver_connection

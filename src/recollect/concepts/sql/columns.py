@@ -13,11 +13,10 @@ from uuid import UUID
 import asyncpg
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.concepts.rules.concepts import Known, LastPass
 from recollect.concepts.rules.detection import Concepts
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 HEADER = 19
 CONCEPTS = """
@@ -70,27 +69,27 @@ SELECT row_id FROM decisions d JOIN changes c ON c.space_id = $1 AND c.plan_id =
 """
 
 
-async def read(connection: AsyncConnection, space_id: UUID) -> Known:
+async def read(db: Transaction) -> Known:
     """Everything that duplicates are found by."""
-    raw = await driver(connection)
-    rows = await raw.fetch(CONCEPTS, space_id)
+    raw = await driver(db)
+    rows = await raw.fetch(CONCEPTS, db.space_id)
     ids: list[UUID] = [row["id"] for row in rows]
-    home = _homes(ids, await raw.fetch(MERGED, space_id))
-    energy, weight = await _activity(raw, space_id, home, len(ids))
+    home = _homes(ids, await raw.fetch(MERGED, db.space_id))
+    energy, weight = await _activity(raw, db.space_id, home, len(ids))
     types, metadata = [row["subtype"] for row in rows], [_metadata(row) for row in rows]
     columns = Concepts.of(
         ids=ids,
         names=[row["name"] for row in rows],
         types=types,
-        vectors=await _vectors(raw, space_id, ids),
+        vectors=await _vectors(raw, db.space_id, ids),
         has_text=np.array([row["has_text"] for row in rows], np.bool_),
         metadata=metadata,
         created=np.array([row["created_at"].timestamp() for row in rows], np.float64),
         energy=energy,
-        degree=_placed(home, await raw.fetch(DEGREES, space_id), "links", len(ids)),
+        degree=_placed(home, await raw.fetch(DEGREES, db.space_id), "links", len(ids)),
         weight=weight,
         protected=np.array([row["protected"] for row in rows], np.bool_),
-        aliases=await _aliases(raw, space_id, home),
+        aliases=await _aliases(raw, db.space_id, home),
     )
     return Known(
         columns=columns,
@@ -185,19 +184,17 @@ def _row_of(dim: int) -> np.dtype[np.void]:
     )
 
 
-async def changed_since(connection: AsyncConnection, space_id: UUID, moment: datetime) -> set[UUID]:
-    raw = await driver(connection)
-    return {row["id"] for row in await raw.fetch(CHANGED, space_id, moment)}
+async def changed_since(db: Transaction, moment: datetime) -> set[UUID]:
+    raw = await driver(db)
+    return {row["id"] for row in await raw.fetch(CHANGED, db.space_id, moment)}
 
 
-async def last_pass(
-    connection: AsyncConnection, space_id: UUID, policy: str, options: Mapping[str, Any]
-) -> LastPass | None:
-    raw = await driver(connection)
-    last = await raw.fetchrow(LAST_PASS, space_id, policy, json.dumps(options))
+async def last_pass(db: Transaction, policy: str, options: Mapping[str, Any]) -> LastPass | None:
+    raw = await driver(db)
+    last = await raw.fetchrow(LAST_PASS, db.space_id, policy, json.dumps(options))
     if last is None:
         return None
     if last["again"] is None:
         return LastPass(at=last["created_at"], again=None)
-    undone = await raw.fetch(UNDONE, space_id, last["id"])
+    undone = await raw.fetch(UNDONE, db.space_id, last["id"])
     return LastPass(at=last["created_at"], again=[*map(UUID, last["again"]), *(row["row_id"] for row in undone)])

@@ -16,14 +16,13 @@ import asyncpg
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.concepts.rules import energy
 from recollect.concepts.rules.concepts import Candidate
 from recollect.concepts.rules.similarity import plain
 from recollect.memories.sql import nodes
 from recollect.model import Concept, NewConcept, Node
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 Vector = NDArray[np.float32]
 
@@ -115,15 +114,14 @@ class Parts:
 # -- storing
 
 
-async def hold(connection: AsyncConnection, space_id: UUID, node_type: str, *, exactly: bool) -> None:
+async def hold(db: Transaction, node_type: str, *, exactly: bool) -> None:
     """From here to the end of this transaction nobody else makes a concept of this type."""
-    raw = await driver(connection)
-    await raw.execute(HOLD, str(space_id), node_type, "on" if exactly else "off")
+    raw = await driver(db)
+    await raw.execute(HOLD, str(db.space_id), node_type, "on" if exactly else "off")
 
 
 async def insert(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     some: Sequence[tuple[UUID, NewConcept, Vector | None]],
     *,
     model: str,
@@ -132,7 +130,7 @@ async def insert(
     now: datetime,
 ) -> None:
     """Store concepts with the vectors of `model` that are known; the others of `models` are jobs for a worker."""
-    raw = await driver(connection)
+    raw = await driver(db)
     columns = [
         (
             id_,
@@ -149,40 +147,37 @@ async def insert(
         )
         for id_, new, vector in some
     ]
-    await raw.execute(INSERT, space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
+    await raw.execute(INSERT, db.space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
 
 
-async def add_alias(connection: AsyncConnection, space_id: UUID, id_: UUID, node_type: str, name: str) -> None:
-    raw = await driver(connection)
+async def add_alias(db: Transaction, id_: UUID, node_type: str, name: str) -> None:
+    raw = await driver(db)
     await raw.execute(
         """INSERT INTO aliases (space_id, kind, subtype, alias, node_id) VALUES ($1, 'concept', $2, $3, $4)
            ON CONFLICT DO NOTHING""",
-        *(space_id, node_type, plain(name), id_),
+        *(db.space_id, node_type, plain(name), id_),
     )
 
 
-async def add_energy(connection: AsyncConnection, space_id: UUID, id_: UUID, given: Mapping[str, float]) -> None:
+async def add_energy(db: Transaction, id_: UUID, given: Mapping[str, float]) -> None:
     """Add to the raw energy of a concept, entity by entity."""
     if given:
-        raw = await driver(connection)
-        await raw.execute(ADD_ENERGY, space_id, id_, json.dumps(dict(given)))
+        raw = await driver(db)
+        await raw.execute(ADD_ENERGY, db.space_id, id_, json.dumps(dict(given)))
 
 
 # -- what a new one may be
 
 
-async def namesakes(
-    connection: AsyncConnection, space_id: UUID, node_type: str, name: str, *, model: str
-) -> list[Candidate]:
+async def namesakes(db: Transaction, node_type: str, name: str, *, model: str) -> list[Candidate]:
     """The living concepts of a type that bear this very name, now or as an alias."""
-    raw = await driver(connection)
-    found = await raw.fetch(NAMESAKES, space_id, node_type, plain(name), model)
+    raw = await driver(db)
+    found = await raw.fetch(NAMESAKES, db.space_id, node_type, plain(name), model)
     return [_candidate(row) for row in found]
 
 
 async def near(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     node_type: str,
     vector: Vector,
     *,
@@ -191,7 +186,7 @@ async def near(
     exactly: bool,
 ) -> list[Candidate]:
     """The living concepts of a type whose vector is at least so near."""
-    raw, dim = await driver(connection), len(vector)
+    raw, dim = await driver(db), len(vector)
     distance = f"vector::halfvec({dim}) <=> $4"
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
         source = f"""few AS MATERIALIZED (SELECT node_id, vector {FROM_VECTORS}),
@@ -201,7 +196,7 @@ async def near(
             ORDER BY {distance} LIMIT $5)"""
     most = FIRST_LOOK
     while True:
-        given = (space_id, model, dim, HalfVector(vector), most, 1.0 - at_least)
+        given = (db.space_id, model, dim, HalfVector(vector), most, 1.0 - at_least)
         found = await raw.fetch(f"WITH {source} {NEAR}", *given)
         if len(found) < most or most >= MOST_LOOKED_AT:
             return [_candidate(row) for row in found if row["subtype"] == node_type]
@@ -229,28 +224,28 @@ def unit(vector: NDArray[Any]) -> Vector:
 # -- reading
 
 
-async def bearers(connection: AsyncConnection, space_id: UUID, name: str, node_type: str | None = None) -> list[Node]:
+async def bearers(db: Transaction, name: str, node_type: str | None = None) -> list[Node]:
     """The concepts that bear a name, as their own or as an alias; also such as were merged into others."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         """SELECT DISTINCT node_id FROM aliases WHERE space_id = $1 AND kind = 'concept' AND alias = $2
               AND ($3::text IS NULL OR subtype = $3) LIMIT 1000""",
-        *(space_id, plain(name), node_type),
+        *(db.space_id, plain(name), node_type),
     )
-    known = await nodes.get_many(connection, space_id, [row["node_id"] for row in found])
+    known = await nodes.get_many(db, [row["node_id"] for row in found])
     return sorted(known.values(), key=lambda node: (node.created_at, node.id))
 
 
-async def names_of(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, frozenset[str]]:
+async def names_of(db: Transaction, ids: Collection[UUID]) -> dict[UUID, frozenset[str]]:
     """Every name of some concepts, and of what was merged into them."""
-    found = await parts(connection, space_id, ids)
+    found = await parts(db, ids)
     return {keeper: frozenset(part.names) for keeper, part in found.items()}
 
 
-async def parts(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, Parts]:
-    raw = await driver(connection)
+async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Parts]:
+    raw = await driver(db)
     found: defaultdict[UUID, Parts] = defaultdict(Parts)
-    for row in await raw.fetch(DOWN, space_id, list(ids)):
+    for row in await raw.fetch(DOWN, db.space_id, list(ids)):
         part = found[row["keeper"]]
         part.members.append(row["id"])
         part.given_names[row["id"]] = row["name"] or ""
@@ -261,14 +256,14 @@ async def parts(connection: AsyncConnection, space_id: UUID, ids: Collection[UUI
     return dict(found)
 
 
-async def in_full(connection: AsyncConnection, space_id: UUID, found: Sequence[Node]) -> list[Concept]:
+async def in_full(db: Transaction, found: Sequence[Node]) -> list[Concept]:
     """Concepts with all they are made of, in the order given."""
     ids = [node.id for node in found]
-    made_of = await parts(connection, space_id, ids)
-    raw = await driver(connection)
+    made_of = await parts(db, ids)
+    raw = await driver(db)
     members = [id_ for part in made_of.values() for id_ in part.members]
-    merged = {row["id"]: row for row in await raw.fetch(HISTORY, space_id, members)}
-    links = {row["id"]: row["links"] for row in await raw.fetch(LINKS, space_id, ids)}
+    merged = {row["id"]: row for row in await raw.fetch(HISTORY, db.space_id, members)}
+    links = {row["id"]: row["links"] for row in await raw.fetch(LINKS, db.space_id, ids)}
     return [_concept(node, made_of[node.id], merged, links.get(node.id, 0)) for node in found]
 
 

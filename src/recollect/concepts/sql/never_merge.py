@@ -2,23 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from uuid import UUID
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.concepts.rules.similarity import plain
 from recollect.model import KeptApart
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 # Other matters that rest in the same table (merges of edges) are named otherwise.
 OF_NODES = "a NOT LIKE 'edges of %'"
 
 
-async def add(
-    connection: AsyncConnection, space_id: UUID, pairs: Sequence[tuple[str, str]], *, reason: str | None, now: datetime
-) -> int:
+async def add(db: Transaction, pairs: Sequence[tuple[str, str]], *, reason: str | None, now: datetime) -> int:
     """Keep names apart for good; returns how many pairs were not kept apart for good already."""
-    raw = await driver(connection)
+    raw = await driver(db)
     rows = [tuple(sorted((plain(a), plain(b)))) for a, b in pairs]
     added = await raw.fetch(
         """INSERT INTO never_merge AS m (space_id, a, b, reason, created_at)
@@ -26,34 +21,34 @@ async def add(
              FROM unnest($2::text[], $3::text[]) AS g(a, b)
            ON CONFLICT (space_id, a, b) DO UPDATE SET until = NULL, state = NULL, reason = excluded.reason
             WHERE m.until IS NOT NULL RETURNING a""",
-        *(space_id, [a for a, _ in rows], [b for _, b in rows], reason, now),
+        *(db.space_id, [a for a, _ in rows], [b for _, b in rows], reason, now),
     )
     return len(added)
 
 
-async def remove(connection: AsyncConnection, space_id: UUID, one: str, other: str) -> bool:
-    raw = await driver(connection)
+async def remove(db: Transaction, one: str, other: str) -> bool:
+    raw = await driver(db)
     a, b = sorted((plain(one), plain(other)))
-    gone = await raw.execute("DELETE FROM never_merge WHERE space_id = $1 AND a = $2 AND b = $3", space_id, a, b)
+    gone = await raw.execute("DELETE FROM never_merge WHERE space_id = $1 AND a = $2 AND b = $3", db.space_id, a, b)
     return bool(gone != "DELETE 0")
 
 
-async def list_all(connection: AsyncConnection, space_id: UUID, now: datetime) -> list[KeptApart]:
-    raw = await driver(connection)
+async def list_all(db: Transaction, now: datetime) -> list[KeptApart]:
+    raw = await driver(db)
     found = await raw.fetch(
         f"""SELECT a, b, reason, until, created_at FROM never_merge WHERE space_id = $1 AND {OF_NODES}
                AND (until IS NULL OR until > $2) ORDER BY until IS NOT NULL, a, b""",
-        *(space_id, now),
+        *(db.space_id, now),
     )
     return [KeptApart(**row) for row in found]
 
 
-async def partners(connection: AsyncConnection, space_id: UUID, names: Sequence[str], now: datetime) -> frozenset[str]:
+async def partners(db: Transaction, names: Sequence[str], now: datetime) -> frozenset[str]:
     """The names that must never become one with any of these."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         """SELECT b AS name FROM never_merge WHERE space_id = $1 AND a = ANY($2) AND (until IS NULL OR until > $3)
             UNION SELECT a FROM never_merge WHERE space_id = $1 AND b = ANY($2) AND (until IS NULL OR until > $3)""",
-        *(space_id, list(names), now),
+        *(db.space_id, list(names), now),
     )
     return frozenset(row["name"] for row in found)

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from uuid import UUID
 
 from recollect.model import Kind, Status
-from recollect.store.database import Connection, driver
+from recollect.store.database import Transaction, driver
 
 HELD = "SELECT kind, status, count(*) AS number FROM nodes WHERE space_id = $1 GROUP BY kind, status"
 ADDED = """
@@ -51,21 +51,21 @@ class InDoubt:
     number: int
 
 
-async def held(connection: Connection, space_id: UUID) -> Sequence[Held]:
-    found = await (await driver(connection)).fetch(HELD, space_id)
+async def held(db: Transaction) -> Sequence[Held]:
+    found = await (await driver(db)).fetch(HELD, db.space_id)
     return [Held(kind=Kind(row["kind"]), status=Status(row["status"]), number=row["number"]) for row in found]
 
 
-async def added(connection: Connection, space_id: UUID, since: datetime) -> Sequence[Day]:
-    return [Day(**row) for row in await (await driver(connection)).fetch(ADDED, space_id, since)]
+async def added(db: Transaction, since: datetime) -> Sequence[Day]:
+    return [Day(**row) for row in await (await driver(db)).fetch(ADDED, db.space_id, since)]
 
 
-async def in_doubt(connection: Connection, space_id: UUID) -> Sequence[InDoubt]:
-    found = await (await driver(connection)).fetch(IN_DOUBT, space_id)
+async def in_doubt(db: Transaction) -> Sequence[InDoubt]:
+    found = await (await driver(db)).fetch(IN_DOUBT, db.space_id)
     return [InDoubt(plan_id=row["id"], policy=row["policy"], number=row["number"]) for row in found if row["number"]]
 
 
-async def searched(connection: Connection, space_id: UUID) -> tuple[str | None, int | None]:
+async def searched(db: Transaction) -> tuple[str | None, int | None]:
     """The model whose vectors search compares, and how long they are, once there are any."""
-    row = await (await driver(connection)).fetchrow(SEARCHED, space_id)
+    row = await (await driver(db)).fetchrow(SEARCHED, db.space_id)
     return row["embedding_model"], row["dim"]

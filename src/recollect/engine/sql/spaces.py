@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
 from recollect.store import rows
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import spaces
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -26,8 +26,8 @@ async def get(connection: AsyncConnection, slug: str) -> Space:
     return rows.space(row)
 
 
-async def by_id(connection: AsyncConnection, space_id: UUID) -> Space:
-    return rows.space((await connection.execute(select(spaces).where(spaces.c.id == space_id))).one())
+async def by_id(db: Transaction) -> Space:
+    return rows.space((await db.execute(select(spaces).where(spaces.c.id == db.space_id))).one())
 
 
 async def list_all(connection: AsyncConnection) -> list[Space]:
@@ -52,12 +52,12 @@ async def change_settings(connection: AsyncConnection, space_id: UUID, settings:
     return rows.space((await connection.execute(statement)).one())
 
 
-async def use_model(connection: AsyncConnection, space_id: UUID, model: str) -> None:
+async def use_model(db: Transaction, model: str) -> None:
     """From now on, search in this space compares the vectors of this model."""
-    await connection.execute(update(spaces).where(spaces.c.id == space_id).values(embedding_model=model))
+    await db.execute(update(spaces).where(spaces.c.id == db.space_id).values(embedding_model=model))
 
 
-async def version(connection: AsyncConnection, space_id: UUID) -> int:
+async def version(db: Transaction) -> int:
     """How often what a recall could find was changed; use that is only counted does not count."""
-    raw = await driver(connection)
-    return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", space_id) or 0)
+    raw = await driver(db)
+    return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", db.space_id) or 0)

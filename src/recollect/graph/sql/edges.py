@@ -7,14 +7,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, NotFound
 from recollect.graph.rules.spread import Link
 from recollect.memories.sql.nodes import meant_by
 from recollect.model import Edge, NewEdge
 from recollect.store import rows
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import edges
 
 # Strength as it is now: decayed since it was last set; one that was never said is 1.0 and does not decay (A00a, A05).
@@ -59,8 +58,7 @@ UPDATE edges e SET strength = least(1.0, {STRENGTH_NOW.format(now="$4")} + r.gai
 
 
 async def around(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     nodes: Collection[UUID],
     now: datetime,
     *,
@@ -72,21 +70,19 @@ async def around(
 
     `awake` nodes count as living, whatever they are.
     """
-    raw = await driver(connection)
-    given = (space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
+    raw = await driver(db)
+    given = (db.space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
     if at_most is None:
         return [Link(**row) for row in await raw.fetch(AROUND, *given)]
     return [Link(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
 
 
-async def add_many(
-    connection: AsyncConnection, space_id: UUID, wanted: Sequence[NewEdge], now: datetime
-) -> tuple[dict[int, UUID], list[int]]:
+async def add_many(db: Transaction, wanted: Sequence[NewEdge], now: datetime) -> tuple[dict[int, UUID], list[int]]:
     """Make edges: the ids of those made, by place, and the places of those that are there already."""
-    raw = await driver(connection)
+    raw = await driver(db)
     ids = [uuid4() for _ in wanted]
     columns = zip(*(_values(id_, one, now) for id_, one in zip(ids, wanted, strict=True)), strict=True)
-    made = {row["id"] for row in await raw.fetch(ADD, space_id, *columns)} if wanted else set()
+    made = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns)} if wanted else set()
     places = {place: id_ for place, id_ in enumerate(ids) if id_ in made}
     return places, [place for place in range(len(wanted)) if place not in places]
 
@@ -109,22 +105,20 @@ def _values(id_: UUID, one: NewEdge, now: datetime) -> tuple[Any, ...]:
     )
 
 
-async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Edge:
-    found = await get_many(connection, space_id, [id_])
+async def get(db: Transaction, id_: UUID) -> Edge:
+    found = await get_many(db, [id_])
     if id_ not in found:
         raise NotFound(f"There is no edge {id_}: `recollect graph edges <node>` lists those of a node.")
     return found[id_]
 
 
-async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Edge]:
-    statement = select(edges).where(edges.c.space_id == space_id)
+async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Edge]:
+    statement = select(edges).where(edges.c.space_id == db.space_id)
     statement = statement.where(text("edges.id = ANY(:ids)").bindparams(ids=list(ids)))
-    return {row.id: rows.edge(row) for row in await connection.execute(statement)}
+    return {row.id: rows.edge(row) for row in await db.execute(statement)}
 
 
-async def between(
-    connection: AsyncConnection, space_id: UUID, ends: Sequence[tuple[UUID, UUID, str]]
-) -> dict[tuple[UUID, UUID, str], Edge]:
+async def between(db: Transaction, ends: Sequence[tuple[UUID, UUID, str]]) -> dict[tuple[UUID, UUID, str], Edge]:
     """The living edges with these ends and relations, locked."""
     statement = (
         select(edges)
@@ -135,7 +129,7 @@ async def between(
             ),
             text("asked.source = edges.source AND asked.target = edges.target AND asked.relation = edges.relation"),
         )
-        .where(edges.c.space_id == space_id, edges.c.status == "active")
+        .where(edges.c.space_id == db.space_id, edges.c.status == "active")
         .order_by(edges.c.id)
         .with_for_update(of=edges)
     )
@@ -144,32 +138,30 @@ async def between(
         "targets": [target for _, target, _ in ends],
         "relations": [relation for _, _, relation in ends],
     }
-    found = await connection.execute(statement, values)
+    found = await db.execute(statement, values)
     return {(row.source, row.target, row.relation): rows.edge(row) for row in found}
 
 
-async def of_node(
-    connection: AsyncConnection, space_id: UUID, node_id: UUID, *, limit: int, statuses: Sequence[str] = ("active",)
-) -> list[Edge]:
+async def of_node(db: Transaction, node_id: UUID, *, limit: int, statuses: Sequence[str] = ("active",)) -> list[Edge]:
     """The edges that begin or end at a node, strongest first."""
     touching = (edges.c.source == node_id) | (edges.c.target == node_id)
-    statement = select(edges).where(edges.c.space_id == space_id, touching, edges.c.status.in_(statuses))
+    statement = select(edges).where(edges.c.space_id == db.space_id, touching, edges.c.status.in_(statuses))
     statement = statement.order_by(edges.c.strength.desc().nulls_first(), edges.c.id).limit(limit)
-    return [rows.edge(row) for row in await connection.execute(statement)]
+    return [rows.edge(row) for row in await db.execute(statement)]
 
 
-async def of_nodes(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> list[Edge]:
+async def of_nodes(db: Transaction, ids: Sequence[UUID]) -> list[Edge]:
     """The living edges that begin or end at any of some nodes, each once."""
-    raw = await driver(connection)
-    found = await raw.fetch(AT, space_id, list(ids))
-    return list((await get_many(connection, space_id, [row["id"] for row in found])).values())
+    raw = await driver(db)
+    found = await raw.fetch(AT, db.space_id, list(ids))
+    return list((await get_many(db, [row["id"] for row in found])).values())
 
 
-async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+async def resolve(db: Transaction, reference: str) -> UUID:
     """The edge that a reference means: a whole UUID, or a unique beginning of one."""
     low, high = meant_by(reference)
-    statement = select(edges.c.id).where(edges.c.space_id == space_id, edges.c.id.between(low, high)).limit(2)
-    found = list((await connection.execute(statement)).scalars())
+    statement = select(edges.c.id).where(edges.c.space_id == db.space_id, edges.c.id.between(low, high)).limit(2)
+    found = list((await db.execute(statement)).scalars())
     if not found:
         raise NotFound(f"There is no edge {reference}: `recollect graph edges <node>` lists those of a node.")
     if len(found) > 1:
@@ -177,24 +169,22 @@ async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -
     return UUID(str(found[0]))
 
 
-async def reinforce(
-    connection: AsyncConnection, space_id: UUID, gains: Mapping[UUID, tuple[float, int, int]], now: datetime
-) -> None:
+async def reinforce(db: Transaction, gains: Mapping[UUID, tuple[float, int, int]], now: datetime) -> None:
     """Add to the strength of edges: by edge the gain, how many reinforcements it stands for, and how many walks."""
     if not gains:
         return
-    raw = await driver(connection)
+    raw = await driver(db)
     ids = sorted(gains)
     gain, times, walks = zip(*(gains[id_] for id_ in ids), strict=True)
-    await raw.execute(REINFORCE, space_id, ids, gain, now, times, walks)
+    await raw.execute(REINFORCE, db.space_id, ids, gain, now, times, walks)
 
 
-async def graph_age(connection: AsyncConnection, space_id: UUID) -> tuple[int, datetime | None]:
+async def graph_age(db: Transaction) -> tuple[int, datetime | None]:
     """How many living edges a space has, and when its first edge ever was added."""
-    raw = await driver(connection)
+    raw = await driver(db)
     row = await raw.fetchrow(
         """SELECT (SELECT count(*) FROM edges WHERE space_id = $1 AND status = 'active') AS edges, first_edge_at
              FROM spaces WHERE id = $1""",
-        space_id,
+        db.space_id,
     )
     return row["edges"], row["first_edge_at"]

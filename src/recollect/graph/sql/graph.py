@@ -8,13 +8,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.graph.sql.edges import ALIVE, ALIVE_BUT
 from recollect.model import Edge, Kind, Node, Status, Topic
 from recollect.store import rows
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
 
 # Every transaction below `since` has ended and is seen from here; so what is seen later and not now was written by one
@@ -81,99 +80,93 @@ class Seen:
     status: Status
 
 
-async def moment(connection: AsyncConnection, space_id: UUID, *, last: int = 0, at_most: int = 0) -> Moment:
-    raw = await driver(connection)
-    return Moment(**await raw.fetchrow(MOMENT, space_id, last, at_most))
+async def moment(db: Transaction, *, last: int = 0, at_most: int = 0) -> Moment:
+    raw = await driver(db)
+    return Moment(**await raw.fetchrow(MOMENT, db.space_id, last, at_most))
 
 
-async def asleep(connection: AsyncConnection, space_id: UUID) -> NDArray[np.void]:
+async def asleep(db: Transaction) -> NDArray[np.void]:
     """The nodes that are archived or merged, ordered by id; their edges are not walked."""
-    raw = await driver(connection)
-    return np.frombuffer(await raw.fetchval(ASLEEP, space_id) or b"", dtype="V16")
+    raw = await driver(db)
+    return np.frombuffer(await raw.fetchval(ASLEEP, db.space_id) or b"", dtype="V16")
 
 
-async def among(
-    connection: AsyncConnection, space_id: UUID, nodes: Sequence[UUID], *, awake: Sequence[UUID] = ()
-) -> list[Edge]:
+async def among(db: Transaction, nodes: Sequence[UUID], *, awake: Sequence[UUID] = ()) -> list[Edge]:
     """The living edges that begin and end within some nodes; `awake` nodes count as living, whatever they are."""
-    given = {"space": space_id, "ids": list(nodes), "awake": list(awake)}
-    found = await connection.execute(text(AMONG), given)
+    given = {"space": db.space_id, "ids": list(nodes), "awake": list(awake)}
+    found = await db.execute(text(AMONG), given)
     return [rows.edge(row) for row in found]
 
 
-async def seen(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Seen]:
+async def seen(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     """What there is to see of some nodes, whatever their status."""
-    found = await (await driver(connection)).fetch(SEEN, space_id, list(ids))
+    found = await (await driver(db)).fetch(SEEN, db.space_id, list(ids))
     return {row["id"]: Seen(**{**row, "kind": Kind(row["kind"]), "status": Status(row["status"])}) for row in found}
 
 
-async def oldest_edge_at(connection: AsyncConnection, space_id: UUID) -> datetime | None:
+async def oldest_edge_at(db: Transaction) -> datetime | None:
     """When the oldest edge was made, also if it is gone by now."""
-    oldest: datetime | None = await (await driver(connection)).fetchval(OLDEST, space_id)
+    oldest: datetime | None = await (await driver(db)).fetchval(OLDEST, db.space_id)
     return oldest
 
 
-async def stream_nodes(
-    connection: AsyncConnection, space_id: UUID, *, with_isolated: bool, batch: int = 1000
-) -> AsyncGenerator[Sequence[Node]]:
+async def stream_nodes(db: Transaction, *, with_isolated: bool, batch: int = 1000) -> AsyncGenerator[Sequence[Node]]:
     """The living nodes that have an edge (or all), oldest first."""
-    result = await connection.stream(text(LINKED), {"space": space_id, "alone": with_isolated})
+    result = await db.stream(text(LINKED), {"space": db.space_id, "alone": with_isolated})
     async for part in result.partitions(batch):
         yield [rows.node(row) for row in part]
 
 
-async def stream_edges(
-    connection: AsyncConnection, space_id: UUID, *, batch: int = 1000
-) -> AsyncGenerator[Sequence[Edge]]:
+async def stream_edges(db: Transaction, *, batch: int = 1000) -> AsyncGenerator[Sequence[Edge]]:
     """The living edges, oldest first."""
-    result = await connection.stream(text(LIVING), {"space": space_id})
+    result = await db.stream(text(LIVING), {"space": db.space_id})
     async for part in result.partitions(batch):
         yield [rows.edge(row) for row in part]
 
 
-async def by_creator(connection: AsyncConnection, space_id: UUID) -> dict[str, int]:
+async def by_creator(db: Transaction) -> dict[str, int]:
     """How many living edges were made by whom, most first."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         f"""SELECT created_by, count(*) AS number FROM edges e WHERE space_id = $1 AND {ALIVE}
              GROUP BY 1 ORDER BY 2 DESC, 1""",
-        space_id,
+        db.space_id,
     )
     return {row["created_by"]: row["number"] for row in found}
 
 
-async def first_edge_at(connection: AsyncConnection, space_id: UUID) -> datetime | None:
+async def first_edge_at(db: Transaction) -> datetime | None:
     """When the first edge ever was added, also if it is gone by now."""
-    raw = await driver(connection)
-    found: datetime | None = await raw.fetchval("SELECT first_edge_at FROM spaces WHERE id = $1", space_id)
+    raw = await driver(db)
+    found: datetime | None = await raw.fetchval("SELECT first_edge_at FROM spaces WHERE id = $1", db.space_id)
     return found
 
 
 # -- topics
 
 
-async def list_topics(connection: AsyncConnection, space_id: UUID) -> list[Topic]:
+async def list_topics(db: Transaction) -> list[Topic]:
     """The topics of the last gathering, largest first."""
     size = text("cardinality(member_ids) DESC")
-    statement = select(topics).where(topics.c.space_id == space_id).order_by(size, topics.c.key)
-    return [rows.topic(row) for row in await connection.execute(statement)]
+    statement = select(topics).where(topics.c.space_id == db.space_id).order_by(size, topics.c.key)
+    return [rows.topic(row) for row in await db.execute(statement)]
 
 
-async def topic(connection: AsyncConnection, space_id: UUID, key: str) -> Topic:
-    statement = select(topics).where(topics.c.space_id == space_id, topics.c.key == key)
-    row = (await connection.execute(statement)).one_or_none()
+async def topic(db: Transaction, key: str) -> Topic:
+    statement = select(topics).where(topics.c.space_id == db.space_id, topics.c.key == key)
+    row = (await db.execute(statement)).one_or_none()
     if row is None:
         raise NotFound(NO_TOPIC.format(key))
     return rows.topic(row)
 
 
-async def topics_of(connection: AsyncConnection, space_id: UUID, nodes: Sequence[UUID]) -> dict[str, list[UUID]]:
+async def topics_of(db: Transaction, nodes: Sequence[UUID]) -> dict[str, list[UUID]]:
     """Which topics contain which of some nodes."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         """SELECT t.key, array_agg(m ORDER BY m) AS members FROM topics t, unnest(t.member_ids) AS m
             WHERE t.space_id = $1 AND m = ANY($2) GROUP BY t.key ORDER BY count(*) DESC, t.key""",
-        space_id,
+        db.space_id,
         list(nodes),
     )
     return {row["key"]: row["members"] for row in found}

@@ -12,11 +12,9 @@ from datetime import datetime
 from operator import itemgetter
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from recollect.graph.rules.arrays import EdgeColumns
 from recollect.plans.sql.reader import FIELDS, few_columns
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 # A plan that makes an edge says only what is not as in every new one.
 NEW = '{"status": "active", "decay_rate": 0.05, "activation_count": 0, "protected": false, "created_by": "user"}'
@@ -67,12 +65,12 @@ class JournalStep:
     at: datetime
 
 
-async def journal(connection: AsyncConnection, space_id: UUID, *, limit: int) -> Sequence[JournalStep]:
+async def journal(db: Transaction, *, limit: int) -> Sequence[JournalStep]:
     """The last steps, newest first; taking one back is a step too."""
-    return [JournalStep(**row) for row in await (await driver(connection)).fetch(JOURNAL, space_id, limit)]
+    return [JournalStep(**row) for row in await (await driver(db)).fetch(JOURNAL, db.space_id, limit)]
 
 
-async def edges_at(connection: AsyncConnection, space_id: UUID, at: datetime) -> EdgeColumns:
+async def edges_at(db: Transaction, at: datetime) -> EdgeColumns:
     """The edges that lived at a moment, between nodes that did; without their topics."""
-    raw = await driver(connection)
-    return few_columns(sorted(await raw.fetch(EDGES, space_id, at), key=itemgetter("id")))
+    raw = await driver(db)
+    return few_columns(sorted(await raw.fetch(EDGES, db.space_id, at), key=itemgetter("id")))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import Activity
+from recollect.store.database import Transaction
 from recollect.store.tables import activity
 
 JUDGE = text("""
@@ -20,17 +20,17 @@ JUDGE = text("""
 """)
 
 
-async def judge(connection: AsyncConnection, space_id: UUID, id_: UUID, *, helped: bool) -> Activity:
+async def judge(db: Transaction, id_: UUID, *, helped: bool) -> Activity:
     """Count a judgement of one node, and return how it stands now."""
-    row = (await connection.execute(JUDGE, {"space": space_id, "id": id_, "success": int(helped)})).one()
+    row = (await db.execute(JUDGE, {"space": db.space_id, "id": id_, "success": int(helped)})).one()
     return Activity(**row._mapping)
 
 
-async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Activity]:
+async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Activity]:
     """How these nodes are used; what was never used nor judged is not among them."""
     columns = (activity.c.uses, activity.c.successes, activity.c.judged, activity.c.last_used_at)
     statement = select(activity.c.node_id, *columns, activity.c.decay_score).where(
-        activity.c.space_id == space_id, activity.c.node_id.in_(ids)
+        activity.c.space_id == db.space_id, activity.c.node_id.in_(ids)
     )
     return {
         row.node_id: Activity(
@@ -40,5 +40,5 @@ async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UU
             last_used_at=row.last_used_at,
             decay_score=row.decay_score,
         )
-        for row in await connection.execute(statement)
+        for row in await db.execute(statement)
     }

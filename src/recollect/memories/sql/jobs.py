@@ -7,11 +7,10 @@ from uuid import UUID
 
 from pgvector import HalfVector
 from sqlalchemy import func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import JobCounts
 from recollect.ports import Vectors
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import embedding_jobs
 
 # By ctid: the rows are locked, so they stay where they are, and no estimate can lead to a scan of the whole table.
@@ -128,8 +127,7 @@ class Job:
 
 
 async def claim(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     *,
     model: str,
     most: int,
@@ -137,14 +135,19 @@ async def claim(
     only: Sequence[UUID] | None = None,
 ) -> list[Job]:
     """Take jobs, the newest first: what was said just now is asked for soonest."""
-    values = {"space": space_id, "model": model, "most": most, "now": now, "only": None if only is None else list(only)}
-    found = await connection.execute(CLAIM, values)
+    values = {
+        "space": db.space_id,
+        "model": model,
+        "most": most,
+        "now": now,
+        "only": None if only is None else list(only),
+    }
+    found = await db.execute(CLAIM, values)
     return [Job(**row._mapping) for row in found]
 
 
 async def save(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     done: Sequence[Job],
     vectors: Sequence[Vectors | None],
     *,
@@ -159,50 +162,45 @@ async def save(
 
     Returns the nodes that were finished; those whose text changed meanwhile are still waiting.
     """
-    raw = await driver(connection)
+    raw = await driver(db)
     nodes = [job.node_id for job in done]
-    await raw.execute(HOLD, space_id, nodes)
+    await raw.execute(HOLD, db.space_id, nodes)
     if renewing:
         given = [node for node, vector in zip(nodes, vectors, strict=True) if vector is not None]
-        await raw.execute(RENEW, space_id, given, now)
+        await raw.execute(RENEW, db.space_id, given, now)
     vectors_as_halves = [None if vector is None else HalfVector(vector) for vector in vectors]
     jobs = [job.id for job in done]
-    finished = await raw.fetch(SAVE, space_id, jobs, nodes, vectors_as_halves, model, dim, now)
+    finished = await raw.fetch(SAVE, db.space_id, jobs, nodes, vectors_as_halves, model, dim, now)
     return {row["node_id"] for row in finished}
 
 
-async def fail(
-    connection: AsyncConnection, space_id: UUID, failed: Sequence[Job], *, message: str, due: datetime
-) -> None:
+async def fail(db: Transaction, failed: Sequence[Job], *, message: str, due: datetime) -> None:
     """Put jobs back until `due`, or give them up when they were tried often enough."""
     ids = [job.id for job in failed]
-    await connection.execute(FAIL, {"space": space_id, "ids": ids, "message": message[:2000], "due": due})
+    await db.execute(FAIL, {"space": db.space_id, "ids": ids, "message": message[:2000], "due": due})
 
 
-async def release(connection: AsyncConnection, space_id: UUID, claimed: Sequence[Job]) -> None:
+async def release(db: Transaction, claimed: Sequence[Job]) -> None:
     """Give claimed jobs back untried, when a worker stops."""
-    await connection.execute(RELEASE, {"space": space_id, "ids": [job.id for job in claimed]})
+    await db.execute(RELEASE, {"space": db.space_id, "ids": [job.id for job in claimed]})
 
 
-async def reclaim_stuck(connection: AsyncConnection, space_id: UUID, *, older_than: timedelta, now: datetime) -> int:
-    return (await connection.execute(RECLAIM, {"space": space_id, "before": now - older_than})).rowcount
+async def reclaim_stuck(db: Transaction, *, older_than: timedelta, now: datetime) -> int:
+    return (await db.execute(RECLAIM, {"space": db.space_id, "before": now - older_than})).rowcount
 
 
-async def retry_failed(connection: AsyncConnection, space_id: UUID, now: datetime) -> int:
-    return (await connection.execute(RETRY_FAILED, {"space": space_id, "now": now})).rowcount
+async def retry_failed(db: Transaction, now: datetime) -> int:
+    return (await db.execute(RETRY_FAILED, {"space": db.space_id, "now": now})).rowcount
 
 
-async def enqueue_missing(
-    connection: AsyncConnection, space_id: UUID, *, model: str, max_attempts: int, most: int, now: datetime
-) -> int:
+async def enqueue_missing(db: Transaction, *, model: str, max_attempts: int, most: int, now: datetime) -> int:
     """Jobs for nodes that lack a vector of this model, newest first (D35)."""
-    values = {"space": space_id, "model": model, "attempts": max_attempts, "most": most, "now": now}
-    return (await connection.execute(ENQUEUE_MISSING, values)).rowcount
+    values = {"space": db.space_id, "model": model, "attempts": max_attempts, "most": most, "now": now}
+    return (await db.execute(ENQUEUE_MISSING, values)).rowcount
 
 
 async def enqueue_made(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     plan_id: UUID,
     numbers: Sequence[int],
     *,
@@ -211,8 +209,8 @@ async def enqueue_made(
     now: datetime,
 ) -> None:
     """Jobs for the nodes that some decisions of a plan have made, in the transaction that made them."""
-    raw = await driver(connection)
-    await raw.execute(ENQUEUE_MADE, space_id, plan_id, list(numbers), list(models), max_attempts, now)
+    raw = await driver(db)
+    await raw.execute(ENQUEUE_MADE, db.space_id, plan_id, list(numbers), list(models), max_attempts, now)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,62 +221,58 @@ class Waiting:
     postponed: dict[UUID, str]
 
 
-async def waiting(
-    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], *, model: str, now: datetime
-) -> Waiting:
-    values = {"space": space_id, "model": model, "ids": list(ids), "now": now}
-    found = list(await connection.execute(UNFINISHED, values))
+async def waiting(db: Transaction, ids: Sequence[UUID], *, model: str, now: datetime) -> Waiting:
+    values = {"space": db.space_id, "model": model, "ids": list(ids), "now": now}
+    found = list(await db.execute(UNFINISHED, values))
     postponed = {row.node_id: row.error_message or "" for row in found if row.postponed}
     return Waiting(open=len(found) - len(postponed), postponed=postponed)
 
 
-async def unfinished(
-    connection: AsyncConnection, space_id: UUID, *, model: str, now: datetime
-) -> tuple[list[UUID], dict[UUID, str]]:
+async def unfinished(db: Transaction, *, model: str, now: datetime) -> tuple[list[UUID], dict[UUID, str]]:
     """The nodes of a space that are being worked on or wait; and those that failed or were put off, with the reason."""
     statement = text("""
         SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
          WHERE space_id = :space AND model = :model AND status NOT IN ('completed', 'unreadable')""")
-    found = list(await connection.execute(statement, {"space": space_id, "model": model, "now": now}))
+    found = list(await db.execute(statement, {"space": db.space_id, "model": model, "now": now}))
     return (
         [row.node_id for row in found if not row.postponed],
         {row.node_id: row.error_message or "" for row in found if row.postponed},
     )
 
 
-async def counts(connection: AsyncConnection, space_id: UUID, *, model: str | None = None) -> JobCounts:
+async def counts(db: Transaction, *, model: str | None = None) -> JobCounts:
     statement = (
         select(embedding_jobs.c.status, func.count().label("number"))
-        .where(embedding_jobs.c.space_id == space_id)
+        .where(embedding_jobs.c.space_id == db.space_id)
         .group_by(embedding_jobs.c.status)
     )
     if model is not None:
         statement = statement.where(embedding_jobs.c.model == model)
-    return JobCounts(**{row.status: row.number for row in await connection.execute(statement)})
+    return JobCounts(**{row.status: row.number for row in await db.execute(statement)})
 
 
-async def failures(connection: AsyncConnection, space_id: UUID, *, most: int = 20) -> list[tuple[UUID, str]]:
+async def failures(db: Transaction, *, most: int = 20) -> list[tuple[UUID, str]]:
     statement = (
         select(embedding_jobs.c.node_id, embedding_jobs.c.error_message)
-        .where(embedding_jobs.c.space_id == space_id, embedding_jobs.c.status == "failed")
+        .where(embedding_jobs.c.space_id == db.space_id, embedding_jobs.c.status == "failed")
         .order_by(embedding_jobs.c.created_at)
         .limit(most)
     )
-    return [(row.node_id, row.error_message or "") for row in await connection.execute(statement)]
+    return [(row.node_id, row.error_message or "") for row in await db.execute(statement)]
 
 
-async def unreadable(connection: AsyncConnection, space_id: UUID, *, model: str) -> tuple[int, int]:
+async def unreadable(db: Transaction, *, model: str) -> tuple[int, int]:
     """How many of the active texts of a space a model cannot read, and how many there are."""
     statement = text("""
         SELECT count(j.id) AS unreadable, count(*) AS texts
           FROM nodes n LEFT JOIN embedding_jobs j ON j.space_id = :space AND j.node_id = n.id AND j.model = :model
                AND j.status = 'unreadable'
          WHERE n.space_id = :space AND n.status = 'active' AND coalesce(n.text, n.name) IS NOT NULL""")
-    row = (await connection.execute(statement, {"space": space_id, "model": model})).one()
+    row = (await db.execute(statement, {"space": db.space_id, "model": model})).one()
     return row.unreadable, row.texts
 
 
-async def lacks_vectors(connection: AsyncConnection, space_id: UUID, *, model: str) -> bool:
+async def lacks_vectors(db: Transaction, *, model: str) -> bool:
     """Whether any recallable node still waits for its vector of this model (one that failed for good, or that the model
     cannot read, does not)."""
     missing = text("""
@@ -289,8 +283,8 @@ async def lacks_vectors(connection: AsyncConnection, space_id: UUID, *, model: s
                SELECT FROM embedding_jobs j WHERE j.space_id = :space AND j.node_id = n.id AND j.model = :model
                   AND j.status IN ('failed', 'unreadable')))
     """)
-    return bool((await connection.execute(missing, {"space": space_id, "model": model})).scalar_one())
+    return bool((await db.execute(missing, {"space": db.space_id, "model": model})).scalar_one())
 
 
-async def clear_completed(connection: AsyncConnection, space_id: UUID, *, before: datetime) -> int:
-    return (await connection.execute(CLEAR, {"space": space_id, "before": before})).rowcount
+async def clear_completed(db: Transaction, *, before: datetime) -> int:
+    return (await db.execute(CLEAR, {"space": db.space_id, "before": before})).rowcount

@@ -11,14 +11,13 @@ import numpy as np
 from pgvector import HalfVector
 from sqlalchemy import ColumnElement, Select, TableValuedAlias, column, func, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.memories.rules.text import checksum
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Page
 from recollect.store import rows
 from recollect.store.cursors import after, cursor_of
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import cases, nodes
 
 # From some nodes down to all that each is made of by merges. LATERAL with OFFSET 0: each row is looked up by its key,
@@ -133,8 +132,7 @@ class Stored:
 
 
 async def add_memories(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     memories: Sequence[NewMemory],
     *,
     models: Sequence[str],
@@ -144,13 +142,13 @@ async def add_memories(
     """Store a batch, each with its embedding jobs, in one statement."""
     ids = [memory.id or uuid4() for memory in memories]
     sums = [checksum(memory.text) for memory in memories]
-    positions = await _positions(connection, space_id, memories)
+    positions = await _positions(db, memories)
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
     order = sorted(first.values(), key=lambda i: (sums[i], i))
-    raw = await driver(connection)
+    raw = await driver(db)
     records = await raw.fetch(
         INSERT,
-        space_id,
+        db.space_id,
         [ids[i] for i in order],
         [memories[i].subtype for i in order],
         [memories[i].text for i in order],
@@ -169,7 +167,7 @@ async def add_memories(
         *_state_columns([memories[i] for i in order]),
         *_vector_columns(zip(ids, memories, strict=True)),
     )
-    return await _with_twins(connection, space_id, memories, ids, sums, {record["id"] for record in records})
+    return await _with_twins(db, memories, ids, sums, {record["id"] for record in records})
 
 
 def _state_columns(memories: Sequence[NewMemory]) -> list[list[Any]]:
@@ -192,8 +190,7 @@ def _vector_columns(memories: Iterable[tuple[UUID, NewMemory]]) -> tuple[list[UU
 
 
 async def _with_twins(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     memories: Sequence[NewMemory],
     ids: Sequence[UUID],
     sums: Sequence[str],
@@ -205,10 +202,10 @@ async def _with_twins(
     missing = [i for i, id_ in enumerate(kept) if id_ is None]
     twins: dict[int, Twin] = {}
     if missing:
-        raw = await driver(connection)
+        raw = await driver(db)
         found = await raw.fetch(
             TWINS,
-            space_id,
+            db.space_id,
             missing,
             [ids[i] for i in missing],
             [sums[i] for i in missing],
@@ -219,14 +216,12 @@ async def _with_twins(
     return Stored(ids=kept, twins=tuple(twins.get(i) for i in range(len(memories))))
 
 
-async def existing(
-    connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]
-) -> tuple[Twin | None, ...]:
+async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin | None, ...]:
     """For each (checked) memory of a batch, the one that is there already; a look, without writing."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         TWINS,
-        space_id,
+        db.space_id,
         list(range(len(memories))),
         [memory.id for memory in memories],
         [checksum(memory.text) for memory in memories],
@@ -246,28 +241,28 @@ TAGS_IN_USE = """
 """
 
 
-async def tags_in_use(connection: AsyncConnection, space_id: UUID) -> set[str]:
-    raw = await driver(connection)
-    return {record["tag"] for record in await raw.fetch(TAGS_IN_USE, space_id)}
+async def tags_in_use(db: Transaction) -> set[str]:
+    raw = await driver(db)
+    return {record["tag"] for record in await raw.fetch(TAGS_IN_USE, db.space_id)}
 
 
-async def vectors_of(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
+async def vectors_of(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
     """The vectors of some nodes, of every model: the numbers as little-endian float16."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found: dict[UUID, dict[str, bytes]] = {}
-    for record in await raw.fetch(VECTORS, space_id, list(ids)):
+    for record in await raw.fetch(VECTORS, db.space_id, list(ids)):
         numbers = record["vector"].to_numpy().astype("<f2")
         found.setdefault(record["node_id"], {})[record["model"]] = numbers.tobytes()
     return found
 
 
-async def _positions(connection: AsyncConnection, space_id: UUID, memories: Sequence[NewMemory]) -> list[int | None]:
+async def _positions(db: Transaction, memories: Sequence[NewMemory]) -> list[int | None]:
     """The place of each memory in its thread: as given, else after the last, in order of arrival."""
     threads = sorted({m.thread for m in memories if m.thread is not None and m.position is None})
     if not threads:
         return [memory.position for memory in memories]
-    await connection.execute(LOCK_THREADS, {"threads": threads})
-    found = await connection.execute(LAST_POSITIONS, {"space": space_id, "threads": threads})
+    await db.execute(LOCK_THREADS, {"threads": threads})
+    found = await db.execute(LAST_POSITIONS, {"space": db.space_id, "threads": threads})
     last = {row.thread: row.last for row in found if row.last is not None}
     positions: list[int | None] = []
     for memory in memories:
@@ -280,37 +275,37 @@ async def _positions(connection: AsyncConnection, space_id: UUID, memories: Sequ
     return positions
 
 
-async def get(connection: AsyncConnection, space_id: UUID, id_: UUID) -> Node:
-    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == space_id, nodes.c.id == id_)
-    row = (await connection.execute(statement)).one_or_none()
+async def get(db: Transaction, id_: UUID) -> Node:
+    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == db.space_id, nodes.c.id == id_)
+    row = (await db.execute(statement)).one_or_none()
     if row is None:
         raise NotFound(f"Nothing is remembered under {id_}: `recollect list` shows what is.")
     return rows.node(row)
 
 
-async def get_many(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Node]:
+async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Node]:
     if not ids:
         return {}
-    raw = await driver(connection)
-    return {record["id"]: rows.node_of(record) for record in await raw.fetch(GET_MANY, space_id, list(ids))}
+    raw = await driver(db)
+    return {record["id"]: rows.node_of(record) for record in await raw.fetch(GET_MANY, db.space_id, list(ids))}
 
 
-async def keepers(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, UUID]:
+async def keepers(db: Transaction, ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Where each node is now: itself, or whatever it was merged into in the end."""
-    raw = await driver(connection)
-    return {row["start"]: row["id"] for row in await raw.fetch(UP, space_id, list(ids))}
+    raw = await driver(db)
+    return {row["start"]: row["id"] for row in await raw.fetch(UP, db.space_id, list(ids))}
 
 
-async def hold(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> None:
+async def hold(db: Transaction, ids: Sequence[UUID]) -> None:
     """Keep some nodes from being merged away until this transaction ends: whatever hangs on them is then seen."""
-    await connection.execute(HOLD, {"space": space_id, "ids": list(ids)})
+    await db.execute(HOLD, {"space": db.space_id, "ids": list(ids)})
 
 
-async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+async def resolve(db: Transaction, reference: str) -> UUID:
     """The id that a reference means: a whole UUID, or a unique beginning of one (4 characters or more)."""
     low, high = meant_by(reference)
-    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.id.between(low, high)).limit(2)
-    found = list((await connection.execute(statement)).scalars())
+    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, nodes.c.id.between(low, high)).limit(2)
+    found = list((await db.execute(statement)).scalars())
     if not found:
         raise NotFound(f"Nothing is remembered under {reference}: `recollect list` shows what is.")
     if len(found) > 1:
@@ -329,41 +324,37 @@ def meant_by(reference: str) -> tuple[UUID, UUID]:
     return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
-async def list_page(
-    connection: AsyncConnection, space_id: UUID, wanted: NodeFilter, *, limit: int, cursor: str | None
-) -> Page:
+async def list_page(db: Transaction, wanted: NodeFilter, *, limit: int, cursor: str | None) -> Page:
     """A stretch of a listing, newest first."""
     statement = (
         select(*rows.NODE_COLUMNS)
-        .where(nodes.c.space_id == space_id, *conditions(wanted))
+        .where(nodes.c.space_id == db.space_id, *conditions(wanted))
         .order_by(nodes.c.created_at.desc(), nodes.c.id)
         .limit(limit + 1)
     )
     if cursor is not None:
         statement = statement.where(after(nodes, cursor))
-    found = [rows.node(row) for row in await connection.execute(statement)]
+    found = [rows.node(row) for row in await db.execute(statement)]
     more = len(found) > limit
     items = tuple(found[:limit])
     return Page(items=items, next_cursor=cursor_of(items[-1]) if more else None)
 
 
-async def stream(
-    connection: AsyncConnection, space_id: UUID, wanted: NodeFilter, *, batch: int = 1000
-) -> AsyncIterator[tuple[Node, ...]]:
+async def stream(db: Transaction, wanted: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:
     """All nodes that fit, oldest first, batch by batch, from one snapshot."""
     statement = (
         select(*rows.NODE_COLUMNS)
-        .where(nodes.c.space_id == space_id, *conditions(wanted))
+        .where(nodes.c.space_id == db.space_id, *conditions(wanted))
         .order_by(nodes.c.created_at, nodes.c.id)
     )
-    result = await connection.stream(statement)
+    result = await db.stream(statement)
     async for part in result.partitions(batch):
         yield tuple(rows.node(row) for row in part)
 
 
-async def count(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> int:
-    statement = select(func.count()).select_from(nodes).where(nodes.c.space_id == space_id, *conditions(wanted))
-    return int((await connection.execute(statement)).scalar_one())
+async def count(db: Transaction, wanted: NodeFilter) -> int:
+    statement = select(func.count()).select_from(nodes).where(nodes.c.space_id == db.space_id, *conditions(wanted))
+    return int((await db.execute(statement)).scalar_one())
 
 
 def conditions(wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:

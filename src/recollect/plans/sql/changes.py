@@ -16,12 +16,11 @@ from uuid import UUID
 
 import asyncpg
 from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels
 from recollect.plans.sql import plans as kept
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import metadata
 
 # The tables a plan may change, and the column that names a row.
@@ -138,32 +137,29 @@ class Shape:
     size: int
 
 
-async def apply(connection: AsyncConnection, space_id: UUID, plan: Plan, now: datetime) -> Outcome:
+async def apply(db: Transaction, plan: Plan, now: datetime) -> Outcome:
     """Save a plan and carry it out, all in this transaction; Conflict (and nothing changed) if the world moved."""
-    await kept.save(connection, space_id, plan, status=PlanStatus.APPROVED)
-    for group in await kept.groups_to_do(connection, space_id, plan.id):
-        done = await apply_groups(connection, space_id, plan.id, [group], now)
+    await kept.save(db, plan, status=PlanStatus.APPROVED)
+    for group in await kept.groups_to_do(db, plan.id):
+        done = await apply_groups(db, plan.id, [group], now)
         for number, reason in done.stale.items():
             raise Conflict(
                 f"{plan.decisions[number - 1].subject} has changed in the meantime: {reason}. Nothing changed."
             )
-    await finish(connection, space_id, plan.id, now)
+    await finish(db, plan.id, now)
     return Outcome(plan_id=plan.id, status=PlanStatus.APPLIED, applied=len(plan.decisions))
 
 
-async def apply_groups(
-    connection: AsyncConnection, space_id: UUID, plan_id: UUID, groups: Sequence[kept.Group], now: datetime
-) -> Done:
+async def apply_groups(db: Transaction, plan_id: UUID, groups: Sequence[kept.Group], now: datetime) -> Done:
     """Carry out the waiting decisions of groups that follow each other, in this transaction: all of it, or none."""
-    work = Work(await driver(connection), space_id, plan_id, now)
+    work = Work(await driver(db), db.space_id, plan_id, now)
     waiting = await work.waiting(groups)
     needs = {row["number"]: row["needs"] for row in waiting}
     stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
     with said_in_words():
         done = await work.carry_out(needs, stages, await work.missing(needs))
-    mine = (connection, space_id, plan_id)
-    await kept.mark(*mine, dict.fromkeys(done.applied), DecisionStatus.APPLIED, applied_at=now)
-    await kept.mark(*mine, done.stale, DecisionStatus.STALE)
+    await kept.mark(db, plan_id, dict.fromkeys(done.applied), DecisionStatus.APPLIED, applied_at=now)
+    await kept.mark(db, plan_id, done.stale, DecisionStatus.STALE)
     return done
 
 
@@ -179,14 +175,14 @@ def said_in_words() -> Iterator[None]:
         ) from error
 
 
-async def dangling(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int]) -> list[str]:
+async def dangling(db: Transaction, plan_id: UUID, numbers: Sequence[int]) -> list[str]:
     """The audit of every group: no living edge may hang on a node that was merged away."""
-    raw = await driver(connection)
+    raw = await driver(db)
     rows = await raw.fetch(
         """SELECT e.id FROM changes c JOIN nodes n ON n.space_id = $1 AND n.id = c.row_id AND n.status = 'merged'
              JOIN edges e ON e.space_id = $1 AND e.status = 'active' AND (e.source = n.id OR e.target = n.id)
             WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = 'nodes' LIMIT 3""",
-        space_id,
+        db.space_id,
         plan_id,
         list(numbers),
     )
@@ -505,11 +501,11 @@ def _why(table: str, what: str) -> str:
     return TESTS[what][1] if what in TESTS else FAILS.get(what, f"its {what} is not what it was")
 
 
-async def finish(connection: AsyncConnection, space_id: UUID, plan_id: UUID, now: datetime) -> dict[str, int]:
+async def finish(db: Transaction, plan_id: UUID, now: datetime) -> dict[str, int]:
     """Note what became of a plan as a whole; returns how many of its decisions are in which state."""
-    counted = await kept.recount(connection, space_id, plan_id)
+    counted = await kept.recount(db, plan_id)
     applied_at = {"applied_at": now} if counted.get("applied") else {}
-    await kept.set_status(connection, space_id, plan_id, overall(counted), **applied_at)
+    await kept.set_status(db, plan_id, overall(counted), **applied_at)
     return counted
 
 

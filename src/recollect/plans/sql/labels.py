@@ -4,10 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from recollect.plans.rules.plan_text import Tally
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 # LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
 NODES = """
@@ -39,22 +37,22 @@ class Ends:
     target: UUID
 
 
-async def nodes(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+async def nodes(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
     """The beginnings of the names or texts of nodes."""
-    found = await (await driver(connection)).fetch(NODES, space_id, list(ids))
+    found = await (await driver(db)).fetch(NODES, db.space_id, list(ids))
     return {row["id"]: row["name"] for row in found}
 
 
-async def edges(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, Ends]:
-    found = await (await driver(connection)).fetch(EDGES, space_id, list(ids))
+async def edges(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Ends]:
+    found = await (await driver(db)).fetch(EDGES, db.space_id, list(ids))
     return {row["id"]: Ends(source=row["source"], relation=row["relation"], target=row["target"]) for row in found}
 
 
-async def topics(connection: AsyncConnection, space_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    found = await (await driver(connection)).fetch(TOPICS, space_id, list(ids))
+async def topics(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
+    found = await (await driver(db)).fetch(TOPICS, db.space_id, list(ids))
     return {row["id"]: row["name"] for row in found}
 
 
-async def tally(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> Tally:
+async def tally(db: Transaction, plan_id: UUID) -> Tally:
     """How many rows a plan brings, changes and retires."""
-    return Tally(**await (await driver(connection)).fetchrow(TALLY, space_id, plan_id))
+    return Tally(**await (await driver(db)).fetchrow(TALLY, db.space_id, plan_id))

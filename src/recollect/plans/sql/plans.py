@@ -11,7 +11,6 @@ from uuid import UUID
 import asyncpg
 from pydantic_core import to_json
 from sqlalchemy import insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Busy, Conflict, InvalidInput, NotFound
 from recollect.memories.sql.nodes import meant_by
@@ -30,7 +29,7 @@ from recollect.plan import (
 )
 from recollect.store.cursors import after as behind
 from recollect.store.cursors import cursor_of
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import changes, decisions, plans, runs
 
 BATCH = 1_000
@@ -74,13 +73,11 @@ SELECT one.id FROM batches one, batches asked
 """
 
 
-async def save(
-    connection: AsyncConnection, space_id: UUID, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED
-) -> None:
+async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED) -> None:
     """Keep a plan: its head, its decisions and their changes, in batches and never twice in memory."""
-    await connection.execute(
+    await db.execute(
         insert(plans).values(
-            space_id=space_id,
+            space_id=db.space_id,
             id=plan.id,
             policy=plan.policy,
             title=plan.title,
@@ -96,9 +93,9 @@ async def save(
             created_at=plan.created_at,
         )
     )
-    raw = await driver(connection)
+    raw = await driver(db)
     for first in range(0, len(plan.decisions), BATCH):
-        await _save_some(raw, space_id, plan.id, plan.decisions[first : first + BATCH])
+        await _save_some(raw, db.space_id, plan.id, plan.decisions[first : first + BATCH])
 
 
 async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, some: Sequence[Decision]) -> None:
@@ -115,24 +112,23 @@ def _as_json(finding: Finding) -> dict[str, Any]:
     return {**asdict(finding), "subject": None if finding.subject is None else str(finding.subject)}
 
 
-async def head(connection: AsyncConnection, space_id: UUID, plan_id: UUID, *, lock: bool = False) -> Plan:
+async def head(db: Transaction, plan_id: UUID, *, lock: bool = False) -> Plan:
     """A plan without its decisions."""
-    statement = select(plans).where(plans.c.space_id == space_id, plans.c.id == plan_id)
-    row = (await connection.execute(statement.with_for_update() if lock else statement)).one_or_none()
+    statement = select(plans).where(plans.c.space_id == db.space_id, plans.c.id == plan_id)
+    row = (await db.execute(statement.with_for_update() if lock else statement)).one_or_none()
     if row is None:
         raise NotFound(NO_PLAN.format(plan_id))
     return _plan(row)
 
 
-async def whole(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> Plan:
+async def whole(db: Transaction, plan_id: UUID) -> Plan:
     """A plan with every decision: for those that fit on a page."""
-    found = await head(connection, space_id, plan_id)
-    return replace(found, decisions=await decisions_of(connection, space_id, plan_id))
+    found = await head(db, plan_id)
+    return replace(found, decisions=await decisions_of(db, plan_id))
 
 
 async def list_heads(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     *,
     status: PlanStatus | None = None,
     policy: str | None = None,
@@ -140,7 +136,7 @@ async def list_heads(
     cursor: str | None = None,
 ) -> tuple[list[Plan], str | None]:
     """Plans, newest first, without their decisions; and where to go on."""
-    statement = select(plans).where(plans.c.space_id == space_id)
+    statement = select(plans).where(plans.c.space_id == db.space_id)
     if status is not None:
         statement = statement.where(plans.c.status == status)
     if policy is not None:
@@ -148,13 +144,12 @@ async def list_heads(
     if cursor is not None:
         statement = statement.where(behind(plans, cursor))
     statement = statement.order_by(plans.c.created_at.desc(), plans.c.id).limit(limit + 1)
-    found = [_plan(row) for row in await connection.execute(statement)]
+    found = [_plan(row) for row in await db.execute(statement)]
     return found[:limit], cursor_of(found[limit - 1]) if len(found) > limit else None
 
 
 async def decisions_of(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     plan_id: UUID,
     *,
     numbers: Sequence[int] | None = None,
@@ -165,43 +160,43 @@ async def decisions_of(
     with_changes: bool = True,
 ) -> list[Decision]:
     """Decisions, in order, with their changes unless they are not wanted; a stretch of them where asked."""
-    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.number > after)
+    mine = (decisions.c.space_id == db.space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.number > after)
     if numbers is not None:
         mine &= text("decisions.number = ANY(:numbers)").bindparams(numbers=list(numbers))
     if group is not None:
         mine &= decisions.c.group_number == group
     if status is not None:
         mine &= decisions.c.status == status
-    rows = list(await connection.execute(select(decisions).where(mine).order_by(decisions.c.number).limit(limit)))
+    rows = list(await db.execute(select(decisions).where(mine).order_by(decisions.c.number).limit(limit)))
     made: dict[int, list[Change]] = defaultdict(list)
     statement = (
         select(changes)
-        .where(changes.c.space_id == space_id, changes.c.plan_id == plan_id)
+        .where(changes.c.space_id == db.space_id, changes.c.plan_id == plan_id)
         .where(text("changes.decision = ANY(:wanted)").bindparams(wanted=[row.number for row in rows]))
         .order_by(changes.c.decision, changes.c.number)
     )
-    for row in await connection.execute(statement) if with_changes else ():
+    for row in await db.execute(statement) if with_changes else ():
         made[row.decision].append(Change(table=row.table_name, id=row.row_id, before=row.before, after=row.after))
     return [_decision(row, tuple(made.get(row.number, ()))) for row in rows]
 
 
-async def waiting(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[Waiting]:
+async def waiting(db: Transaction, plan_id: UUID) -> list[Waiting]:
     """What waits in a plan, in short: for looking at all of it once more."""
-    raw = await driver(connection)
+    raw = await driver(db)
     rows = await raw.fetch(
         """SELECT number, subject, factors::text AS written FROM decisions
             WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' ORDER BY number""",
-        space_id,
+        db.space_id,
         plan_id,
     )
     return [Waiting(**row) for row in rows]
 
 
-async def group_numbers(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[int]:
+async def group_numbers(db: Transaction, plan_id: UUID) -> list[int]:
     """The groups of a plan, in order."""
-    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id)
+    mine = (decisions.c.space_id == db.space_id) & (decisions.c.plan_id == plan_id)
     statement = select(decisions.c.group_number).where(mine).distinct().order_by(decisions.c.group_number)
-    return list((await connection.execute(statement)).scalars())
+    return list((await db.execute(statement)).scalars())
 
 
 def _plan(row: Any) -> Plan:
@@ -246,11 +241,11 @@ def _decision(row: Any, made: tuple[Change, ...]) -> Decision:
     )
 
 
-async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -> UUID:
+async def resolve(db: Transaction, reference: str) -> UUID:
     """The plan that a reference means: a whole UUID, or a unique beginning of one."""
     low, high = meant_by(reference)
-    statement = select(plans.c.id).where(plans.c.space_id == space_id, plans.c.id.between(low, high)).limit(2)
-    found = list((await connection.execute(statement)).scalars())
+    statement = select(plans.c.id).where(plans.c.space_id == db.space_id, plans.c.id.between(low, high)).limit(2)
+    found = list((await db.execute(statement)).scalars())
     if not found:
         raise NotFound(NO_PLAN.format(reference))
     if len(found) > 1:
@@ -258,44 +253,40 @@ async def resolve(connection: AsyncConnection, space_id: UUID, reference: str) -
     return UUID(str(found[0]))
 
 
-async def set_status(
-    connection: AsyncConnection, space_id: UUID, plan_id: UUID, status: PlanStatus, **moments: Any
-) -> None:
-    mine = (plans.c.space_id == space_id) & (plans.c.id == plan_id)
-    await connection.execute(update(plans).where(mine).values(status=status, **moments))
+async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:
+    mine = (plans.c.space_id == db.space_id) & (plans.c.id == plan_id)
+    await db.execute(update(plans).where(mine).values(status=status, **moments))
 
 
-async def note(connection: AsyncConnection, space_id: UUID, plan_id: UUID, what: str, said: str) -> None:
+async def note(db: Transaction, plan_id: UUID, what: str, said: str) -> None:
     """Add to what is known of a plan: why it waits for a person, or which plan has taken its place."""
-    await connection.execute(
+    await db.execute(
         text("""UPDATE plans SET summary = summary || jsonb_build_object(CAST(:what AS text), CAST(:said AS text))
                  WHERE space_id = :space AND id = :plan"""),
-        {"what": what, "said": said, "space": space_id, "plan": plan_id},
+        {"what": what, "said": said, "space": db.space_id, "plan": plan_id},
     )
 
 
-async def recount(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> dict[str, int]:
+async def recount(db: Transaction, plan_id: UUID) -> dict[str, int]:
     """How many decisions are in which state now."""
-    counted = (await connection.execute(COUNT, {"space": space_id, "plan": plan_id})).scalar_one()
+    counted = (await db.execute(COUNT, {"space": db.space_id, "plan": plan_id})).scalar_one()
     return dict(counted)
 
 
-async def needs_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> dict[int, list[int]]:
+async def needs_of(db: Transaction, plan_id: UUID) -> dict[int, list[int]]:
     """Which decisions need which: only those that need any."""
     statement = (
         select(decisions.c.number, decisions.c.needs)
-        .where(decisions.c.space_id == space_id, decisions.c.plan_id == plan_id)
+        .where(decisions.c.space_id == db.space_id, decisions.c.plan_id == plan_id)
         .where(text("decisions.needs <> '{}'"))
     )
-    return {row.number: row.needs for row in await connection.execute(statement)}
+    return {row.number: row.needs for row in await db.execute(statement)}
 
 
-async def decline(
-    connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Sequence[int], *, alone: bool = False
-) -> set[int]:
+async def decline(db: Transaction, plan_id: UUID, numbers: Sequence[int], *, alone: bool = False) -> set[int]:
     """Decline decisions that wait, and unless they go `alone` all that needs them; returns every number declined."""
-    fallen = set(numbers) if alone else falling_with(numbers, await needs_of(connection, space_id, plan_id))
-    states = await _states(connection, space_id, plan_id, fallen)
+    fallen = set(numbers) if alone else falling_with(numbers, await needs_of(db, plan_id))
+    states = await _states(db, plan_id, fallen)
     missing = sorted(set(numbers) - states.keys())
     if missing:
         raise InvalidInput(
@@ -304,20 +295,20 @@ async def decline(
     done = sorted(n for n, state in states.items() if state not in ("proposed", "declined"))
     if done:
         raise Conflict(f"Decision {done[0]} is {states[done[0]]} already: only a waiting decision can be declined.")
-    await mark(connection, space_id, plan_id, dict.fromkeys(numbers), DecisionStatus.DECLINED)
+    await mark(db, plan_id, dict.fromkeys(numbers), DecisionStatus.DECLINED)
     along = dict.fromkeys(fallen - set(numbers), "fell away with a declined decision")
-    await mark(connection, space_id, plan_id, along, DecisionStatus.DECLINED)
-    await recount(connection, space_id, plan_id)
+    await mark(db, plan_id, along, DecisionStatus.DECLINED)
+    await recount(db, plan_id)
     return fallen
 
 
-async def _states(connection: AsyncConnection, space_id: UUID, plan_id: UUID, numbers: Iterable[int]) -> dict[int, str]:
+async def _states(db: Transaction, plan_id: UUID, numbers: Iterable[int]) -> dict[int, str]:
     statement = (
         select(decisions.c.number, decisions.c.status)
-        .where(decisions.c.space_id == space_id, decisions.c.plan_id == plan_id)
+        .where(decisions.c.space_id == db.space_id, decisions.c.plan_id == plan_id)
         .where(text("decisions.number = ANY(:numbers)").bindparams(numbers=list(numbers)))
     )
-    return {row.number: row.status for row in await connection.execute(statement)}
+    return {row.number: row.status for row in await db.execute(statement)}
 
 
 def listed(numbers: Iterable[int]) -> str:
@@ -327,8 +318,7 @@ def listed(numbers: Iterable[int]) -> str:
 
 
 async def mark(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     plan_id: UUID,
     notes: Mapping[int, str | None],
     status: DecisionStatus,
@@ -338,16 +328,22 @@ async def mark(
     """Note the fate of decisions, each with its reason."""
     if not notes:
         return
-    raw = await driver(connection)
-    mine = (space_id, plan_id, listed(notes), status, applied_at)
+    raw = await driver(db)
     fate = "status = $4, applied_at = coalesce($5, d.applied_at), note"
     theirs = "d.space_id = $1 AND d.plan_id = $2 AND d.number"
     if not any(notes.values()):
-        await raw.execute(f"UPDATE decisions d SET {fate} = NULL WHERE {theirs} = ANY($3::text::int[])", *mine)
+        await raw.execute(
+            f"UPDATE decisions d SET {fate} = NULL WHERE {theirs} = ANY($3::text::int[])",
+            db.space_id,
+            plan_id,
+            listed(notes),
+            status,
+            applied_at,
+        )
         return
     statement = f"""UPDATE decisions d SET {fate} = n.note FROM unnest($3::text::int[], $6::text[]) AS n(number, note)
                      WHERE {theirs} = n.number"""
-    await raw.execute(statement, *mine, list(notes.values()))
+    await raw.execute(statement, db.space_id, plan_id, listed(notes), status, applied_at, list(notes.values()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -360,22 +356,22 @@ class Group:
     last: int
 
 
-async def groups_to_do(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[Group]:
+async def groups_to_do(db: Transaction, plan_id: UUID) -> list[Group]:
     """The groups that still have waiting decisions, in order."""
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         """SELECT group_number AS number, count(*) AS size, min(number) AS first, max(number) AS last FROM decisions
             WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' GROUP BY 1 ORDER BY 1""",
-        space_id,
+        db.space_id,
         plan_id,
     )
     return [Group(**row) for row in found]
 
 
-async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds: float = 30.0) -> None:
+async def take_turn(db: Transaction, *, wait_seconds: float = 30.0) -> None:
     """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
-    raw = await driver(connection)
-    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {space_id}', 0))"
+    raw = await driver(db)
+    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {db.space_id}', 0))"
     try:
         await raw.execute(
             f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
@@ -384,30 +380,29 @@ async def take_turn(connection: AsyncConnection, space_id: UUID, *, wait_seconds
         raise Busy("Another plan of this space is being applied: try again when it is done.") from error
 
 
-async def tries_of(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> list[UUID]:
+async def tries_of(db: Transaction, plan_id: UUID) -> list[UUID]:
     """The plans that stand for one merge of pages, which may have taken several tries; the last first."""
-    raw = await driver(connection)
-    return [row["id"] for row in await raw.fetch(TRIES, space_id, plan_id)]
+    raw = await driver(db)
+    return [row["id"] for row in await raw.fetch(TRIES, db.space_id, plan_id)]
 
 
-async def leave_the_rest(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+async def leave_the_rest(db: Transaction, plan_id: UUID) -> None:
     """What still waits in a plan that is taken back is not wanted either."""
-    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "proposed")
-    await connection.execute(update(decisions).where(mine).values(status="declined", note="the plan was undone"))
+    mine = (decisions.c.space_id == db.space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "proposed")
+    await db.execute(update(decisions).where(mine).values(status="declined", note="the plan was undone"))
 
 
-async def retry_failed(connection: AsyncConnection, space_id: UUID, plan_id: UUID) -> None:
+async def retry_failed(db: Transaction, plan_id: UUID) -> None:
     """Decisions that failed wait again."""
-    mine = (decisions.c.space_id == space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "failed")
-    await connection.execute(update(decisions).where(mine).values(status="proposed", note=None))
+    mine = (decisions.c.space_id == db.space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "failed")
+    await db.execute(update(decisions).where(mine).values(status="proposed", note=None))
 
 
 # -- pairs that a person keeps apart (P11)
 
 
 async def keep_apart(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     pairs: Iterable[tuple[str, str, str | None]],
     *,
     now: datetime,
@@ -415,7 +410,7 @@ async def keep_apart(
     reason: str,
 ) -> None:
     """Remember pairs (a, b, state) as distinct: for some days and while both stay as they are, or for good (None)."""
-    raw = await driver(connection)
+    raw = await driver(db)
     rows = [(*sorted((a, b)), None if days is None else state) for a, b, state in pairs]
     until = None if days is None else now + timedelta(days=days)
     await raw.executemany(
@@ -423,7 +418,7 @@ async def keep_apart(
            VALUES ($1, $2, $3, $4, $5, $6, $7)
            ON CONFLICT (space_id, a, b) DO UPDATE SET state = excluded.state, until = excluded.until,
                reason = excluded.reason WHERE never_merge.until IS NOT NULL""",
-        [(space_id, a, b, state, until, reason, now) for a, b, state in rows],
+        [(db.space_id, a, b, state, until, reason, now) for a, b, state in rows],
     )
 
 
@@ -431,21 +426,20 @@ async def keep_apart(
 
 
 async def start_run(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     plan_id: UUID | None,
     action: str,
     report: Mapping[str, Any],
     now: datetime,
 ) -> UUID:
     """Begin a run. One of the same plan that never ended was interrupted: it says so from now on."""
-    raw = await driver(connection)
+    raw = await driver(db)
     started: UUID = await raw.fetchval(
         """WITH left_over AS (UPDATE runs SET status = 'interrupted', finished_at = $5
                 WHERE space_id = $1 AND plan_id = $2 AND status = 'running')
            INSERT INTO runs (space_id, id, plan_id, action, status, report, started_at)
            VALUES ($1, gen_random_uuid(), $2, $3, 'running', $4::jsonb, $5) RETURNING id""",
-        space_id,
+        db.space_id,
         plan_id,
         action,
         json.dumps(report),
@@ -455,8 +449,7 @@ async def start_run(
 
 
 async def note_run(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     run_id: UUID,
     report: Mapping[str, Any],
     *,
@@ -464,29 +457,27 @@ async def note_run(
     finished_at: datetime | None = None,
 ) -> None:
     """Write how far a run is, over what it wrote before."""
-    await connection.execute(
+    await db.execute(
         text("""UPDATE runs SET report = report || CAST(:report AS jsonb), status = :status, finished_at = :finished
                  WHERE space_id = :space AND id = :run"""),
-        {"report": json.dumps(report), "status": status, "finished": finished_at, "space": space_id, "run": run_id},
+        {"report": json.dumps(report), "status": status, "finished": finished_at, "space": db.space_id, "run": run_id},
     )
 
 
-async def get_run(connection: AsyncConnection, space_id: UUID, run_id: UUID) -> Run:
-    statement = select(runs).where(runs.c.space_id == space_id, runs.c.id == run_id)
-    row = (await connection.execute(statement)).one_or_none()
+async def get_run(db: Transaction, run_id: UUID) -> Run:
+    statement = select(runs).where(runs.c.space_id == db.space_id, runs.c.id == run_id)
+    row = (await db.execute(statement)).one_or_none()
     if row is None:
         raise NotFound(f"There is no run {run_id}: `recollect plan runs` lists them.")
     return _run(row)
 
 
-async def list_runs(
-    connection: AsyncConnection, space_id: UUID, *, plan_id: UUID | None = None, limit: int = 20
-) -> list[Run]:
-    statement = select(runs).where(runs.c.space_id == space_id)
+async def list_runs(db: Transaction, *, plan_id: UUID | None = None, limit: int = 20) -> list[Run]:
+    statement = select(runs).where(runs.c.space_id == db.space_id)
     if plan_id is not None:
         statement = statement.where(runs.c.plan_id == plan_id)
     statement = statement.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
-    return [_run(row) for row in await connection.execute(statement)]
+    return [_run(row) for row in await db.execute(statement)]
 
 
 def _run(row: Any) -> Run:

@@ -12,7 +12,6 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.cases import sql as case_store
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
@@ -26,7 +25,7 @@ from recollect.model import Edge, Topic
 from recollect.pages import sql as page_store
 from recollect.pages.rules.stored import Batch, StoredPage
 from recollect.store import rows
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
 
 # A binary COPY begins with 19 bytes of header; every row here has the same length, for no field can be NULL.
@@ -85,8 +84,8 @@ SELECT e.node_id, e.vector, date_part('epoch', e.created_at) AS created_at FROM 
 class StoreReader:
     """The Reader that policies are given."""
 
-    def __init__(self, connection: AsyncConnection, space_id: UUID) -> None:
-        self.connection, self.space_id = connection, space_id
+    def __init__(self, db: Transaction) -> None:
+        self.db = db
 
     async def edges(self, *, retired: bool = False) -> EdgeColumns:
         written = await self._copied(COPY_EDGES + ("true" if retired else LIVING))
@@ -101,43 +100,43 @@ class StoreReader:
 
         Without their topics, which nobody asks of single edges.
         """
-        raw = await driver(self.connection)
-        found = sorted(await raw.fetch(FEW_EDGES, self.space_id, transaction, list(touching)), key=itemgetter("id"))
+        raw = await driver(self.db)
+        found = sorted(await raw.fetch(FEW_EDGES, self.db.space_id, transaction, list(touching)), key=itemgetter("id"))
         return few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
 
     async def _copied(self, query: str) -> bytearray:
         """Rows in binary, as they come."""
-        raw = await driver(self.connection)
+        raw = await driver(self.db)
         written = bytearray()
 
         async def take(piece: bytes) -> None:
             written.extend(piece)
 
         # The space is written into the query: as an argument it would cost two more journeys.
-        await raw.copy_from_query(query.replace("$1", f"'{self.space_id}'::uuid"), output=take, format="binary")
+        await raw.copy_from_query(query.replace("$1", f"'{self.db.space_id}'::uuid"), output=take, format="binary")
         return written
 
     async def _names(self) -> tuple[dict[int, str], dict[int, str]]:
         """The relations and the topics, each by the number that the database gives it."""
-        raw = await driver(self.connection)
+        raw = await driver(self.db)
         relations: dict[int, str] = {}
         topics: dict[int, str] = {}
-        for row in await raw.fetch(NAMES, self.space_id):
+        for row in await raw.fetch(NAMES, self.db.space_id):
             (topics if row["is_topic"] else relations)[row["number"]] = row["name"]
         return relations, topics
 
     async def edges_in_full(self, ids: Sequence[UUID]) -> Mapping[UUID, Edge]:
-        return await kept.get_many(self.connection, self.space_id, ids)
+        return await kept.get_many(self.db, ids)
 
     async def topics(self) -> Sequence[Topic]:
-        statement = select(topics).where(topics.c.space_id == self.space_id).order_by(topics.c.key)
-        return [rows.topic(row) for row in await self.connection.execute(statement)]
+        statement = select(topics).where(topics.c.space_id == self.db.space_id).order_by(topics.c.key)
+        return [rows.topic(row) for row in await self.db.execute(statement)]
 
     async def distinct_pairs(self, now: datetime) -> Mapping[tuple[str, str], str | None]:
-        raw = await driver(self.connection)
+        raw = await driver(self.db)
         found = await raw.fetch(
             "SELECT a, b, state FROM never_merge WHERE space_id = $1 AND (until IS NULL OR until > $2)",
-            self.space_id,
+            self.db.space_id,
             now,
         )
         return {(row["a"], row["b"]): row["state"] for row in found}
@@ -145,29 +144,29 @@ class StoreReader:
     async def vectors(
         self, *, kinds: Sequence[str]
     ) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.float64]]:
-        raw = await driver(self.connection)
-        found = await raw.fetch(VECTORS, self.space_id, list(kinds))
+        raw = await driver(self.db)
+        found = await raw.fetch(VECTORS, self.db.space_id, list(kinds))
         ids = np.frombuffer(b"".join(row["node_id"].bytes for row in found), dtype="V16")
         vectors = np.array([row["vector"].to_numpy() for row in found], dtype=np.float32)
         shape = (len(found), -1) if found else (0, 1)
         return ids, vectors.reshape(shape), np.array([row["created_at"] for row in found], dtype=np.float64)
 
     async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
-        raw = await driver(self.connection)
+        raw = await driver(self.db)
         found = await raw.fetch(
             """SELECT id, metadata->'tags'->>0 AS tag FROM nodes WHERE space_id = $1 AND kind = ANY($2)
                   AND status = 'active' AND metadata->'tags'->>0 IS NOT NULL""",
-            self.space_id,
+            self.db.space_id,
             list(kinds),
         )
         return {row["id"]: row["tag"] for row in found}
 
     async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
-        raw = await driver(self.connection)
+        raw = await driver(self.db)
         last: datetime | None = await raw.fetchval(
             """SELECT max(created_at) FROM plans
                 WHERE space_id = $1 AND policy = $2 AND applied_at IS NOT NULL AND options @> $3::jsonb""",
-            self.space_id,
+            self.db.space_id,
             policy,
             json.dumps(options),
         )
@@ -182,56 +181,56 @@ class StoreReader:
         return found
 
     async def cases(self) -> CaseColumns:
-        return await case_store.columns(self.connection, self.space_id)
+        return await case_store.columns(self.db)
 
     async def case_vectors(self) -> Sequence[CaseVectors]:
-        return await case_store.vectors(self.connection, self.space_id)
+        return await case_store.vectors(self.db)
 
     async def case_texts(self, ids: Sequence[UUID]) -> Sequence[CaseText]:
-        return await case_store.texts(self.connection, self.space_id, ids)
+        return await case_store.texts(self.db, ids)
 
     async def case_vectors_within(self, ids: Sequence[UUID], dim: int) -> Mapping[UUID, NDArray[np.float16]]:
-        return await case_store.vectors_within(self.connection, self.space_id, ids, dim)
+        return await case_store.vectors_within(self.db, ids, dim)
 
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
-        return await kept.of_nodes(self.connection, self.space_id, ids)
+        return await kept.of_nodes(self.db, ids)
 
     async def concepts(self) -> Known:
-        return await columns.read(self.connection, self.space_id)
+        return await columns.read(self.db)
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
-        return await columns.changed_since(self.connection, self.space_id, moment)
+        return await columns.changed_since(self.db, moment)
 
     async def names_of(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[str]]:
-        return await concepts.names_of(self.connection, self.space_id, ids)
+        return await concepts.names_of(self.db, ids)
 
     async def keepers(self, ids: Collection[UUID]) -> Mapping[UUID, UUID]:
-        return await nodes.keepers(self.connection, self.space_id, ids)
+        return await nodes.keepers(self.db, ids)
 
     async def last_pass(self, policy: str, options: Mapping[str, Any]) -> LastPass | None:
-        return await columns.last_pass(self.connection, self.space_id, policy, options)
+        return await columns.last_pass(self.db, policy, options)
 
     async def version(self) -> int:
         """A number that grows with every change of what is remembered or linked."""
-        return await spaces.version(self.connection, self.space_id)
+        return await spaces.version(self.db)
 
     async def count_nodes(self) -> int:
-        raw = await driver(self.connection)
+        raw = await driver(self.db)
         return int(
-            await raw.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'", self.space_id)
+            await raw.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'", self.db.space_id)
         )
 
     async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
-        return await page_store.all_pages(self.connection, self.space_id, ids)
+        return await page_store.all_pages(self.db, ids)
 
     async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
-        return await page_store.get_batch(self.connection, self.space_id, batch, page_ids)
+        return await page_store.get_batch(self.db, batch, page_ids)
 
     async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:
-        return await page_store.edges(self.connection, self.space_id)
+        return await page_store.edges(self.db)
 
     async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
-        return await page_store.aliases(self.connection, self.space_id)
+        return await page_store.aliases(self.db)
 
 
 def _halves(ids: NDArray[np.void]) -> NDArray[np.uint64]:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.plans.sql import plans
+from recollect.store.database import Transaction
 
 DETECTION, MERGING = "detection", "merging"
 LOOK = text("""
@@ -55,8 +56,8 @@ async def bring_forward(connection: AsyncConnection, space_id: UUID, name: str, 
     await connection.execute(BRING_FORWARD, {"space": space_id, "name": name, "now": now})
 
 
-async def note(connection: AsyncConnection, space_id: UUID, action: str, report: dict[str, Any], now: datetime) -> UUID:
+async def note(db: Transaction, action: str, report: dict[str, Any], now: datetime) -> UUID:
     """Write down what was done at a tick."""
-    run_id = await plans.start_run(connection, space_id, None, action, report, now)
-    await plans.note_run(connection, space_id, run_id, {}, status="done", finished_at=now)
+    run_id = await plans.start_run(db, None, action, report, now)
+    await plans.note_run(db, run_id, {}, status="done", finished_at=now)
     return run_id

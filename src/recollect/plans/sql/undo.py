@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from recollect.errors import Conflict, InvalidInput
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
 from recollect.plans.sql import changes
 from recollect.plans.sql import plans as kept
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 # What came last goes first, all of it in one group.
 TURNED_DECISIONS = """
@@ -47,8 +45,7 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
 
 
 async def undo(
-    connection: AsyncConnection,
-    space_id: UUID,
+    db: Transaction,
     plan_id: UUID,
     now: datetime,
     *,
@@ -56,36 +53,35 @@ async def undo(
     created_by: str = "user",
 ) -> Outcome:
     """Take back a plan, or some of its decisions and what needs them, in this transaction. Repeating it is success."""
-    plan = await kept.head(connection, space_id, plan_id, lock=True)
-    wanted = await _to_undo(connection, space_id, plan, numbers)
+    plan = await kept.head(db, plan_id, lock=True)
+    wanted = await _to_undo(db, plan, numbers)
     if not wanted:
         return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
-    inverse, needs = await _turned_round(connection, space_id, plan, wanted, now, created_by)
+    inverse, needs = await _turned_round(db, plan, wanted, now, created_by)
     with changes.said_in_words():
-        work = changes.Work(await driver(connection), space_id, inverse, now, undoing=True)
+        work = changes.Work(await driver(db), db.space_id, inverse, now, undoing=True)
         done = await work.carry_out(needs, levels(needs), {})
     if done.stale:
-        raise Conflict(await _explain(connection, space_id, plan, inverse, done.stale))
-    wrong = await changes.dangling(connection, space_id, inverse, done.applied) if "nodes" in done.tables else []
+        raise Conflict(await _explain(db, plan, inverse, done.stale))
+    wrong = await changes.dangling(db, inverse, done.applied) if "nodes" in done.tables else []
     if wrong:
         raise Conflict(f"{wrong[0][0].upper()}{wrong[0][1:]}. Nothing changed.")
-    await changes.finish(connection, space_id, inverse, now)
-    mine = (connection, space_id, plan_id)
-    await kept.mark(*mine, dict.fromkeys(wanted), DecisionStatus.UNDONE)
+    await changes.finish(db, inverse, now)
+    await kept.mark(db, plan_id, dict.fromkeys(wanted), DecisionStatus.UNDONE)
     if numbers is None:
-        await kept.leave_the_rest(*mine)
-    status = changes.overall(await kept.recount(*mine))
-    await kept.set_status(*mine, status, undone_at=now)
+        await kept.leave_the_rest(db, plan_id)
+    status = changes.overall(await kept.recount(db, plan_id))
+    await kept.set_status(db, plan_id, status, undone_at=now)
     if plan.undoes is not None:
-        await _pass_on(connection, space_id, plan, wanted, now)
+        await _pass_on(db, plan, wanted, now)
     return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=len(wanted))
 
 
-async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numbers: Sequence[int] | None) -> list[int]:
+async def _to_undo(db: Transaction, plan: Plan, numbers: Sequence[int] | None) -> list[int]:
     """The applied decisions that are meant, with those that need them."""
-    raw = await driver(connection)
+    raw = await driver(db)
     rows = await raw.fetch(
-        "SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2", space_id, plan.id
+        "SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2", db.space_id, plan.id
     )
     states = {row["number"]: row["status"] for row in rows}
     meant = set(states) if numbers is None else set(numbers)
@@ -98,12 +94,12 @@ async def _to_undo(connection: AsyncConnection, space_id: UUID, plan: Plan, numb
         if numbers is not None:
             what = f"Decision {min(meant)} is {states[min(meant)]}"
         raise Conflict(f"{what}: only what was applied can be undone.")
-    meant = falling_with(meant, await kept.needs_of(connection, space_id, plan.id))
+    meant = falling_with(meant, await kept.needs_of(db, plan.id))
     return sorted(number for number in meant if states[number] == "applied")
 
 
 async def _turned_round(
-    connection: AsyncConnection, space_id: UUID, plan: Plan, wanted: Sequence[int], now: datetime, created_by: str
+    db: Transaction, plan: Plan, wanted: Sequence[int], now: datetime, created_by: str
 ) -> tuple[UUID, dict[int, list[int]]]:
     """Save the plan that takes the wanted decisions back, the last first, each row as it was; and which needs which.
 
@@ -111,7 +107,7 @@ async def _turned_round(
 
     A node that a plan made is archived by its undo, for what was written is never deleted (P08).
     """
-    raw = await driver(connection)
+    raw = await driver(db)
     title = f"Undo of {plan.title}" if plan.undoes is None else f"{plan.title}, taken back"
     inverse = Plan(
         id=uuid4(),
@@ -122,54 +118,49 @@ async def _turned_round(
         undoes=plan.id,
         decisions=(),
     )
-    await kept.save(connection, space_id, inverse, status=PlanStatus.APPROVED)
+    await kept.save(db, inverse, status=PlanStatus.APPROVED)
     beyond = max(wanted) + 1
-    numbers = (space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
-    needs = turned_round(wanted, await kept.needs_of(connection, space_id, plan.id), beyond)
+    numbers = (db.space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
+    needs = turned_round(wanted, await kept.needs_of(db, plan.id), beyond)
     await raw.execute(TURNED_DECISIONS, *numbers, now)
-    await raw.execute(TURNED_MERGES, space_id, plan.id, inverse.id, beyond)
+    await raw.execute(TURNED_MERGES, db.space_id, plan.id, inverse.id, beyond)
     await raw.execute(TURNED_CHANGES, *numbers)
     stages, waiting = levels(needs), [number for number, needed in needs.items() if needed]
     if waiting:
         told = [stages[number] for number in waiting], [",".join(map(str, needs[number])) for number in waiting]
-        await raw.execute(TURNED_NEEDS, space_id, inverse.id, waiting, *told)
+        await raw.execute(TURNED_NEEDS, db.space_id, inverse.id, waiting, *told)
     return inverse.id, needs
 
 
-async def _pass_on(
-    connection: AsyncConnection, space_id: UUID, undoing: Plan, wanted: Sequence[int], now: datetime
-) -> None:
+async def _pass_on(db: Transaction, undoing: Plan, wanted: Sequence[int], now: datetime) -> None:
     """Taking back an undo makes the decisions it had taken back stand again; if they were an undo themselves, those
     that they had taken back fall once more, and so on to the plan at the beginning."""
     plan, numbers, fate = undoing, list(wanted), DecisionStatus.APPLIED
     while plan.undoes is not None:
-        numbers = await _taken_back_by(connection, space_id, plan, numbers)
-        mine = (connection, space_id, plan.undoes)
-        await kept.mark(*mine, dict.fromkeys(numbers), fate)
+        numbers = await _taken_back_by(db, plan, numbers)
+        await kept.mark(db, plan.undoes, dict.fromkeys(numbers), fate)
         stands = fate is DecisionStatus.APPLIED
-        await kept.set_status(*mine, changes.overall(await kept.recount(*mine)), undone_at=None if stands else now)
-        plan, fate = await kept.head(*mine), DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
+        await kept.set_status(
+            db, plan.undoes, changes.overall(await kept.recount(db, plan.undoes)), undone_at=None if stands else now
+        )
+        plan, fate = await kept.head(db, plan.undoes), DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
 
 
-async def _taken_back_by(
-    connection: AsyncConnection, space_id: UUID, undoing: Plan, numbers: Sequence[int]
-) -> list[int]:
+async def _taken_back_by(db: Transaction, undoing: Plan, numbers: Sequence[int]) -> list[int]:
     """The decisions that some decisions of an undo are about, by their numbers in the plan that it undoes."""
-    raw = await driver(connection)
+    raw = await driver(db)
     rows = await raw.fetch(
         "SELECT undoes FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)",
-        space_id,
+        db.space_id,
         undoing.id,
         list(numbers),
     )
     return [row["undoes"] for row in rows]
 
 
-async def _explain(
-    connection: AsyncConnection, space_id: UUID, plan: Plan, inverse: UUID, stale: Mapping[int, str]
-) -> str:
+async def _explain(db: Transaction, plan: Plan, inverse: UUID, stale: Mapping[int, str]) -> str:
     """Why an undo does not fit any more: the later plan that must be undone first, or what else has moved."""
-    raw = await driver(connection)
+    raw = await driver(db)
     row = await raw.fetchrow(
         """WITH mine AS MATERIALIZED (
                SELECT row_id FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3)
@@ -183,7 +174,7 @@ async def _explain(
               AND p.id <> $4 AND p.id <> $2 AND d.applied_at >= (SELECT coalesce(applied_at, created_at) FROM plans
                                                     WHERE space_id = $1 AND id = $4)
             ORDER BY d.applied_at DESC LIMIT 1""",
-        space_id,
+        db.space_id,
         inverse,
         list(stale),
         plan.id,
@@ -195,6 +186,9 @@ async def _explain(
         )
     number, reason = next(iter(stale.items()))
     subject = await raw.fetchval(
-        "SELECT subject FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = $3", space_id, inverse, number
+        "SELECT subject FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = $3",
+        db.space_id,
+        inverse,
+        number,
     )
     return f"{subject} has changed in the meantime: {reason}. Nothing changed."

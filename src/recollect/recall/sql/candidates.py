@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.memories.sql.nodes import conditions, holding
 from recollect.model import NodeFilter, Space
 from recollect.recall.sql import lexicon
 from recollect.store import rows
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import nodes
 
 POOL = 200
@@ -127,10 +126,10 @@ class Asked:
         return None if self.vector is None else HalfVector(self.vector)
 
 
-async def first_look(connection: AsyncConnection, space_id: UUID, text: str) -> FirstLook:
+async def first_look(db: Transaction, text: str) -> FirstLook:
     """A space, its version, whether some of its texts still wait to be embedded, and the words of a question."""
-    terms = lexicon.terms_of(space_id, text)
-    found = await (await driver(connection)).fetchrow(FIRST_LOOK, space_id, terms)
+    terms = lexicon.terms_of(db.space_id, text)
+    found = await (await driver(db)).fetchrow(FIRST_LOOK, db.space_id, terms)
     if found is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
     containing = dict(zip(found["terms"], found["containing"], strict=True))
@@ -138,21 +137,21 @@ async def first_look(connection: AsyncConnection, space_id: UUID, text: str) -> 
     return FirstLook(space=rows.space_of(found), version=found["version"], waiting=found["waiting"], words=words)
 
 
-async def count(connection: AsyncConnection, space_id: UUID, *, model: str, kinds: Sequence[str]) -> int:
+async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
     """How many vectors a search would look at, counted no further than needed for the choice."""
-    raw = await driver(connection)
-    return int(await raw.fetchval(COUNT, space_id, model, list(kinds), EXACT_BELOW + 1))
+    raw = await driver(db)
+    return int(await raw.fetchval(COUNT, db.space_id, model, list(kinds), EXACT_BELOW + 1))
 
 
-def filtered(connection: AsyncConnection, space_id: UUID, wanted: NodeFilter) -> Few:
+def filtered(db: Transaction, wanted: NodeFilter) -> Few:
     """The nodes that a filter leaves, counted no further than needed for the choice."""
     if wanted.metadata:
         where = holding(wanted.metadata).c
         statement = select(where.id).where(*conditions(replace(wanted, metadata={}), where))
     else:
-        statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *conditions(wanted))
+        statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, *conditions(wanted))
     compiled = statement.limit(EXACT_BELOW + 1).compile(
-        dialect=connection.dialect, compile_kwargs={"render_postcompile": True}
+        dialect=db.connection.dialect, compile_kwargs={"render_postcompile": True}
     )
     values = (compiled.params[name] for name in getattr(compiled, "positiontup", ()))
     given = tuple(json.dumps(one) if isinstance(one, dict) else one for one in values)
@@ -163,15 +162,15 @@ def these(ids: Sequence[UUID]) -> Few:
     return Few("SELECT unnest($1::uuid[])", (ids,), most=EVERY)
 
 
-async def summaries(connection: AsyncConnection, space_id: UUID) -> list[UUID]:
+async def summaries(db: Transaction) -> list[UUID]:
     """The approved summaries, which are not among the recallable."""
     wanted = (nodes.c.is_summary, nodes.c.status == "active", ~nodes.c.exclude)
-    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, *wanted).limit(EXACT_BELOW)
-    return list((await connection.execute(statement)).scalars())
+    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, *wanted).limit(EXACT_BELOW)
+    return list((await db.execute(statement)).scalars())
 
 
 async def nearest(
-    connection: AsyncConnection,
+    db: Transaction,
     asked: Asked,
     *,
     kinds: Sequence[str],
@@ -186,20 +185,18 @@ async def nearest(
         return {}
     most = POOL if within is None else 5 * POOL
     while True:
-        found = await _nearest(connection, asked, kinds=kinds, exactly=exactly, most=most)
+        found = await _nearest(db, asked, kinds=kinds, exactly=exactly, most=most)
         if within is None:
             return found
-        permitted = await allowed(connection, asked.space_id, list(found), within)
+        permitted = await allowed(db, list(found), within)
         passed = {id_: cosine for id_, cosine in found.items() if id_ in permitted}
         if len(passed) >= POOL or len(found) < most or most >= MOST_LOOKED_AT:
             return dict(list(passed.items())[:POOL])
         most *= 4
 
 
-async def _nearest(
-    connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str], exactly: bool, most: int
-) -> Found:
-    raw, dim = await driver(connection), asked.dim
+async def _nearest(db: Transaction, asked: Asked, *, kinds: Sequence[str], exactly: bool, most: int) -> Found:
+    raw, dim = await driver(db), asked.dim
     those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
@@ -210,37 +207,37 @@ async def _nearest(
     return dict(await raw.fetch(statement, asked.space_id, asked.model, asked.half, list(kinds), most))
 
 
-async def nearest_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
+async def nearest_of(db: Transaction, asked: Asked, few: Few) -> tuple[int, Found]:
     """How many some nodes are; if not too many to look at, the nearest of them and their cosines, exactly."""
-    return await _best_of(connection, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
+    return await _best_of(db, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
 
 
-async def matching(connection: AsyncConnection, asked: Asked, *, kinds: Sequence[str]) -> Found:
+async def matching(db: Transaction, asked: Asked, *, kinds: Sequence[str]) -> Found:
     """The nodes of these kinds that match best, and their BM25 scores."""
     if asked.words is None:
         return {}
-    raw = await driver(connection)
+    raw = await driver(db)
     return dict(await raw.fetch(MATCHING, asked.words.match, asked.words.weights, list(kinds), POOL))
 
 
-async def matching_of(connection: AsyncConnection, asked: Asked, few: Few) -> tuple[int, Found]:
+async def matching_of(db: Transaction, asked: Asked, few: Few) -> tuple[int, Found]:
     """The same by words: those of some nodes that match best, and their BM25 scores."""
     if asked.words is None:
         return 0, {}
-    return await _best_of(connection, few, MATCH, asked.space_id, asked.words.weights)
+    return await _best_of(db, few, MATCH, asked.space_id, asked.words.weights)
 
 
-async def _best_of(connection: AsyncConnection, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:
+async def _best_of(db: Transaction, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:
     numbers = range(len(few.values) + 1, len(few.values) + len(given) + 1)
     statement = BEST_OF.format(few=few.statement, score=score.format(*numbers, **named), most=few.most, pool=POOL)
-    found = await (await driver(connection)).fetch(statement, *few.values, *given)
+    found = await (await driver(db)).fetch(statement, *few.values, *given)
     return found[0]["total"], {one["id"]: one["score"] for one in found if one["id"] is not None}
 
 
-async def allowed(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
+async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
     """Those of some nodes that a filter lets through."""
-    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.id.in_(ids), *conditions(wanted))
-    return set((await connection.execute(statement)).scalars())
+    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, nodes.c.id.in_(ids), *conditions(wanted))
+    return set((await db.execute(statement)).scalars())
 
 
 def _details(asked: Asked, source: str) -> str:
@@ -257,39 +254,37 @@ def _details(asked: Asked, source: str) -> str:
 
 
 async def details(
-    connection: AsyncConnection, asked: Asked, ids: Sequence[UUID], *, cosines: Found, words: Found
+    db: Transaction, asked: Asked, ids: Sequence[UUID], *, cosines: Found, words: Found
 ) -> list[Candidate]:
     """What ranking needs to know of some nodes: both legs' scores for each of them, whichever leg found it."""
     given = (ids, [*map(cosines.get, ids)], [*map(words.get, ids)])
-    return await _looked_up(connection, asked, GIVEN, *given)
+    return await _looked_up(db, asked, GIVEN, *given)
 
 
 async def neighbours(
-    connection: AsyncConnection, asked: Asked, near: Sequence[Candidate], *, known: Collection[UUID]
+    db: Transaction, asked: Asked, near: Sequence[Candidate], *, known: Collection[UUID]
 ) -> list[Candidate]:
     """The nodes before and after some candidates in their threads, those that are not candidates yet."""
     places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
     if not places:
         return []
-    found = await _looked_up(connection, asked, BESIDE, *zip(*places, strict=True))
+    found = await _looked_up(db, asked, BESIDE, *zip(*places, strict=True))
     return list({one.id: one for one in found if one.id not in known}.values())
 
 
-async def _looked_up(connection: AsyncConnection, asked: Asked, source: str, *given: Sequence[Any]) -> list[Candidate]:
-    raw = await driver(connection)
+async def _looked_up(db: Transaction, asked: Asked, source: str, *given: Sequence[Any]) -> list[Candidate]:
+    raw = await driver(db)
     weights = asked.words.weights if asked.words else lexicon.NO_WORDS
     found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, *given)
     return [*map(Candidate._make, found)]
 
 
-async def vectors_of(
-    connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID], *, model: str
-) -> dict[UUID, NDArray[np.float32]]:
+async def vectors_of(db: Transaction, ids: Sequence[UUID], *, model: str) -> dict[UUID, NDArray[np.float32]]:
     if not ids:
         return {}
-    raw = await driver(connection)
+    raw = await driver(db)
     found = await raw.fetch(
         f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}",
-        *(space_id, model, list(ids)),
+        *(db.space_id, model, list(ids)),
     )
     return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in found}

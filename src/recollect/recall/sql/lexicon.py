@@ -15,10 +15,9 @@ from uuid import UUID
 import numpy as np
 from pgvector import SparseVector
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.recall.rules import lexical
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 # Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
 MATCH_AT_MOST = 3000
@@ -82,23 +81,23 @@ class Question:
     most_possible: float
 
 
-async def index(connection: AsyncConnection, space_id: UUID, entries: Sequence[Entry]) -> None:
+async def index(db: Transaction, entries: Sequence[Entry]) -> None:
     """Index what is not indexed yet, and keep the counts."""
     if not entries:
         return
-    raw = await driver(connection)
-    counts = {entry.node_id: entry.counts(space_id) for entry in entries}
-    mean = await raw.fetchval("SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1", space_id)
+    raw = await driver(db)
+    counts = {entry.node_id: entry.counts(db.space_id) for entry in entries}
+    mean = await raw.fetchval("SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1", db.space_id)
     mean = mean or max(float(np.mean([one.total() for one in counts.values()])), 1.0)
     added = await raw.fetch(
         INDEX,
-        space_id,
+        db.space_id,
         list(counts),
         [" ".join(map(str, sorted(one))) for one in counts.values()],
         [_sparse(lexical.document_weights(one, mean)) for one in counts.values()],
         [one.total() for one in counts.values()],
     )
-    await _count(raw, space_id, [counts[record["node_id"]] for record in added], mean)
+    await _count(raw, db.space_id, [counts[record["node_id"]] for record in added], mean)
 
 
 async def _count(raw: Any, space_id: UUID, added: Sequence[Counter[int]], mean: float) -> None:
@@ -127,29 +126,29 @@ def weighed(terms: Sequence[int], containing: Mapping[int, int], *, documents: i
     )
 
 
-async def drifted(connection: AsyncConnection, space_id: UUID) -> bool:
+async def drifted(db: Transaction) -> bool:
     """Whether the mean length has moved so far that the stored weights should be made anew."""
-    raw = await driver(connection)
-    row = await raw.fetchrow("SELECT * FROM lexicon_totals WHERE space_id = $1", space_id)
+    raw = await driver(db)
+    row = await raw.fetchrow("SELECT * FROM lexicon_totals WHERE space_id = $1", db.space_id)
     if row is None or not row["documents"]:
         return False
     return bool(abs(row["total_length"] / row["documents"] / row["weighted_mean"] - 1) > DRIFT)
 
 
-async def reweigh(connection: AsyncConnection, space_id: UUID, *, batch: int = 2000) -> int:
+async def reweigh(db: Transaction, *, batch: int = 2000) -> int:
     """Make every stored weight anew with the mean length of today; returns how many."""
-    raw = await driver(connection)
-    row = await raw.fetchrow("SELECT * FROM lexicon_totals WHERE space_id = $1 FOR UPDATE", space_id)
+    raw = await driver(db)
+    row = await raw.fetchrow("SELECT * FROM lexicon_totals WHERE space_id = $1 FOR UPDATE", db.space_id)
     mean = row["total_length"] / row["documents"]
     last, done = UUID(int=0), 0
-    while found := await raw.fetch(REWEIGH_SOME, space_id, last, batch):
+    while found := await raw.fetch(REWEIGH_SOME, db.space_id, last, batch):
         entries = [Entry(node_id=r["id"], name=r["name"], text=r["text"], created_at=r["created_at"]) for r in found]
-        weights = [_sparse(lexical.document_weights(entry.counts(space_id), mean)) for entry in entries]
-        await raw.execute(REWEIGH, space_id, [entry.node_id for entry in entries], weights)
+        weights = [_sparse(lexical.document_weights(entry.counts(db.space_id), mean)) for entry in entries]
+        await raw.execute(REWEIGH, db.space_id, [entry.node_id for entry in entries], weights)
         last, done = entries[-1].node_id, done + len(entries)
-    await connection.execute(
+    await db.execute(
         text("UPDATE lexicon_totals SET weighted_mean = :mean WHERE space_id = :space"),
-        {"mean": mean, "space": space_id},
+        {"mean": mean, "space": db.space_id},
     )
     return done
 

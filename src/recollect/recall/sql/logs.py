@@ -10,13 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, NotFound
 from recollect.memories.sql.nodes import meant_by
 from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
 from recollect.store.cursors import after, cursor_of
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 from recollect.store.tables import recalls
 
 # Counting goes in the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
@@ -46,22 +45,22 @@ ADD_PATHS = text(
 PATH_TO = text("SELECT hits->'paths'->:node FROM recalls WHERE space_id = :space AND id = :id")
 
 
-async def add(connection: AsyncConnection, space_id: UUID, log: RecallLog) -> None:
+async def add(db: Transaction, log: RecallLog) -> None:
     """Add an entry, and count one use of what was handed out; in one statement, for this is part of every recall."""
-    raw = await driver(connection)
+    raw = await driver(db)
     await raw.execute(
         ADD,
-        *(space_id, log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
+        *(db.space_id, log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
         *(log.prompt_hash, log.debug_prompt, log.external_knowledge_used, log.confidence_score, log.response),
         *(json.dumps(asdict(log.token_usage)), log.latency_ms, log.created_at),
     )
 
 
-async def get(connection: AsyncConnection, space_id: UUID, reference: str) -> RecallLog:
+async def get(db: Transaction, reference: str) -> RecallLog:
     """An entry by its id, or by a unique beginning of it."""
     low, high = meant_by(reference)
-    mine = (recalls.c.space_id == space_id) & recalls.c.id.between(low, high)
-    found = (await connection.execute(select(recalls).where(mine).limit(2))).all()
+    mine = (recalls.c.space_id == db.space_id) & recalls.c.id.between(low, high)
+    found = (await db.execute(select(recalls).where(mine).limit(2))).all()
     if not found:
         raise NotFound(f"No recall is logged under {reference}: `recollect recalls` lists them.")
     if len(found) > 1:
@@ -69,13 +68,11 @@ async def get(connection: AsyncConnection, space_id: UUID, reference: str) -> Re
     return _log(found[0])
 
 
-async def list_page(
-    connection: AsyncConnection, space_id: UUID, *, mode: Mode | None = None, limit: int, cursor: str | None = None
-) -> RecallLogs:
+async def list_page(db: Transaction, *, mode: Mode | None = None, limit: int, cursor: str | None = None) -> RecallLogs:
     """A stretch of the log, newest first."""
     statement = (
         select(recalls)
-        .where(recalls.c.space_id == space_id)
+        .where(recalls.c.space_id == db.space_id)
         .order_by(recalls.c.created_at.desc(), recalls.c.id)
         .limit(limit + 1)
     )
@@ -83,43 +80,41 @@ async def list_page(
         statement = statement.where(recalls.c.mode == mode)
     if cursor is not None:
         statement = statement.where(after(recalls, cursor))
-    found = [_log(row) for row in await connection.execute(statement)]
+    found = [_log(row) for row in await db.execute(statement)]
     items = tuple(found[:limit])
     return RecallLogs(items=items, next_cursor=cursor_of(items[-1]) if len(found) > limit else None)
 
 
-async def last_ids(
-    connection: AsyncConnection, space_id: UUID, query: str, mode: Mode, *, most: int = 2
-) -> frozenset[UUID]:
+async def last_ids(db: Transaction, query: str, mode: Mode, *, most: int = 2) -> frozenset[UUID]:
     """What the last answers to the same question in the same mode held (D24)."""
     statement = (
         select(recalls.c.memory_ids)
-        .where(recalls.c.space_id == space_id, recalls.c.query_hash == func.md5(query), recalls.c.mode == mode)
+        .where(recalls.c.space_id == db.space_id, recalls.c.query_hash == func.md5(query), recalls.c.mode == mode)
         .order_by(recalls.c.created_at.desc(), recalls.c.id)
         .limit(most)
     )
-    return frozenset(id_ for ids in (await connection.execute(statement)).scalars() for id_ in ids)
+    return frozenset(id_ for ids in (await db.execute(statement)).scalars() for id_ in ids)
 
 
-async def times_recalled(connection: AsyncConnection, space_id: UUID, ids: Sequence[UUID]) -> dict[UUID, int]:
+async def times_recalled(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, int]:
     """In how many entries of the log each of these nodes is; those in none are left out (D19)."""
     if not ids:
         return {}
-    found = await connection.execute(TIMES_RECALLED, {"space": space_id, "ids": list(ids)})
+    found = await db.execute(TIMES_RECALLED, {"space": db.space_id, "ids": list(ids)})
     return {row.id: row.times for row in found}
 
 
 # -- the paths by which hits were reached, beside the ranking in `hits`
 
 
-async def add_paths(connection: AsyncConnection, space_id: UUID, id_: UUID, paths: Mapping[str, Sequence[str]]) -> None:
+async def add_paths(db: Transaction, id_: UUID, paths: Mapping[str, Sequence[str]]) -> None:
     """Note by which edges each hit was reached, where activation led to it."""
-    await connection.execute(ADD_PATHS, {"space": space_id, "id": id_, "paths": json.dumps({"paths": paths})})
+    await db.execute(ADD_PATHS, {"space": db.space_id, "id": id_, "paths": json.dumps({"paths": paths})})
 
 
-async def path_to(connection: AsyncConnection, space_id: UUID, id_: UUID, node_id: UUID) -> list[UUID]:
+async def path_to(db: Transaction, id_: UUID, node_id: UUID) -> list[UUID]:
     """The edges by which an entry's hit was reached; none where it was found otherwise."""
-    found = await connection.execute(PATH_TO, {"space": space_id, "id": id_, "node": str(node_id)})
+    found = await db.execute(PATH_TO, {"space": db.space_id, "id": id_, "node": str(node_id)})
     return [UUID(edge) for edge in found.scalar_one_or_none() or ()]
 
 

@@ -1,13 +1,11 @@
 """Samples of what is remembered, to measure a calibration on."""
 
 from dataclasses import dataclass
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from recollect.store.database import driver
+from recollect.store.database import Transaction, driver
 
 Matrix = NDArray[np.float32]
 
@@ -33,17 +31,17 @@ class Some:
     vectors: Matrix
 
 
-async def some(connection: AsyncConnection, space_id: UUID, *, model: str, most: int) -> Some:
+async def some(db: Transaction, *, model: str, most: int) -> Some:
     """Memories drawn at random."""
-    raw = await driver(connection)
-    found = await raw.fetch(SOME, space_id, model, most)
+    raw = await driver(db)
+    found = await raw.fetch(SOME, db.space_id, model, most)
     return Some(texts=[row["text"] for row in found], vectors=_matrix([row["vector"] for row in found]))
 
 
-async def neighbours(connection: AsyncConnection, space_id: UUID, *, model: str, most: int) -> tuple[Matrix, Matrix]:
+async def neighbours(db: Transaction, *, model: str, most: int) -> tuple[Matrix, Matrix]:
     """Pairs of memories that follow each other in a thread."""
-    raw = await driver(connection)
-    found = await raw.fetch(NEIGHBOURS, space_id, model, most)
+    raw = await driver(db)
+    found = await raw.fetch(NEIGHBOURS, db.space_id, model, most)
     return _matrix([row["one"] for row in found]), _matrix([row["other"] for row in found])
 
 
