@@ -34,8 +34,8 @@ from bench import dedupe_store
 from bench.figures import Figure, ratio
 from bench.recall import rows, vocabulary
 from recollect.concepts.rules.certainty import certainties
-from recollect.concepts.rules.clusters import Decided, Options, decide
-from recollect.concepts.rules.detection import Blocks, Concepts, Found, best_match, block, detect
+from recollect.concepts.rules.clusters import ClusterOptions, Decided, decide
+from recollect.concepts.rules.detection import Blocks, ConceptColumns, FoundPairs, best_match, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.pairs import scored
 from recollect.concepts.rules.similarity import (
@@ -90,7 +90,7 @@ def quality(data: Path, out: Path | None, clusters_out: Path | None, thresholds:
     records, truth = rows(data / "records.jsonl"), things(rows(data / "pairs.jsonl"))
     concepts = read(records)
     listed = detect(concepts, LISTED_FROM, threads=default_threads(), most_partners=1000)
-    options = Options(most_merges=len(concepts))
+    options = ClusterOptions(most_merges=len(concepts))
     result = decide(concepts, listed.above(options.review), options)
     if out:
         write_run(out, concepts, listed, result)
@@ -102,10 +102,10 @@ def quality(data: Path, out: Path | None, clusters_out: Path | None, thresholds:
     return figures(data.name, result, entities)
 
 
-def read(records: Sequence[dict[str, Any]]) -> Concepts:
+def read(records: Sequence[dict[str, Any]]) -> ConceptColumns:
     """Records as concepts: a vector is that of the text, or else of the name (DESIGN 7)."""
     texts = [record.get("text") or record["name"].replace("_", " ").lower() for record in records]
-    return Concepts.of(
+    return ConceptColumns.of(
         names=[record["name"] for record in records],
         vectors=asyncio.run(MiniLMEmbedder().embed(texts)),
         ids=[record["id"] for record in records],
@@ -129,7 +129,7 @@ def things(pairs: Iterable[dict[str, str]]) -> dict[str, str]:
     return {one: find(one) for one in list(parent)}
 
 
-def write_run(out: Path, concepts: Concepts, listed: Found, result: Decided) -> None:
+def write_run(out: Path, concepts: ConceptColumns, listed: FoundPairs, result: Decided) -> None:
     decisions = {
         ends: group.verdict.value for group in result.groups[::-1] for ends in combinations(sorted(group.rows), 2)
     }
@@ -143,7 +143,7 @@ def write_run(out: Path, concepts: Concepts, listed: Found, result: Decided) -> 
             file.write(json.dumps(line | {"decision": decisions.get((one, other), "apart")}) + "\n")
 
 
-def other_numbers(concepts: Concepts, listed: Found) -> NDArray[np.bool_]:
+def other_numbers(concepts: ConceptColumns, listed: FoundPairs) -> NDArray[np.bool_]:
     names = concepts.names
     return np.array(
         [
@@ -180,7 +180,9 @@ def figures(name: str, result: Decided, entities: Sequence[str]) -> list[Figure]
     ]
 
 
-def show_thresholds(concepts: Concepts, listed: Found, entities: Sequence[str], thresholds: Sequence[float]) -> None:
+def show_thresholds(
+    concepts: ConceptColumns, listed: FoundPairs, entities: Sequence[str], thresholds: Sequence[float]
+) -> None:
     """What other settings would merge: by threshold, with fewer and fewer doubts asked about."""
     every = frozenset(DOUBTS)
     settings = {
@@ -195,7 +197,9 @@ def show_thresholds(concepts: Concepts, listed: Found, entities: Sequence[str], 
     for threshold in thresholds:
         cells = []
         for ask in settings.values():
-            options = Options(threshold=threshold, ask=ask, most_merges=len(concepts), review=min(0.85, threshold))
+            options = ClusterOptions(
+                threshold=threshold, ask=ask, most_merges=len(concepts), review=min(0.85, threshold)
+            )
             merged, right, largest = counted(decide(concepts, listed.above(options.review), options), entities)
             p, r = right / merged if merged else 1.0, right / true if true else 1.0
             f1 = 2 * p * r / (p + r) if p + r else 0.0
@@ -210,7 +214,7 @@ def speed(count: int, names_file: Path | None, cache: Path | None, million: bool
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as directory:
         python = peer_venv(Path(directory))
         names = real_names(names_file, count) if names_file else made_names(count)
-        concepts = Concepts.of(names=names, vectors=embedded(names, cache))
+        concepts = ConceptColumns.of(names=names, vectors=embedded(names, cache))
         found = [*beside_annoy(concepts, python, Path(directory), ROUNDS), *formation(concepts)]
         if million:
             found += of_a_million(concepts, python, Path(directory), found)
@@ -284,7 +288,7 @@ def annoy(python: Path, vectors: Path, pairs: Path) -> tuple[float, float, float
     return wall, cpu, kilobytes * 1024 / GIGABYTE
 
 
-def beside_annoy(concepts: Concepts, python: Path, directory: Path, rounds: int) -> list[Figure]:
+def beside_annoy(concepts: ConceptColumns, python: Path, directory: Path, rounds: int) -> list[Figure]:
     """The two in turn. Annoy's candidates are scored in bulk by our own rules, names made ready beforehand."""
     vectors, pairs = directory / "vectors.npy", directory / "pairs.npy"
     np.save(vectors, concepts.vectors)
@@ -322,7 +326,7 @@ def score_all(blocks: Blocks, pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
     return {(min(one, other), max(one, other)) for one, other, _ in kept}
 
 
-def formation(concepts: Concepts) -> list[Figure]:
+def formation(concepts: ConceptColumns) -> list[Figure]:
     """A new concept against all: names that are there already, and names that nearly are."""
     blocks = block(concepts)
     chance = np.random.default_rng(1)
@@ -343,7 +347,7 @@ def formation(concepts: Concepts) -> list[Figure]:
 # -- a million
 
 
-def of_a_million(concepts: Concepts, python: Path, directory: Path, before: Sequence[Figure]) -> list[Figure]:
+def of_a_million(concepts: ConceptColumns, python: Path, directory: Path, before: Sequence[Figure]) -> list[Figure]:
     """In a process of its own, so that the memory it takes can be told."""
     np.save(directory / "base.npy", concepts.vectors[:20_000])
     (directory / "base.json").write_text(json.dumps(list(concepts.names[:20_000])))
@@ -369,7 +373,7 @@ def search_a_million(directory: Path) -> None:
     base, names = np.load(directory / "base.npy"), json.loads((directory / "base.json").read_text())
     made, vectors = million_names(names, base)
     np.save(directory / "million.npy", vectors)
-    concepts = Concepts.of(names=made, vectors=vectors)
+    concepts = ConceptColumns.of(names=made, vectors=vectors)
     started, cpu = time.perf_counter(), time.process_time()
     found = detect(concepts, threads=default_threads())
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu

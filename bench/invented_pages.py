@@ -9,7 +9,7 @@ import numpy as np
 from bench.recall import SHARES, WORDS
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 
 TYPES = WIKI.types[:4]
 PARTS = 8
@@ -32,14 +32,14 @@ def subjects(count: int, *, seed: int, first: int = 0) -> list[Subject]:
     return [_subject(chance, number) for number in range(first, first - (-count // len(TYPES)))]
 
 
-def second_pages(count: int, known: Sequence[Subject], *, seed: int) -> list[Page]:
+def second_pages(count: int, known: Sequence[Subject], *, seed: int) -> list[WikiPage]:
     """As many pages: half of them tell of known subjects in other words, half of new ones."""
     chance = np.random.default_rng(seed)
     old = [_retold(chance, one) for one in known[: count // len(TYPES) // 2]]
     return pages([*old, *subjects(count - len(TYPES) * len(old), seed=seed + 100, first=len(known))])
 
 
-def pages(told: Sequence[Subject]) -> list[Page]:
+def pages(told: Sequence[Subject]) -> list[WikiPage]:
     files = ((f"{type.folder}/{one.name}.md", _text(one, type.name)) for one in told for type in TYPES)
     return [read_page(path, text).page for path, text in files]
 

@@ -19,13 +19,13 @@ from bench import invented_pages, pages_store
 from bench.figures import Figure
 from recollect.pages.files import PageFile, read_folder
 from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_headings, missing_sentences
-from recollect.pages.rules.decisions import Options, plan_merge, wiki_of
+from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
 from recollect.pages.rules.execution import execute, left_out, result_ids
 from recollect.pages.rules.formats import distinct, export_page, read_page
 from recollect.pages.rules.hierarchy import WIKI, children_by_parent, forward_edges
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
-from recollect.pages.rules.page import Format, Page, same_content
+from recollect.pages.rules.page import Format, WikiPage, same_content
 from recollect.pages.rules.similarity import compare, text_for_vector
 from recollect.pages.rules.subgraphs import detect_subgraphs
 from recollect.ports import Vectors
@@ -53,19 +53,21 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     return speed(size or SIZE)
 
 
-def pages_in(folder: Path) -> list[Page]:
+def pages_in(folder: Path) -> list[WikiPage]:
     files = [one for one in read_folder(folder, hidden=True) if isinstance(one, PageFile)]
     return distinct(read_page(one.path, one.text).page for one in files)[0]
 
 
-def embedded(pages: Sequence[Page]) -> Vectors:
+def embedded(pages: Sequence[WikiPage]) -> Vectors:
     return asyncio.run(MiniLMEmbedder().embed([text_for_vector(page) for page in pages]))
 
 
-def proposed(new: Sequence[Page], old: Sequence[Page], scope: Scope, old_vectors: Vectors | None = None) -> MergePlan:
+def proposed(
+    new: Sequence[WikiPage], old: Sequence[WikiPage], scope: Scope, old_vectors: Vectors | None = None
+) -> MergePlan:
     old_vectors = embedded(old) if old_vectors is None else old_vectors
     scores = compare(new, old, new_vectors=embedded(new), old_vectors=old_vectors)
-    return plan_merge(new, wiki_of(old), scores, options=Options(scope=scope))
+    return plan_merge(new, wiki_of(old), scores, options=DecisionOptions(scope=scope))
 
 
 # -- quality
@@ -76,17 +78,17 @@ class Carried:
     """A whole merge, carried out."""
 
     plan: MergePlan
-    before: Mapping[str, Page]
-    after: Mapping[str, Page]
-    written: Mapping[str, Page]
+    before: Mapping[str, WikiPage]
+    after: Mapping[str, WikiPage]
+    written: Mapping[str, WikiPage]
     failures: Sequence[object]
 
 
-def carried_out(plan: MergePlan, old: Sequence[Page]) -> Carried:
+def carried_out(plan: MergePlan, old: Sequence[WikiPage]) -> Carried:
     before = {page.id: page for page in old}
     results = result_ids(plan, before)
     gone = left_out(plan, results)
-    after, written, failures = dict(before), dict[str, Page](), list[object]()
+    after, written, failures = dict(before), dict[str, WikiPage](), list[object]()
     for subgraph in plan.subgraphs:
         executed = execute(subgraph, after, results, left_out=gone, updated="2026-02-01 00:00 GMT")
         after |= executed.written
@@ -98,7 +100,7 @@ def carried_out(plan: MergePlan, old: Sequence[Page]) -> Carried:
 
 
 def quality(
-    old: Sequence[Page], new: Sequence[Page], scope: Scope, out: Path | None, gold: Path | None
+    old: Sequence[WikiPage], new: Sequence[WikiPage], scope: Scope, out: Path | None, gold: Path | None
 ) -> list[Figure]:
     plan = proposed(new, old, scope)
     done = carried_out(plan, old)
@@ -125,7 +127,7 @@ def _count(name: str, value: int, how: str, bar: float | None = 0) -> Figure:
     return Figure(name=name, value=value, bar=bar, better="lower", how=how)
 
 
-def _line(plan: MergePlan, page: Page) -> dict[str, Any]:
+def _line(plan: MergePlan, page: WikiPage) -> dict[str, Any]:
     node = plan.nodes[page.id]
     return {
         "page_id": page.id,
@@ -136,7 +138,9 @@ def _line(plan: MergePlan, page: Page) -> dict[str, Any]:
     }
 
 
-def known_pairs(plan: MergePlan, new: Sequence[Page], old: Sequence[Page], gold: Path, scope: Scope) -> list[Figure]:
+def known_pairs(
+    plan: MergePlan, new: Sequence[WikiPage], old: Sequence[WikiPage], gold: Path, scope: Scope
+) -> list[Figure]:
     rows = [json.loads(line) for line in gold.read_text(encoding="utf8").splitlines() if line.strip()]
     truth = {row["new"]: row["main"] for row in rows}
     merges = {id: node.merge_target_id for id, node in plan.nodes.items() if node.decision is Verdict.MERGE}
@@ -161,7 +165,7 @@ def known_pairs(plan: MergePlan, new: Sequence[Page], old: Sequence[Page], gold:
     ]
 
 
-def reachable_pairs(truth: Mapping[str, str], new: Sequence[Page], old: Sequence[Page]) -> set[str]:
+def reachable_pairs(truth: Mapping[str, str], new: Sequence[WikiPage], old: Sequence[WikiPage]) -> set[str]:
     """The pairs that B03-B05 leave in scope: roots, and children of which some parent may merge with a parent of the
     true match (a parent of a known pair only with its own)."""
     parents = detect_subgraphs(new).parents()
@@ -184,7 +188,7 @@ def _may_meet(
     return False
 
 
-def _merged(done: Carried) -> list[tuple[Page, Page, Page]]:
+def _merged(done: Carried) -> list[tuple[WikiPage, WikiPage, WikiPage]]:
     """New page, old page, what they became."""
     nodes = (node for node in done.plan.nodes.values() if node.decision is Verdict.MERGE)
     return [
@@ -194,7 +198,7 @@ def _merged(done: Carried) -> list[tuple[Page, Page, Page]]:
     ]
 
 
-def _without_links(page: Page) -> Page:
+def _without_links(page: WikiPage) -> WikiPage:
     """Link lines are edges: those are audited as edges, and rewritten."""
     sections = tuple(replace(one, body="\n".join(_lines(one.body))) for one in page.sections)
     return replace(page, lead="\n".join(_lines(page.lead)), sections=sections)
@@ -255,7 +259,7 @@ def vault(folder: Path) -> list[Figure]:
     ]
 
 
-def _survives(page: Page, format: Format) -> bool:
+def _survives(page: WikiPage, format: Format) -> bool:
     written = export_page(replace(page, raw=None), format)
     return same_content(read_page(page.path, written).page, replace(page, id=page.id))
 
@@ -274,7 +278,7 @@ def speed(size: int) -> list[Figure]:
     return [*planning(old, more), *pages_store.stored(old, new, more)]
 
 
-def planning(old: Sequence[Page], more: Sequence[Sequence[Page]]) -> list[Figure]:
+def planning(old: Sequence[WikiPage], more: Sequence[Sequence[WikiPage]]) -> list[Figure]:
     """How planning grows with the number of new pages, for a fixed wiki: CPU time, medians of alternating rounds."""
     wiki, old_vectors = wiki_of(old), embedded(old)
     vectors = [embedded(new) for new in more]

@@ -16,14 +16,14 @@ from bench.figures import Figure
 from recollect.engine.engine import Engine
 from recollect.pages.files import PageFile, read_folder
 from recollect.pages.rules.merge_plan import Overall
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
 
 Files = list[tuple[str, str]]
 
 
-def files_of(pages: Sequence[Page]) -> Files:
+def files_of(pages: Sequence[WikiPage]) -> Files:
     return [(page.path, page.raw or "") for page in pages]
 
 
@@ -31,7 +31,7 @@ def files_in(folder: Path) -> Files:
     return [(one.path, one.text) for one in read_folder(folder, hidden=True) if isinstance(one, PageFile)]
 
 
-def stored(old: Sequence[Page], new: Sequence[Page], more: Sequence[Sequence[Page]] = ()) -> list[Figure]:
+def stored(old: Sequence[WikiPage], new: Sequence[WikiPage], more: Sequence[Sequence[WikiPage]] = ()) -> list[Figure]:
     directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     directory.chmod(0o755)
     try:

@@ -30,7 +30,7 @@ from recollect.engine.engine import Engine
 from recollect.memories import embed
 from recollect.model import ExportedMemory, NewMemory, NodeFilter
 from recollect.recall.sql import candidates
-from recollect.recall.sql.candidates import Asked
+from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
 from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
@@ -367,8 +367,8 @@ async def nearest(space: Engine, vector: np.ndarray[Any, Any], *, exactly: bool)
         return list(await candidates.nearest(db, asked_in(space, vector), kinds=["memory"], exactly=exactly))
 
 
-def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> Asked:
-    return Asked(space_id=space.space.id, model=space.core.embedder().model, dim=len(vector), vector=vector)
+def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> CandidateQuery:
+    return CandidateQuery(space_id=space.space.id, model=space.core.embedder().model, dim=len(vector), vector=vector)
 
 
 def share(ours: list[Any], true: list[Any]) -> float:

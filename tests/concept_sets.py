@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.concepts.rules.detection import Concepts, Found
-from recollect.concepts.rules.similarity import WEIGHTS, Weights, compare
+from recollect.concepts.rules.detection import ConceptColumns, FoundPairs
+from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, compare
 
 Scores = dict[tuple[int, int], float]
 WORDS = [
@@ -29,12 +29,12 @@ WORDS = [
 ]
 
 
-def random_concepts(seed: int, count: int, *, width: int, types: int = 2) -> Concepts:
+def random_concepts(seed: int, count: int, *, width: int, types: int = 2) -> ConceptColumns:
     """Names of few words, vectors around few directions, some of them missing, metadata with few values."""
     chance = np.random.default_rng(seed)
     names = ["_ "[int(chance.integers(2))].join(chance.choice(WORDS, chance.integers(0, 4))) for _ in range(count)]
     vectors = near_few_directions(chance, count, width)
-    return Concepts.of(
+    return ConceptColumns.of(
         names=[str(name) for name in names],
         vectors=[None if chance.random() < 0.1 else row for row in vectors],
         types=[f"type {chance.integers(types)}" for _ in range(count)],
@@ -52,7 +52,7 @@ def near_few_directions(chance: np.random.Generator, count: int, width: int) -> 
     return rows
 
 
-def brute_force(concepts: Concepts, threshold: float, weights: Weights = WEIGHTS) -> Scores:
+def brute_force(concepts: ConceptColumns, threshold: float, weights: FactorWeights = WEIGHTS) -> Scores:
     """Every pair of one type, by the reference rule."""
     scores = {}
     for one in range(len(concepts)):
@@ -75,5 +75,5 @@ def without_copies(scores: Scores, copies: Sequence[NDArray[np.int64]]) -> Score
     return kept
 
 
-def listed(found: Found) -> Scores:
+def listed(found: FoundPairs) -> Scores:
     return {(one, other): score for one, other, score in found.pairs}

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
-from recollect.concepts.rules.concepts import Known as Concepts
+from recollect.concepts.rules.concepts import KnownConcepts as Concepts
 from recollect.concepts.rules.concepts import LastPass
 from recollect.errors import NotFound
 from recollect.graph.rules.arrays import EdgeColumns, as_ids
 from recollect.model import Edge, Topic
-from recollect.pages.rules.stored import Batch, StoredPage
+from recollect.pages.rules.stored import PageBatch, StoredPage
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=400)
@@ -190,7 +190,7 @@ class Known:
     async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
         return ()
 
-    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> PageBatch:
         raise NotFound(f"There is no batch of pages {batch}.")
 
     async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:

@@ -15,7 +15,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Plan
 from recollect.plans import consolidate, process
-from recollect.plans.process import Asked
+from recollect.plans.process import ProposalRequest
 from recollect.plans.registry import policy_named
 from recollect.store.embedded import EmbeddedServer
 from tests.case_support import NOW, a_case, direction, stopped, with_vector
@@ -59,10 +59,10 @@ def said(plan: Plan) -> list[tuple[str, UUID, str, tuple[int, ...]]]:
     return [(one.verb, one.subject, one.reason, one.needs) for one in plan.decisions]
 
 
-def asked(memory: Engine) -> Asked:
+def asked(memory: Engine) -> ProposalRequest:
     options = policy_named("cases").options()
     dsn = memory.core.database.dsn
-    return Asked(dsn=dsn, space_id=memory.space.id, policy="consolidate_cases", options=options, now=NOW)
+    return ProposalRequest(dsn=dsn, space_id=memory.space.id, policy="consolidate_cases", options=options, now=NOW)
 
 
 async def test_E18_what_another_process_proposes_is_what_this_one_would(

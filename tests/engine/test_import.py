@@ -21,7 +21,7 @@ from recollect.errors import InvalidInput
 from recollect.memories import import_ as importing
 from recollect.memories.import_ import ImportReport
 from recollect.memories.rules.text import checksum, count_tokens, normalise
-from recollect.memories.sources import Options
+from recollect.memories.sources import ImportOptions
 from recollect.model import Node, NodeFilter
 from recollect.settings import Settings
 from tests.conftest import fresh_space
@@ -29,7 +29,7 @@ from tests.conftest import fresh_space
 pytestmark = pytest.mark.anyio
 
 EVERYTHING = NodeFilter(kinds=(), statuses=())
-SMALL = Options(chunk_tokens=100)
+SMALL = ImportOptions(chunk_tokens=100)
 
 
 def section(name: str) -> str:
@@ -83,7 +83,7 @@ async def test_D08_a_document_is_long_beyond_2000_tokens_unless_set_otherwise(me
     report = await memory.import_([tmp_path], wait=False)
     assert report.added == 3
     assert all(count_tokens(node.text or "") <= 2000 for node in await everything(memory))
-    other = await memory.import_([tmp_path], options=Options(chunk_tokens=3000), wait=False)
+    other = await memory.import_([tmp_path], options=ImportOptions(chunk_tokens=3000), wait=False)
     assert counts(other) == (1, 1, 0)
 
 
@@ -205,7 +205,7 @@ async def test_a_document_without_a_date_has_the_time_of_its_file(memory: Engine
     assert old.created_at == moment
     assert before <= ahead.created_at <= datetime.now(UTC)
     os.utime(tmp_path / "b" / "old.txt", (moment.timestamp(), moment.timestamp()))
-    await memory.import_([tmp_path / "b"], options=Options(file_times=False), wait=False)
+    await memory.import_([tmp_path / "b"], options=ImportOptions(file_times=False), wait=False)
     assert (await everything(memory))[-1].created_at > moment.replace(year=2025)
 
 
@@ -217,12 +217,12 @@ async def test_D06_G08_in_a_strict_space_rows_are_refused_or_their_tags_kept_in_
     refused = await memory.import_([tmp_path], wait=False)
     assert counts(refused) == (0, 0, 1)
     assert "'green-tea' is not registered" in refused.refused[0].message
-    kept = await memory.import_([tmp_path], options=Options(unknown_tags="extra"), wait=False)
+    kept = await memory.import_([tmp_path], options=ImportOptions(unknown_tags="extra"), wait=False)
     assert counts(kept) == (1, 0, 0)
     [node] = await everything(memory)
     assert (node.metadata["tags"], node.metadata["extra"]) == (["life"], {"tags": ["green-tea"]})
     with pytest.raises(InvalidInput, match="'oolong' is not registered"):
-        await memory.import_([tmp_path], options=Options(tags=("oolong",)), wait=False)
+        await memory.import_([tmp_path], options=ImportOptions(tags=("oolong",)), wait=False)
 
 
 NOTES: dict[str, str | bytes] = {
@@ -270,7 +270,7 @@ async def test_G08_an_import_points_out_what_looks_like_a_slip(memory: Engine, t
 
 async def test_options_say_what_the_documents_do_not(memory: Engine, tmp_path: Path) -> None:
     write(tmp_path, {"a.txt": "plain", "b.md": "---\ntags: [ai]\nimportance: 0.1\ntype: idea\n---\nown"})
-    options = Options(subtype="article", source="cli", tags=("life", "ai"), importance=0.7)
+    options = ImportOptions(subtype="article", source="cli", tags=("life", "ai"), importance=0.7)
     await memory.import_([tmp_path], options=options, wait=False)
     by_text = {node.text: node for node in await everything(memory)}
     plain, own = by_text["plain"], by_text["own"]
@@ -314,7 +314,7 @@ async def test_folders_are_read_in_order_and_every_skipped_file_is_said(memory: 
     (folder / "loop").symlink_to(folder)
     (folder / "link.txt").symlink_to(outside)
     os.mkfifo(folder / "pipe")
-    report = await memory.import_([folder], wait=False, options=Options(file_times=False))
+    report = await memory.import_([folder], wait=False, options=ImportOptions(file_times=False))
     assert [node.text for node in await everything(memory)] == ["first", "second", "third"]
     assert (report.files, report.refused, report.notes) == (3, (), ())
     said = {Path(line.file).name: line.message for line in report.skipped}
@@ -328,7 +328,7 @@ async def test_folders_are_read_in_order_and_every_skipped_file_is_said(memory: 
         assert said[name].startswith("It is not UTF-8")
     for name in ("loop", "link.txt"):
         assert "links are not followed" in said[name]
-    with_hidden = await memory.import_([folder], wait=False, options=Options(hidden=True))
+    with_hidden = await memory.import_([folder], wait=False, options=ImportOptions(hidden=True))
     assert counts(with_hidden) == (2, 3, 0)
 
 
@@ -346,7 +346,7 @@ async def test_a_source_that_is_not_there_is_refused_before_anything_is_read(mem
     with pytest.raises(InvalidInput, match="one of auto, text"):
         await memory.import_([tmp_path / "a.txt"], format="pdf")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="at least 1 token"):
-        Options(chunk_tokens=0)
+        ImportOptions(chunk_tokens=0)
     assert await everything(memory) == []
 
 
@@ -451,9 +451,9 @@ FIELDS = ["text", "subtype", "metadata", "importance", "thread", "position", "cr
 OF_EXPORTS = ["kind", "version", "status", "merged_into", "protected", "exclude", "updated_at", "vectors", "checksum"]
 
 
-@pytest.mark.parametrize("options", [SMALL, Options(chunk_tokens=100, tags=("ai",), unknown_tags="extra")])
+@pytest.mark.parametrize("options", [SMALL, ImportOptions(chunk_tokens=100, tags=("ai",), unknown_tags="extra")])
 async def test_whatever_stands_in_a_field_is_imported_or_refused_and_never_stops_the_rest(
-    memory: Engine, options: Options
+    memory: Engine, options: ImportOptions
 ) -> None:
     rows: list[dict[str, Any]] = []
     for value in ODD:

@@ -18,7 +18,7 @@ from recollect.pages import apply
 from recollect.pages.import_ import PageImport
 from recollect.pages.policies.merge_pages import TOGETHER
 from recollect.pages.rules.merge_plan import NodeStatus, Overall, SubgraphStatus, Verdict
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.plan_md import parse_plan
 from recollect.pages.rules.similarity import SuppliedScores
 from recollect.plan import DecisionStatus, PlanStatus
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 Scored = Mapping[tuple[str, str], float]
 
 
-def files(pages: Iterable[Page]) -> list[tuple[str, str]]:
+def files(pages: Iterable[WikiPage]) -> list[tuple[str, str]]:
     return [(one.path, one.raw or "") for one in pages]
 
 
@@ -44,11 +44,11 @@ def scores(given: Scored) -> SuppliedScores:
     return SuppliedScores(scores={(id_of(one), id_of(other)): score for (one, other), score in given.items()})
 
 
-async def proposed(memory: Engine, *pages: Page, given: Scored | None = None, **more: Any) -> PageImport:
+async def proposed(memory: Engine, *pages: WikiPage, given: Scored | None = None, **more: Any) -> PageImport:
     return await memory.pages.import_texts(files(pages), scores=None if given is None else scores(given), **more)
 
 
-async def brought_in(memory: Engine, *pages: Page, given: Scored | None = None, **more: Any) -> PageImport:
+async def brought_in(memory: Engine, *pages: WikiPage, given: Scored | None = None, **more: Any) -> PageImport:
     """Imported and applied."""
     found = await proposed(memory, *pages, given=given or {}, **more)
     await memory.pages.apply(found.plan.id)

@@ -17,7 +17,7 @@ from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
 from recollect.recall.calibrate import measure
 from recollect.recall.rules import lexical
 from recollect.recall.sql import candidates, lexicon
-from recollect.recall.sql.candidates import Asked
+from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
 from recollect.store.database import Transaction, driver
 from tests.conftest import fresh_space
@@ -42,11 +42,11 @@ def texts(found: Recall) -> list[str | None]:
     return [hit.node.text for hit in found]
 
 
-async def asked_in(db: Transaction, memory: Engine, question: str) -> Asked:
+async def asked_in(db: Transaction, memory: Engine, question: str) -> CandidateQuery:
     """A question as the legs ask it."""
     vector = (await memory.core.embedder().embed([question]))[0]
     seen = await candidates.first_look(db, question)
-    return Asked(
+    return CandidateQuery(
         space_id=memory.space.id, model=memory.core.embedder().model, dim=len(vector), vector=vector, words=seen.words
     )
 

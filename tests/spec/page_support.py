@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from recollect.pages.rules.audit import audit
-from recollect.pages.rules.decisions import Judge, Options, plan_merge, wiki_of
+from recollect.pages.rules.decisions import DecisionOptions, Judge, plan_merge, wiki_of
 from recollect.pages.rules.execution import Executed, execute, left_out, result_ids
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI
 from recollect.pages.rules.merge_plan import AuditFailure, MergePlan
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
 
 TYPES = {"P": "Principle", "I": "Implementation", "E": "Environment", "H": "Heuristic", "W": "Workflow"}
@@ -21,7 +21,7 @@ def id_of(short: str) -> str:
     return f"{TYPES[short[0]]}:{short}"
 
 
-def page(short: str, *children: str, text: str = "", body: str = "") -> Page:
+def page(short: str, *children: str, text: str = "", body: str = "") -> WikiPage:
     """A page by its short name, leading to others: `page("P1", "I1", "H1")`."""
     folder = next(one.folder for one in WIKI.types if one.name == TYPES[short[0]])
     links = "".join(f"* [[{RELATIONS[short[0], child[0]]}::{id_of(child)}]]\n" for child in children)
@@ -31,18 +31,20 @@ def page(short: str, *children: str, text: str = "", body: str = "") -> Page:
 
 
 def planned(
-    new: Sequence[Page],
-    old: Sequence[Page],
+    new: Sequence[WikiPage],
+    old: Sequence[WikiPage],
     scores: Mapping[tuple[str, str], float],
     *,
     judge: Judge | None = None,
-    options: Options | None = None,
+    options: DecisionOptions | None = None,
 ) -> MergePlan:
     given = SuppliedScores(scores={(id_of(one), id_of(other)): score for (one, other), score in scores.items()})
     return plan_merge(new, wiki_of(old), given, judge=judge, options=options)
 
 
-def carried_out(plan: MergePlan, old: Sequence[Page]) -> tuple[dict[str, Page], list[Executed], list[AuditFailure]]:
+def carried_out(
+    plan: MergePlan, old: Sequence[WikiPage]
+) -> tuple[dict[str, WikiPage], list[Executed], list[AuditFailure]]:
     """Every sub-graph in turn: the wiki afterwards, what was done, what the audit says."""
     before = {one.id: one for one in old}
     results = result_ids(plan, before)
@@ -57,5 +59,5 @@ def carried_out(plan: MergePlan, old: Sequence[Page]) -> tuple[dict[str, Page], 
     return after, done, failures
 
 
-def edges(page: Page) -> set[tuple[str, str]]:
+def edges(page: WikiPage) -> set[tuple[str, str]]:
     return {(link.relation, link.target.split(":")[1]) for link in page.links}

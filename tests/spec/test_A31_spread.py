@@ -5,19 +5,19 @@ from uuid import UUID
 
 import pytest
 
-from recollect.graph.rules.spread import Link, Reached, spread
+from recollect.graph.rules.spread import Reached, SpreadLink, spread
 
 
 def node(number: int) -> UUID:
     return UUID(int=number)
 
 
-def link(source: int, target: int, strength: float, relation: str = "supports") -> Link:
-    return Link(source=node(source), target=node(target), relation=relation, strength=strength)
+def link(source: int, target: int, strength: float, relation: str = "supports") -> SpreadLink:
+    return SpreadLink(source=node(source), target=node(target), relation=relation, strength=strength)
 
 
-def run(links: list[Link], seeds: dict[int, float], **options: object) -> dict[int, Reached]:
-    def touching(nodes: Collection[UUID]) -> Iterable[Link]:
+def run(links: list[SpreadLink], seeds: dict[int, float], **options: object) -> dict[int, Reached]:
+    def touching(nodes: Collection[UUID]) -> Iterable[SpreadLink]:
         return [one for one in links if one.source in nodes or one.target in nodes]
 
     found = spread({node(number): start for number, start in seeds.items()}, touching, **options)  # type: ignore[arg-type]

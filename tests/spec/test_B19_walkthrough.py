@@ -5,7 +5,7 @@ from recollect.pages.rules.decisions import plan_merge, wiki_of
 from recollect.pages.rules.execution import execute, result_ids
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
 
 FOLDERS = {
@@ -16,7 +16,7 @@ FOLDERS = {
 }
 
 
-def page(id: str, overview: str, *links: str) -> Page:
+def page(id: str, overview: str, *links: str) -> WikiPage:
     type, name = id.split(":")
     related = "".join(f"* [[{link}]]\n" for link in links)
     text = f"# {type}: {name}\n\n== Overview ==\n{overview}.\n" + (f"\n== Related Pages ==\n{related}" if links else "")
@@ -77,7 +77,7 @@ def planned() -> MergePlan:
     return plan_merge(NEW, wiki_of(OLD), SCORES)
 
 
-def edges(page: Page) -> set[tuple[str, str]]:
+def edges(page: WikiPage) -> set[tuple[str, str]]:
     return {(link.relation, link.target) for link in page.links}
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.pages.rules.decisions import Options
+from recollect.pages.rules.decisions import DecisionOptions
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI, EdgeKind, Hierarchy, PageType, execution_order, findings
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.subgraphs import detect_subgraphs
 from recollect.pages.rules.vetoes import veto
 from tests.spec.page_support import carried_out, edges, id_of, page, planned
@@ -117,7 +117,7 @@ def test_B11_levels_go_from_the_top_down_whatever_the_order_of_the_pages() -> No
 def test_scope_type_drops_the_scoping() -> None:
     old = [page("P1", "I1"), page("I1"), page("P2", "I2"), page("I2")]
     scores = {("P8", "P1"): 0.9, ("I8", "I2"): 1.0}
-    plan = planned([page("P8", "I8"), page("I8")], old, scores, options=Options(scope="type"))
+    plan = planned([page("P8", "I8"), page("I8")], old, scores, options=DecisionOptions(scope="type"))
     assert decisions(plan)["I8"] == (MERGE, "Implementation:I2")
 
 
@@ -165,7 +165,7 @@ NOTES = Hierarchy(
 )
 
 
-def note(type: str, name: str, *targets: str) -> Page:
+def note(type: str, name: str, *targets: str) -> WikiPage:
     links = "".join(f"* [[to::{target}]]\n" for target in targets)
     return read_page(f"{type.lower()}/{name}.md", f"# {name}\n\n{links}", NOTES).page
 
@@ -294,7 +294,7 @@ def test_B29_without_a_judge_only_the_threshold_merges(score: float, verdict: Ve
 def test_B29_the_judge_is_asked_only_in_between() -> None:
     asked: list[float] = []
 
-    def judge(new: Page, old: Page, score: float) -> Verdict:
+    def judge(new: WikiPage, old: WikiPage, score: float) -> Verdict:
         asked.append(score)
         return Verdict.MERGE if old.name == "P1" else Verdict.REVIEW
 
@@ -317,7 +317,7 @@ def test_B29_a_tie_is_broken_by_id_and_nothing_is_merged_twice() -> None:
     assert decisions(plan) == {"P7": (MERGE, "Principle:P1"), "P8": (CREATE_NEW, None)}
 
 
-def code(short: str, source: str) -> Page:
+def code(short: str, source: str) -> WikiPage:
     return page(short, body=f"\n```python\n{source}\n```\n")
 
 

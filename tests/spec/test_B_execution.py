@@ -23,7 +23,7 @@ from recollect.pages.rules.merge_plan import (
     result_of,
 )
 from recollect.pages.rules.merging import merge_pages
-from recollect.pages.rules.page import Page, same_content
+from recollect.pages.rules.page import WikiPage, same_content
 from recollect.pages.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
 from tests.spec.page_support import carried_out, edges, page, planned
 
@@ -150,7 +150,7 @@ y = 2
 """
 
 
-def both() -> tuple[Page, Page, Page]:
+def both() -> tuple[WikiPage, WikiPage, WikiPage]:
     old, new = read_page("principles/P1.md", OLD_TEXT).page, read_page("principles/P8.md", NEW_TEXT).page
     return old, new, merge_pages(old, new, updated="2026-02-01").page
 
@@ -235,14 +235,14 @@ def test_B09_back_links_stay_consistent() -> None:
 # -- B20-B22: the audit
 
 
-def executed() -> tuple[MergePlan, dict[str, Page], dict[str, Page], dict[str, str]]:
+def executed() -> tuple[MergePlan, dict[str, WikiPage], dict[str, WikiPage], dict[str, str]]:
     made = plan()
     before = {one.id: one for one in OLD}
     results = result_ids(made, before)
     return made, before, {**before, **execute(made.subgraphs[0], before, results).written}, results
 
 
-def failures(after: dict[str, Page]) -> list[str]:
+def failures(after: dict[str, WikiPage]) -> list[str]:
     made, before, _, results = executed()
     return [str(one) for one in audit(made.subgraphs[0], before, after, results)]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recollect.concepts.rules import energy, similarity
-from recollect.concepts.rules.clusters import Options, decide
-from recollect.concepts.rules.detection import Concepts, best_match, block, detect
+from recollect.concepts.rules.clusters import ClusterOptions, decide
+from recollect.concepts.rules.detection import ConceptColumns, best_match, block, detect
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
 from recollect.concepts.rules.similarity import Traits
 from recollect.providers.minilm import MiniLMEmbedder
@@ -15,9 +15,9 @@ from recollect.providers.minilm import MiniLMEmbedder
 NAMES = ["consciousness_substrate", "consciousness substrate", "substrate_for_consciousness"]
 
 
-def embedded(names: list[str]) -> Concepts:
+def embedded(names: list[str]) -> ConceptColumns:
     given = [name.replace("_", " ").lower() for name in names]
-    return Concepts.of(names=names, vectors=asyncio.run(MiniLMEmbedder(threads=1).embed(given)))
+    return ConceptColumns.of(names=names, vectors=asyncio.run(MiniLMEmbedder(threads=1).embed(given)))
 
 
 def test_C25_duplicate_detection_as_the_document_tests_it() -> None:
@@ -44,7 +44,7 @@ def test_C22_C21_consciousness_and_its_engine_stay_two() -> None:
     apart = Apart(names=NEVER_MERGE_EXAMPLE)
     assert apart.forbids(concepts, [0, 1])
     assert apart.forbids(concepts, [2, 3])
-    anything = Options(threshold=0.3, review=0.3, ask=frozenset())
+    anything = ClusterOptions(threshold=0.3, review=0.3, ask=frozenset())
     merged = decide(concepts, detect(concepts, 0.3), anything, apart).groups
     assert not any({0, 1} <= set(group.rows) or {2, 3} <= set(group.rows) for group in merged)
 
@@ -58,8 +58,8 @@ def test_C19_the_second_creation_returns_the_first_as_the_document_has_it() -> N
 
 def test_C24_the_three_of_the_document_become_one_that_is_strong_enough() -> None:
     vectors = np.tile(np.array([0.6, 0.8], np.float32), (3, 1))
-    concepts = Concepts.of(names=[NAMES[0], NAMES[1], "Consciousness Substrate"], vectors=vectors)
-    trusting = Options(ask=frozenset(similarity.DOUBTS) - {similarity.BARE})
+    concepts = ConceptColumns.of(names=[NAMES[0], NAMES[1], "Consciousness Substrate"], vectors=vectors)
+    trusting = ClusterOptions(ask=frozenset(similarity.DOUBTS) - {similarity.BARE})
     (group,) = decide(concepts, detect(concepts, 0.85), trusting).merges
     assert set(group.rows) == {0, 1, 2}
     assert energy.shown(0.4 + 0.3 + 0.2) == pytest.approx(0.844, abs=5e-4)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from recollect.concepts.rules import similarity
 from recollect.concepts.rules.certainty import certainties, codes_compared, codes_of, rivals
-from recollect.concepts.rules.clusters import Decided, Group, Linkage, Options, Verdict, decide
-from recollect.concepts.rules.detection import Concepts, detect
+from recollect.concepts.rules.clusters import ClusterOptions, ConceptGroup, Decided, GroupVerdict, Linkage, decide
+from recollect.concepts.rules.detection import ConceptColumns, detect
 from recollect.concepts.rules.detection.keeper import Keep, keeper_rank
 from recollect.concepts.rules.detection.pairs import Pairs
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
@@ -24,17 +24,17 @@ def on_a_circle(*degrees: float) -> list[list[float]]:
     return [[math.cos(math.radians(one)), math.sin(math.radians(one))] for one in degrees]
 
 
-def described(names: Sequence[str], degrees: Sequence[float], **columns: Any) -> Concepts:
+def described(names: Sequence[str], degrees: Sequence[float], **columns: Any) -> ConceptColumns:
     """Concepts with texts, so that the name is not all that is known of them."""
-    return Concepts.of(names=names, vectors=on_a_circle(*degrees), has_text=[True] * len(names), **columns)
+    return ConceptColumns.of(names=names, vectors=on_a_circle(*degrees), has_text=[True] * len(names), **columns)
 
 
-def decided(concepts: Concepts, apart: Apart | None = None, **options: Any) -> Decided:
-    given = Options(**options)
+def decided(concepts: ConceptColumns, apart: Apart | None = None, **options: Any) -> Decided:
+    given = ClusterOptions(**options)
     return decide(concepts, detect(concepts, given.review), given, apart)
 
 
-def rows_of(groups: Sequence[Group]) -> list[set[int]]:
+def rows_of(groups: Sequence[ConceptGroup]) -> list[set[int]]:
     return [set(group.rows) for group in groups]
 
 
@@ -61,7 +61,7 @@ def test_C29_the_literal_reading_merges_what_is_like_the_keeper() -> None:
 def test_C29_what_holds_together_without_the_weak_link_merges_and_the_rest_is_asked() -> None:
     result = decided(described(["tea", "Tea", "tea"], [0, 1, 22.3]))
     assert rows_of(result.merges) == [{0, 1}]
-    assert [group.verdict for group in result.questions] == [Verdict.REVIEW]
+    assert [group.verdict for group in result.questions] == [GroupVerdict.REVIEW]
     assert 2 in result.questions[0].rows
 
 
@@ -97,7 +97,7 @@ def test_C05_a_doubt_makes_a_question_of_a_sure_pair(
 
 
 def test_a_bare_name_is_a_question_unless_told_otherwise() -> None:
-    concepts = Concepts.of(names=["consciousness_substrate", "consciousness substrate"], vectors=[[1, 0], [1, 0]])
+    concepts = ConceptColumns.of(names=["consciousness_substrate", "consciousness substrate"], vectors=[[1, 0], [1, 0]])
     assert rows_of(decided(concepts).questions) == [{0, 1}]
     trusting = decided(concepts, ask=frozenset(similarity.DOUBTS) - {similarity.BARE})
     assert rows_of(trusting.merges) == [{0, 1}]
@@ -136,14 +136,14 @@ def test_C08_the_keeper_is_chosen_by_strategy(keep: Keep, expected: int) -> None
 
 def test_C08_ties_are_settled_by_age_then_links_then_weight_then_id() -> None:
     def kept(**columns: Any) -> int:
-        concepts = Concepts.of(names=["a", "b"], ids=["y", "x"], **columns)
+        concepts = ConceptColumns.of(names=["a", "b"], ids=["y", "x"], **columns)
         return min(range(2), key=lambda row: keeper_rank(concepts, row, Keep.HIGHER_WEIGHT))
 
     same = {"weight": [1, 1]}
     assert kept(**same, created=[2, 1], degree=[9, 1]) == 1
     assert kept(**same, created=[1, 1], degree=[1, 2]) == 1
     assert kept(**same, created=[1, 1], degree=[1, 1]) == 1
-    older = Concepts.of(names=["a", "b"], ids=["y", "x"], created=[1, 1], weight=[1, 2])
+    older = ConceptColumns.of(names=["a", "b"], ids=["y", "x"], created=[1, 1], weight=[1, 2])
     assert min(range(2), key=lambda row: keeper_rank(older, row)) == 1
 
 
@@ -157,7 +157,9 @@ def test_C21_never_merge_pairs_are_honoured_also_through_absorbed_names() -> Non
 
 def test_C21_the_shipped_example_and_pairs_by_id() -> None:
     apart = Apart(names=NEVER_MERGE_EXAMPLE, ids=[("a", "b")])
-    concepts = Concepts.of(names=["Consciousness", "consciousness engine", "tea", "tea"], ids=["x", "y", "a", "b"])
+    concepts = ConceptColumns.of(
+        names=["Consciousness", "consciousness engine", "tea", "tea"], ids=["x", "y", "a", "b"]
+    )
     assert apart.forbids(concepts, [0, 1])
     assert apart.forbids(concepts, [2, 3])
     assert not apart.forbids(concepts, [0, 2])
@@ -166,7 +168,7 @@ def test_C21_the_shipped_example_and_pairs_by_id() -> None:
 
 def test_C21_a_name_kept_apart_from_itself_keeps_two_bearers_apart_and_one_alone() -> None:
     apart = Apart(names=[("tea", "tea")])
-    concepts = Concepts.of(names=["tea", "Tea"])
+    concepts = ConceptColumns.of(names=["tea", "Tea"])
     assert apart.forbids(concepts, [0, 1])
     assert not apart.forbids(concepts, [0])
 
@@ -213,7 +215,7 @@ def test_a_crowd_is_a_question() -> None:
     names = [f"a long name that they all share {chr(97 + n)}" for n in range(26)]
     concepts = described(names, [0.1 * n for n in range(26)])
     found = detect(concepts, 0.85, most_partners=5)
-    result = decide(concepts, found, Options(ask=frozenset()))
+    result = decide(concepts, found, ClusterOptions(ask=frozenset()))
     assert result.merges == ()
     assert all("near to very many others" in group.reason for group in result.questions)
 
@@ -225,9 +227,9 @@ def test_P12_the_groups_do_not_depend_on_the_order_and_share_no_row(
 ) -> None:
     concepts = random_concepts(seed, count, width=6)
     order = np.random.default_rng(seed).permutation(count).tolist()
-    options = Options(threshold=threshold, review=threshold - 0.2, linkage=linkage, ask=frozenset())
+    options = ClusterOptions(threshold=threshold, review=threshold - 0.2, linkage=linkage, ask=frozenset())
     assert concepts.metadata is not None
-    shuffled = Concepts.of(
+    shuffled = ConceptColumns.of(
         names=[concepts.names[row] for row in order],
         vectors=[concepts.vectors[row] if concepts.has_vector[row] else None for row in order],
         ids=[concepts.ids[row] for row in order],
@@ -237,7 +239,7 @@ def test_P12_the_groups_do_not_depend_on_the_order_and_share_no_row(
         created=concepts.created[order],
     )
 
-    def told(given: Concepts) -> list[tuple[object, ...]]:
+    def told(given: ConceptColumns) -> list[tuple[object, ...]]:
         result = decide(given, detect(given, options.review), options)
         return [(*(given.ids[row] for row in group.rows), group.verdict) for group in result.groups]
 
@@ -252,7 +254,7 @@ def test_P12_the_groups_do_not_depend_on_the_order_and_share_no_row(
 @given(st.integers(0, 2**32), st.integers(2, 30), st.sampled_from([0.5, 0.7, 0.95]))
 def test_C29_every_pair_of_a_merge_is_at_the_threshold(seed: int, count: int, threshold: float) -> None:
     concepts = random_concepts(seed, count, width=6)
-    options = Options(threshold=threshold, review=threshold, ask=frozenset([similarity.CONFLICT]))
+    options = ClusterOptions(threshold=threshold, review=threshold, ask=frozenset([similarity.CONFLICT]))
     for group in decide(concepts, detect(concepts, threshold), options).merges:
         for one in group.rows:
             for other in group.rows:

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.concepts.rules import similarity
-from recollect.concepts.rules.detection import Concepts, best_match, block, detect
+from recollect.concepts.rules.detection import ConceptColumns, best_match, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import useful_dimensions
-from recollect.concepts.rules.similarity import WEIGHTS, Traits, Weights, compare
+from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, Traits, compare
 from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
 THRESHOLDS = st.sampled_from([0.95, 0.9, 0.85, 0.7, 0.5, 0.3, 0.1])
 
 
-def agrees_with_brute_force(concepts: Concepts, threshold: float, **options: object) -> None:
+def agrees_with_brute_force(concepts: ConceptColumns, threshold: float, **options: object) -> None:
     found = detect(concepts, threshold, **options)  # type: ignore[arg-type]
     expected = without_copies(brute_force(concepts, threshold), found.copies)
     assert listed(found) == pytest.approx(expected, abs=1.1e-6)
@@ -44,7 +44,7 @@ def test_C23_the_same_pairs_as_brute_force_with_names_of_any_script(
     names: list[str], seed: int, threshold: float
 ) -> None:
     vectors = near_few_directions(np.random.default_rng(seed), len(names), 6)
-    agrees_with_brute_force(Concepts.of(names=names, vectors=vectors), threshold)
+    agrees_with_brute_force(ConceptColumns.of(names=names, vectors=vectors), threshold)
 
 
 @settings(max_examples=40 * TIMES, deadline=None)
@@ -52,7 +52,7 @@ def test_C23_the_same_pairs_as_brute_force_with_names_of_any_script(
 def test_C23_the_same_pairs_with_other_weights(
     seed: int, given_weights: tuple[float, float, float], threshold: float
 ) -> None:
-    weights = Weights(cosine=given_weights[0], name=given_weights[1], metadata=given_weights[2])
+    weights = FactorWeights(cosine=given_weights[0], name=given_weights[1], metadata=given_weights[2])
     concepts = random_concepts(seed, 25, width=8)
     found = detect(concepts, threshold, weights=weights)
     expected = without_copies(brute_force(concepts, threshold, weights), found.copies)
@@ -93,7 +93,7 @@ def test_P12_neither_the_order_of_the_rows_nor_the_number_of_threads_matters(
     concepts = random_concepts(seed, count, width=8)
     order = np.random.default_rng(seed).permutation(count)
     assert concepts.metadata is not None
-    shuffled = Concepts.of(
+    shuffled = ConceptColumns.of(
         names=[concepts.names[row] for row in order],
         vectors=[concepts.vectors[row] if concepts.has_vector[row] else None for row in order],
         ids=[concepts.ids[row] for row in order],
@@ -102,7 +102,7 @@ def test_P12_neither_the_order_of_the_rows_nor_the_number_of_threads_matters(
         has_text=concepts.has_text[order],
     )
 
-    def by_id(given: Concepts, threads: int) -> dict[frozenset[object], float]:
+    def by_id(given: ConceptColumns, threads: int) -> dict[frozenset[object], float]:
         return {
             frozenset([given.ids[one], given.ids[other]]): score
             for one, other, score in detect(given, threshold, threads=threads).pairs
@@ -114,25 +114,27 @@ def test_P12_neither_the_order_of_the_rows_nor_the_number_of_threads_matters(
 def test_C01_C07_pairs_come_best_first_and_the_threshold_is_inclusive() -> None:
     cosine = (0.95 - 0.3) / 0.7
     vectors = np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5], [1, 0]])
-    found = detect(Concepts.of(names=["tea", "tea", "Tea"], vectors=vectors), 0.95)
+    found = detect(ConceptColumns.of(names=["tea", "tea", "Tea"], vectors=vectors), 0.95)
     assert list(found.pairs) == [(0, 2, 1.0), (0, 1, 0.95), (1, 2, 0.95)]
 
 
 def test_C02_only_within_one_type() -> None:
-    found = detect(Concepts.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]], types=["drink", "plant"]), 0.5)
+    found = detect(ConceptColumns.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]], types=["drink", "plant"]), 0.5)
     assert not len(found.pairs)
 
 
 def test_names_that_only_meet_without_their_small_words_are_found() -> None:
     names = ["the substrate of the consciousness for a the", "consciousness substrate", "unrelated words here"]
-    agrees_with_brute_force(Concepts.of(names=names, vectors=np.array([[1, 0, 0], [1, 0.05, 0], [0, 1, 0]])), 0.95)
+    agrees_with_brute_force(
+        ConceptColumns.of(names=names, vectors=np.array([[1, 0, 0], [1, 0.05, 0], [0, 1, 0]])), 0.95
+    )
 
 
 # -- hostile sets: each must come out in bounded time, and right
 
 
 def test_C23_ten_thousand_equal_concepts_cost_what_one_does() -> None:
-    found = detect(Concepts.of(names=["tea"] * 10_000, vectors=np.tile([0.6, 0.8], (10_000, 1))))
+    found = detect(ConceptColumns.of(names=["tea"] * 10_000, vectors=np.tile([0.6, 0.8], (10_000, 1))))
     assert [len(group) for group in found.copies] == [10_000]
     assert not len(found.pairs)
 
@@ -140,7 +142,7 @@ def test_C23_ten_thousand_equal_concepts_cost_what_one_does() -> None:
 def test_C23_ten_thousand_equal_names_of_different_things() -> None:
     vectors = np.random.default_rng(0).normal(size=(10_000, 100))
     vectors[1] = vectors[0] + 0.001
-    found = detect(Concepts.of(names=["tea"] * 10_000, vectors=vectors))
+    found = detect(ConceptColumns.of(names=["tea"] * 10_000, vectors=vectors))
     assert [ends for *ends, _ in found.pairs] == [[0, 1]]
 
 
@@ -148,7 +150,7 @@ def test_C23_thousands_of_equal_names_told_apart_by_metadata_alone() -> None:
     metadata = [{"serial": number, "lot": number} for number in range(3000)]
     metadata[7] = {"serial": -1, "lot": -1}
     metadata[8] = {"serial": -1, "lot": -1, "extra": 1}
-    found = detect(Concepts.of(names=["tea"] * 3000, vectors=np.tile([0.6, 0.8], (3000, 1)), metadata=metadata))
+    found = detect(ConceptColumns.of(names=["tea"] * 3000, vectors=np.tile([0.6, 0.8], (3000, 1)), metadata=metadata))
     assert [ends for *ends, _ in found.pairs] == [[7, 8]]
 
 
@@ -156,14 +158,14 @@ def test_C05_a_long_numbered_series_is_named_not_paired() -> None:
     chance = np.random.default_rng(0)
     names = [f"node_{number:06d}" for number in range(3000)] + ["Node 000007", "something else"]
     vectors = np.ones((3002, 80)) + chance.normal(size=(3002, 80)) * 0.01
-    found = detect(Concepts.of(names=names, vectors=vectors))
+    found = detect(ConceptColumns.of(names=names, vectors=vectors))
     assert [ends for *ends, _ in found.pairs] == [[7, 3000]]
     assert [len(series) for series in found.series] == [3001]
 
 
 def test_C05_a_short_series_is_paired() -> None:
     names = [f"ASR160{number}" for number in range(4)]
-    found = detect(Concepts.of(names=names, vectors=np.ones((4, 3))))
+    found = detect(ConceptColumns.of(names=names, vectors=np.ones((4, 3))))
     assert len(found.pairs) == 6
 
 
@@ -173,7 +175,7 @@ def test_C23_a_hub_is_said_to_be_crowded_and_what_lies_outside_is_found() -> Non
     names = ["a very long name that all of them share " + "".join(chance.choice(letters, 3)) for _ in range(3000)]
     vectors = np.ones((3002, 40)) + chance.normal(size=(3002, 40)) * 0.001
     vectors[3000:] = -np.arange(40)
-    found = detect(Concepts.of(names=[*names, "far away", "Far away"], vectors=vectors))
+    found = detect(ConceptColumns.of(names=[*names, "far away", "Far away"], vectors=vectors))
     assert len(found.crowded) == 3000
     assert len(found.pairs) < 3000 * 1000
     assert (3000, 3001) in listed(found)
@@ -183,35 +185,35 @@ def test_C23_a_hub_is_said_to_be_crowded_and_what_lies_outside_is_found() -> Non
 def test_C23_empty_names_are_told_apart_by_their_vectors(names: list[str]) -> None:
     vectors = np.random.default_rng(1).normal(size=(3000, 90))
     vectors[5] = vectors[3]
-    found = detect(Concepts.of(names=names, vectors=vectors))
+    found = detect(ConceptColumns.of(names=names, vectors=vectors))
     assert len(found.pairs) + len(found.copies) == 1
 
 
 def test_C04_missing_embeddings_meet_by_name_and_nothing_without_either_meets() -> None:
-    found = detect(Concepts.of(names=["tea", "Tea", "coffee", "", ""], vectors=[[1, 0], None, None, None, None]))
+    found = detect(ConceptColumns.of(names=["tea", "Tea", "coffee", "", ""], vectors=[[1, 0], None, None, None, None]))
     assert list(found.pairs) == [(0, 1, 1.0)]
     assert found.copies == ()
 
 
 def test_C23_thousands_without_embeddings() -> None:
     metadata = [{"serial": number} for number in range(1500)]
-    found = detect(Concepts.of(names=["tea"] * 1500, metadata=metadata))
+    found = detect(ConceptColumns.of(names=["tea"] * 1500, metadata=metadata))
     assert not len(found.pairs)
 
 
 def test_E32_zero_and_endless_vectors_count_as_missing() -> None:
-    concepts = Concepts.of(names=["a", "b", "c"], vectors=np.array([[0, 0], [np.nan, 1], [1, 0]], np.float32))
+    concepts = ConceptColumns.of(names=["a", "b", "c"], vectors=np.array([[0, 0], [np.nan, 1], [1, 0]], np.float32))
     assert concepts.has_vector.tolist() == [False, False, True]
     assert not len(detect(concepts, 0.1).pairs)
 
 
 def test_nothing_and_one_are_no_duplicates() -> None:
-    assert not len(detect(Concepts.of(names=[])).pairs)
-    assert not len(detect(Concepts.of(names=["a"], vectors=[[1, 0]])).pairs)
+    assert not len(detect(ConceptColumns.of(names=[])).pairs)
+    assert not len(detect(ConceptColumns.of(names=["a"], vectors=[[1, 0]])).pairs)
 
 
 def test_C28_low_thresholds_switch_to_whole_vectors_by_themselves() -> None:
-    concepts = Concepts.of(names=["x"] * 500, vectors=np.random.default_rng(0).normal(size=(500, 300)))
+    concepts = ConceptColumns.of(names=["x"] * 500, vectors=np.random.default_rng(0).normal(size=(500, 300)))
 
     def dimensions(threshold: float) -> int | None:
         return useful_dimensions(concepts, Bounds(threshold=threshold, weights=WEIGHTS))
@@ -243,10 +245,10 @@ def test_C19_the_best_match_is_that_of_brute_force(seed: int, count: int, width:
     assert match.is_certain is bool(certain)
 
 
-def first_rows(concepts: Concepts, count: int) -> Concepts:
+def first_rows(concepts: ConceptColumns, count: int) -> ConceptColumns:
     """The same set without its last row; the types keep their numbers."""
     assert concepts.metadata is not None
-    fewer = Concepts.of(
+    fewer = ConceptColumns.of(
         names=list(concepts.names[:count]),
         vectors=[concepts.vectors[row] if concepts.has_vector[row] else None for row in range(count)],
         metadata=concepts.metadata[:count],
@@ -256,7 +258,7 @@ def first_rows(concepts: Concepts, count: int) -> Concepts:
 
 
 def test_C19_of_equal_matches_the_older_is_returned_and_numbers_are_not_mistaken() -> None:
-    concepts = Concepts.of(
+    concepts = ConceptColumns.of(
         names=["consciousness_substrate", "consciousness substrate", "ASR1603"],
         vectors=[[1, 0], [1, 0], [0, 1]],
         created=[5, 3, 1],
@@ -271,7 +273,7 @@ def test_C19_of_equal_matches_the_older_is_returned_and_numbers_are_not_mistaken
 
 
 def test_C21_a_match_that_must_stay_apart_is_not_offered() -> None:
-    concepts = Concepts.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]])
+    concepts = ConceptColumns.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]])
     match = best_match(
         Traits(name="tea", vector=concepts.vectors[0]), 0, block(concepts), is_apart=lambda row: row == 0
     )

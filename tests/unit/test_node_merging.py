@@ -10,7 +10,7 @@ import pytest
 
 from recollect.concepts.rules.concepts import checked, ids_of, pair_of, state_of, words_of
 from recollect.errors import InvalidInput
-from recollect.graph.rules.merging import Links, averaged, united
+from recollect.graph.rules.merging import MergedLinks, averaged, united
 from recollect.model import Edge, NewConcept
 from recollect.plan import levels, turned_round
 from tests.graphs import NOW, edge, node
@@ -23,7 +23,7 @@ def link(number: int, source: UUID, target: UUID, **more: Any) -> Edge:
     return replace(edge(number, 0, 1, **told), source=source, target=target)
 
 
-def moved(links: Links, *absorbed: UUID) -> dict[UUID, dict[str, Any]]:
+def moved(links: MergedLinks, *absorbed: UUID) -> dict[UUID, dict[str, Any]]:
     """What every edge ends up with."""
     found: dict[UUID, dict[str, Any]] = {}
     for one in absorbed:
@@ -34,7 +34,7 @@ def moved(links: Links, *absorbed: UUID) -> dict[UUID, dict[str, Any]]:
 
 def test_C11_links_are_redirected_with_their_direction() -> None:
     out, into = link(1, A, X), link(2, X, A)
-    links = Links([out, into])
+    links = MergedLinks([out, into])
     assert moved(links, A) == {out.id: {"source": str(K)}, into.id: {"target": str(K)}}
     assert {(one.source, one.target) for one in links.of(K)} == {(K, X), (X, K)}
     assert links.of(A) == []
@@ -42,14 +42,14 @@ def test_C11_links_are_redirected_with_their_direction() -> None:
 
 def test_C12_a_link_between_the_two_goes_in_either_direction() -> None:
     one, other = link(1, A, K), link(2, K, A, relation="extends")
-    links = Links([one, other])
+    links = MergedLinks([one, other])
     assert moved(links, A) == {one.id: {"status": "pruned"}, other.id: {"status": "pruned"}}
     assert links.of(K) == []
 
 
 def test_C11_only_the_same_ends_direction_and_relation_are_the_same_link() -> None:
     kept = link(1, K, X, relation="extends")
-    links = Links([kept, link(2, A, X, relation="similar"), link(3, X, A, relation="extends")])
+    links = MergedLinks([kept, link(2, A, X, relation="similar"), link(3, X, A, relation="extends")])
     assert not any("merged_into" in change for change in moved(links, A).values())
     assert len(links.of(K)) == 3
 
@@ -58,7 +58,9 @@ def test_C11_the_mean_does_not_depend_on_the_order_of_merges() -> None:
     strengths = {A: 0.2, B: 0.9, K: 0.4}
     found = set()
     for order in permutations([A, B]):
-        links = Links([link(n, end, X, strength=strengths[end], activation_count=n) for n, end in enumerate(strengths)])
+        links = MergedLinks(
+            [link(n, end, X, strength=strengths[end], activation_count=n) for n, end in enumerate(strengths)]
+        )
         moved(links, *order)
         (one,) = links.of(K)
         found.add((round(one.strength or 0.0, 12), one.activation_count))

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.pages.rules.formats import distinct, export_page, read_page
-from recollect.pages.rules.page import Format, Page, Section, Source, changed, same_content
+from recollect.pages.rules.page import Format, Section, Source, WikiPage, changed, same_content
 from tests.effort import costs_at_most
 
 WIKI = """# Implementation: Loader
@@ -65,7 +65,7 @@ A #tag here and `#none [[nor this]]` there.
 """
 
 
-def read(path: str, text: str) -> Page:
+def read(path: str, text: str) -> WikiPage:
     return read_page(path, text).page
 
 

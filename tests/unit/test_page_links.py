@@ -4,10 +4,10 @@ import pytest
 
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.links import back_links, resolve
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 
 
-def note(path: str, text: str = "Text.") -> Page:
+def note(path: str, text: str = "Text.") -> WikiPage:
     return read_page(path, text).page
 
 

@@ -7,7 +7,7 @@ from recollect.pages.policies.merge_pages import with_all_of
 from recollect.pages.rules.audit import doubled_headings, doubled_sentences, lost, missing_headings, missing_sentences
 from recollect.pages.rules.formats import export_page, read_page
 from recollect.pages.rules.merging import merge_pages, rewrite_links, with_links
-from recollect.pages.rules.page import Page, changed, same_content
+from recollect.pages.rules.page import WikiPage, changed, same_content
 
 SENTENCES = st.sampled_from(
     [
@@ -36,7 +36,7 @@ HEADINGS = st.sampled_from(["== Overview ==", "=== Usage ===", "== Usage ==", "=
 
 
 @st.composite
-def pages(draw: st.DrawFn) -> Page:
+def pages(draw: st.DrawFn) -> WikiPage:
     headings = draw(st.lists(HEADINGS, max_size=4, unique=True))
     parts = ['# Implementation: Any\n\n{| class="infobox"\n|}\n']
     for heading in ["", *headings]:
@@ -45,13 +45,13 @@ def pages(draw: st.DrawFn) -> Page:
     return read_page("implementations/Any.md", "\n".join(parts)).page
 
 
-def doubled_links(page: Page) -> int:
+def doubled_links(page: WikiPage) -> int:
     return len(page.links) - len({(link.relation, link.target) for link in page.links})
 
 
 @settings(max_examples=400, deadline=None)
 @given(pages(), pages())
-def test_B17_B22_any_two_pages_merge_without_loss(old: Page, new: Page) -> None:
+def test_B17_B22_any_two_pages_merge_without_loss(old: WikiPage, new: WikiPage) -> None:
     merged = merge_pages(old, new, updated="2026-02-01").page
     for side in (old, new):
         links = {(link.relation, link.target) for link in side.links}
@@ -67,7 +67,7 @@ def test_B17_B22_any_two_pages_merge_without_loss(old: Page, new: Page) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(pages(), pages())
-def test_B17_merging_twice_is_merging_once(old: Page, new: Page) -> None:
+def test_B17_merging_twice_is_merging_once(old: WikiPage, new: WikiPage) -> None:
     merged = merge_pages(old, new, updated="2026-02-01").page
     assert merge_pages(merged, new, updated="2027-01-01").page is merged
     again = read_page(merged.path, export_page(merged)).page
@@ -113,7 +113,7 @@ def test_B17_code_that_is_never_closed_does_not_swallow_the_section_that_now_fol
     assert same_content(again, merged)
 
 
-def wiki(name: str, text: str) -> Page:
+def wiki(name: str, text: str) -> WikiPage:
     return read_page(f"principles/{name}.md", f"# Principle: {name}\n\n{text}").page
 
 
@@ -135,5 +135,5 @@ def test_B23_a_page_that_has_it_all_stays_the_very_same() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(pages(), pages())
-def test_B23_nothing_of_any_side_is_lost_when_a_page_is_kept_whole(one: Page, other: Page) -> None:
+def test_B23_nothing_of_any_side_is_lost_when_a_page_is_kept_whole(one: WikiPage, other: WikiPage) -> None:
     assert list(lost(other, with_all_of(one, other), traceable=1.0)) == []

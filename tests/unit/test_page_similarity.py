@@ -6,11 +6,11 @@ import pytest
 from recollect.pages.rules.decisions import plan_merge, wiki_of
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.merge_plan import Verdict
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import compare, lead, name_words, scaled
 
 
-def page(name: str, overview: str, more: str = "") -> Page:
+def page(name: str, overview: str, more: str = "") -> WikiPage:
     return read_page(f"implementations/{name}.md", f"# {name}\n\n## Overview\n{overview}\n\n## More\n{more}\n").page
 
 

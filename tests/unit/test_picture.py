@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.graph.rules.labels import width
-from recollect.graph.rules.picture import MOST_DOTS, Dot, Line, Mark, Picture, layout, page, side_by_side, svg
+from recollect.graph.rules.picture import MOST_DOTS, Dot, Mark, Picture, PictureLine, layout, page, side_by_side, svg
 from tests.effort import costs_at_most
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,9 +40,9 @@ def dot(number: int, label: str = "", kind: str = "memory", mark: Mark = "") -> 
     return Dot(id=f"n{number:04}", label=label or f"Memory number {number} about tea", kind=kind, mark=mark)
 
 
-def line(number: int, source: int, target: int, strength: float = 0.5, mark: Mark = "") -> Line:
+def line(number: int, source: int, target: int, strength: float = 0.5, mark: Mark = "") -> PictureLine:
     ends = {"source": f"n{source:04}", "target": f"n{target:04}"}
-    return Line(id=f"e{number:04}", relation="supports", strength=strength, mark=mark, **ends)
+    return PictureLine(id=f"e{number:04}", relation="supports", strength=strength, mark=mark, **ends)
 
 
 def graph(count: int, pairs: list[tuple[int, int]], title: str = "A graph") -> Picture:
@@ -347,7 +347,7 @@ def assert_harmless(root: Element) -> None:
 def test_any_text_is_safe(texts: list[str], kind: str, title: str) -> None:
     first = replace(dot(1, kind=kind), label=texts[0], detail=texts[1])
     second = replace(dot(2), id=texts[2], label=texts[0])
-    edge = Line(id=texts[1], source=first.id, target=second.id, relation=texts[1], strength=0.5, detail=texts[2])
+    edge = PictureLine(id=texts[1], source=first.id, target=second.id, relation=texts[1], strength=0.5, detail=texts[2])
     picture = Picture(title=title, dots=(first, second), lines=(edge,))
     drawn = svg(picture)
     assert_harmless(parsed(drawn))
@@ -375,8 +375,8 @@ def merge() -> tuple[Picture, Picture]:
         for id_, label in zip("abcd", ("tea", "Tea", "leaf", "cup"), strict=True)
     ]
 
-    def edge(id_: str, source: str, target: str, strength: float) -> Line:
-        return Line(id=id_, source=source, target=target, relation="supports", strength=strength)
+    def edge(id_: str, source: str, target: str, strength: float) -> PictureLine:
+        return PictureLine(id=id_, source=source, target=target, relation="supports", strength=strength)
 
     before = Picture(
         title="", dots=tuple(dots), lines=(edge("1", "a", "c", 0.8), edge("2", "b", "c", 0.4), edge("3", "b", "d", 0.5))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.concepts.rules import similarity
-from recollect.concepts.rules.similarity import Traits, Weights, compare
+from recollect.concepts.rules.similarity import FactorWeights, Traits, compare
 
 
 def unit(*numbers: float) -> similarity.Vector:
@@ -167,7 +167,7 @@ def test_a_score_lies_between_0_and_1_and_does_not_depend_on_the_order(cosine: f
 
 def test_weights_can_be_others() -> None:
     left, right = at_cosine(0.5)
-    weights = Weights(cosine=0.5, name=0.3, metadata=0.2)
+    weights = FactorWeights(cosine=0.5, name=0.3, metadata=0.2)
     found = compare(Traits(name="abcd", vector=left), Traits(name="abcx", vector=right), weights)
     assert found.score == pytest.approx(0.25 + 0.3 * 0.75 + 0.2, abs=1e-6)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recollect.graph.rules import adjacency as rules
 from recollect.graph.rules.adjacency import Adjacency, adjacency_of, updated
 from recollect.graph.rules.merging import strength_at
-from recollect.graph.rules.spread import Link, Reached, spread, spread_over
+from recollect.graph.rules.spread import Reached, SpreadLink, spread, spread_over
 from recollect.model import Edge
 from tests.graphs import NOW, columns, edge, edge_id, node
 
@@ -55,11 +55,11 @@ options = st.fixed_dictionaries(
 
 def one_by_one(edges: list[Edge], start: dict[int, float], **chosen: object) -> dict:  # type: ignore[type-arg]
     links = [
-        Link(source=one.source, target=one.target, relation=one.relation, strength=strength_at(one, NOW))
+        SpreadLink(source=one.source, target=one.target, relation=one.relation, strength=strength_at(one, NOW))
         for one in edges
     ]
 
-    def touching(nodes: Collection[object]) -> Iterable[Link]:
+    def touching(nodes: Collection[object]) -> Iterable[SpreadLink]:
         return [one for one in links if one.source in nodes or one.target in nodes]
 
     return spread({node(number): value for number, value in start.items()}, touching, **chosen)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.graph.rules.topics import Gathered, gathered, prefix_of
+from recollect.graph.rules.topics import GatheredTopics, gathered, prefix_of
 from recollect.model import Edge
 from tests.graphs import columns, edge, node
 
@@ -21,7 +21,7 @@ def found_in(edges: list[Edge], **options: object) -> dict[str, tuple[set[int], 
     return {topic.key: (_members(graph, topic), topic.internal_edges) for topic in topics}
 
 
-def _members(graph, topic: Gathered) -> set[int]:  # type: ignore[no-untyped-def]
+def _members(graph, topic: GatheredTopics) -> set[int]:  # type: ignore[no-untyped-def]
     return {graph.node_of(number).int >> 64 for number in topic.members.tolist()}
 
 

@@ -11,7 +11,7 @@ from recollect.cases import import_ as case_import
 from recollect.cases import look, tidy
 from recollect.cases.add import Changes
 from recollect.cases.import_ import CaseImport, Format
-from recollect.cases.look import Health, Reflection, Summary
+from recollect.cases.look import CaseHealth, Reflection, Summary
 from recollect.cases.rules.cases import checked_category, checked_rate
 from recollect.cases.tidy import Consolidation
 from recollect.engine.part import Face, Reference
@@ -89,7 +89,9 @@ class Cases(Face):
         progress: case_import.Progress | None = None,
     ) -> CaseImport:
         """Bring in CSV or JSON lines. `fractions` says that success rates go from 0 to 1; it is never guessed."""
-        options = case_import.Options(format=format, source=source, fractions=fractions, update=update, dry_run=dry_run)
+        options = case_import.CaseImportOptions(
+            format=format, source=source, fractions=fractions, update=update, dry_run=dry_run
+        )
         paths = [Path(one) for one in sources]
         return await case_import.import_(
             self.core, self.space_id, paths, options, stdin=stdin, wait=wait, progress=progress
@@ -184,7 +186,7 @@ class Cases(Face):
         """The bank at a glance: what is active, what rests and why, what waits, what was done last."""
         return await look.summary(self.core, self.space_id)
 
-    async def health(self) -> Health:
+    async def health(self) -> CaseHealth:
         """Whether the bank needs somebody, and for what."""
         return await look.health(self.core, self.space_id)
 

@@ -23,7 +23,7 @@ from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.memories import embed
 from recollect.memories.rules.documents import decoded
-from recollect.memories.sources import Line, check
+from recollect.memories.sources import SourceLine, check
 from recollect.model import NewCase
 
 Format = Literal["auto", "jsonl", "csv"]
@@ -38,7 +38,7 @@ PERHAPS_FRACTIONS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class CaseImportOptions:
     """`source` is where foreign ids come from; `fractions` says that success rates go from 0 to 1."""
 
     format: Format = "auto"
@@ -56,11 +56,11 @@ class CaseImport:
     added: int = 0
     already_there: int = 0
     updated: int = 0
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SourceLine] = field(default_factory=list)
     postponed: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def refused(self) -> tuple[Line, ...]:
+    def refused(self) -> tuple[SourceLine, ...]:
         return tuple(line for line in self.lines if line.what == "refused")
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class CaseImport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class FoundCase:
     """A case that was read, and where."""
 
     case: NewCase
@@ -84,7 +84,7 @@ async def import_(
     core: Core,
     space_id: UUID,
     sources: Sequence[Path],
-    options: Options,
+    options: CaseImportOptions,
     *,
     stdin: BinaryIO | bytes | None = None,
     wait: bool = True,
@@ -103,7 +103,7 @@ async def import_(
             if progress:
                 progress(first + len(found[first : first + BATCH]))
     if rates and max(rates) <= 1 and not options.fractions:
-        report.lines.append(Line(what="note", file=str(sources[0]), message=PERHAPS_FRACTIONS))
+        report.lines.append(SourceLine(what="note", file=str(sources[0]), message=PERHAPS_FRACTIONS))
     if wait and not options.dry_run:
         report.postponed = Counter((await embed.finish(core, space_id)).values())
     return report
@@ -112,26 +112,26 @@ async def import_(
 # -- reading
 
 
-def _read(source: Path, stdin: BinaryIO | None, options: Options, report: CaseImport) -> list[Found]:
+def _read(source: Path, stdin: BinaryIO | None, options: CaseImportOptions, report: CaseImport) -> list[FoundCase]:
     """The cases of one file; what cannot be read becomes lines of the report."""
     name = str(source)
-    found: list[Found] = []
+    found: list[FoundCase] = []
     try:
         data = stdin.read() if source == STDIN and stdin is not None else source.read_bytes()
         for row in _rows(data, source, options):
             if row.case is None:
-                report.lines.append(Line(what="refused", file=name, line=row.line, message=row.problem or ""))
+                report.lines.append(SourceLine(what="refused", file=name, line=row.line, message=row.problem or ""))
             else:
-                found.append(Found(case=_named(row.case, options), file=name, line=row.line))
+                found.append(FoundCase(case=_named(row.case, options), file=name, line=row.line))
     except InvalidInput as problem:
-        report.lines.append(Line(what="refused", file=name, message=problem.message))
+        report.lines.append(SourceLine(what="refused", file=name, message=problem.message))
     except OSError as error:
         said = f"It cannot be read ({error.strerror or error})."
-        report.lines.append(Line(what="refused", file=name, message=said))
+        report.lines.append(SourceLine(what="refused", file=name, message=said))
     return found
 
 
-def _rows(data: bytes, source: Path, options: Options) -> Iterator[CaseRow]:
+def _rows(data: bytes, source: Path, options: CaseImportOptions) -> Iterator[CaseRow]:
     text = decoded(data)
     format = BY_SUFFIX.get(source.suffix.lower()) if options.format == "auto" else options.format
     if format is None:
@@ -140,7 +140,7 @@ def _rows(data: bytes, source: Path, options: Options) -> Iterator[CaseRow]:
     return read(io.StringIO(text, newline=""), fractions=options.fractions)
 
 
-def _named(case: NewCase, options: Options) -> NewCase:
+def _named(case: NewCase, options: CaseImportOptions) -> NewCase:
     """A foreign id is one of its source."""
     return replace(case, source=case.source or options.source) if case.source_id is not None else case
 
@@ -148,7 +148,9 @@ def _named(case: NewCase, options: Options) -> NewCase:
 # -- storing
 
 
-async def _take(core: Core, space_id: UUID, batch: Sequence[Found], options: Options, report: CaseImport) -> None:
+async def _take(
+    core: Core, space_id: UUID, batch: Sequence[FoundCase], options: CaseImportOptions, report: CaseImport
+) -> None:
     good = await _fitting(core, space_id, batch, report)
     async with core.transaction(space_id) as db:
         there = await sql.existing(db, [one.case for one in good])
@@ -159,22 +161,22 @@ async def _take(core: Core, space_id: UUID, batch: Sequence[Found], options: Opt
         await _meet(core, space_id, id_, good[place].case, options, report)
 
 
-async def _fitting(core: Core, space_id: UUID, batch: Sequence[Found], report: CaseImport) -> list[Found]:
+async def _fitting(core: Core, space_id: UUID, batch: Sequence[FoundCase], report: CaseImport) -> list[FoundCase]:
     """The cases that pass the contract."""
     async with core.transaction(space_id) as db:
         contract = core.contract(await spaces.by_id(db))
-    good: list[Found] = []
+    good: list[FoundCase] = []
     for one in batch:
         try:
             good.append(replace(one, case=checked(one.case, contract, core.now())))
         except InvalidInput as problem:
-            report.lines.append(Line(what="refused", file=one.file, line=one.line, message=problem.message))
+            report.lines.append(SourceLine(what="refused", file=one.file, line=one.line, message=problem.message))
     return good
 
 
-def _once(batch: Sequence[Found], report: CaseImport) -> list[Found]:
+def _once(batch: Sequence[FoundCase], report: CaseImport) -> list[FoundCase]:
     """Of rows that are the same, the first."""
-    first: dict[object, Found] = {}
+    first: dict[object, FoundCase] = {}
     for one in batch:
         case = one.case
         key = (case.source, case.source_id) if case.source_id is not None else (case.query, case.response_text)
@@ -183,15 +185,17 @@ def _once(batch: Sequence[Found], report: CaseImport) -> list[Found]:
     return list(first.values())
 
 
-async def _add(core: Core, space_id: UUID, fresh: Sequence[Found], report: CaseImport) -> int:
+async def _add(core: Core, space_id: UUID, fresh: Sequence[FoundCase], report: CaseImport) -> int:
     added = await add.add_many(core, space_id, [one.case for one in fresh], wait=False)
     for refused in added.refused:
         one = fresh[refused.position]
-        report.lines.append(Line(what="refused", file=one.file, line=one.line, message=refused.message))
+        report.lines.append(SourceLine(what="refused", file=one.file, line=one.line, message=refused.message))
     return len(added.ids)
 
 
-async def _meet(core: Core, space_id: UUID, id_: UUID, case: NewCase, options: Options, report: CaseImport) -> None:
+async def _meet(
+    core: Core, space_id: UUID, id_: UUID, case: NewCase, options: CaseImportOptions, report: CaseImport
+) -> None:
     """A case that is there already: left alone, or brought to what the file says."""
     async with core.transaction(space_id) as db:
         there = await sql.get(db, id_)

@@ -299,7 +299,7 @@ async def _scheduled(core: Core, space_id: UUID) -> Schedule | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Health:
+class CaseHealth:
     """Whether the bank needs somebody: `problems` are sentences that say what to do."""
 
     status: Literal["ok", "attention"]
@@ -307,10 +307,10 @@ class Health:
     checked_at: datetime
 
 
-async def health(core: Core, space_id: UUID) -> Health:
+async def health(core: Core, space_id: UUID) -> CaseHealth:
     now = await summary(core, space_id)
     problems = tuple(_problems(core, now))
-    return Health(status="attention" if problems else "ok", problems=problems, checked_at=core.now())
+    return CaseHealth(status="attention" if problems else "ok", problems=problems, checked_at=core.now())
 
 
 def _problems(core: Core, now: Summary) -> Iterator[str]:

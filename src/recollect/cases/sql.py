@@ -293,7 +293,7 @@ async def worst(db: Transaction, *, below: float, limit: int) -> list[UUID]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Totals:
+class CaseTotals:
     """The active cases together: how many, their uses and rates, how many do poorly or have no vector (yet).
 
     `unreadable` of those without a vector get none, because the model cannot read them.
@@ -308,9 +308,9 @@ class Totals:
     unreadable: int
 
 
-async def totals(db: Transaction, *, warn_below: float) -> Totals:
+async def totals(db: Transaction, *, warn_below: float) -> CaseTotals:
     raw = await driver(db)
-    return Totals(**await raw.fetchrow(TOTALS, db.space_id, warn_below))
+    return CaseTotals(**await raw.fetchrow(TOTALS, db.space_id, warn_below))
 
 
 async def counts(db: Transaction) -> Mapping[tuple[str, str | None], int]:

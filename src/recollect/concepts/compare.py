@@ -7,8 +7,8 @@ from uuid import UUID
 import anyio.to_thread
 
 from recollect.concepts.policies.merge_duplicate_concepts import POLICY, One, absorb, found_around
-from recollect.concepts.rules.concepts import Known, ids_of, pair_of
-from recollect.concepts.rules.detection import Found
+from recollect.concepts.rules.concepts import KnownConcepts, ids_of, pair_of
+from recollect.concepts.rules.detection import FoundPairs
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import Factors, Traits, compare
 from recollect.concepts.rules.why import Explanation, why
@@ -17,7 +17,7 @@ from recollect.engine.core import Core
 from recollect.engine.part import Reference
 from recollect.engine.sql import spaces
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.graph.rules.merging import Links
+from recollect.graph.rules.merging import MergedLinks
 from recollect.graph.sql import edges
 from recollect.memories.edit import checked_reason
 from recollect.memories.sql import nodes
@@ -133,7 +133,7 @@ async def duplicates(
     return [_duplicate(known, *pair) for pair in pairs[:limit]]
 
 
-def _pairs(known: Known, found: Found) -> Iterator[tuple[int, int, Factors]]:
+def _pairs(known: KnownConcepts, found: FoundPairs) -> Iterator[tuple[int, int, Factors]]:
     """The pairs found, and each copy with the one that stands for it."""
     for place, (left, right, _) in enumerate(found.pairs):
         yield left, right, found.pairs.factors(known.columns, place)
@@ -142,7 +142,7 @@ def _pairs(known: Known, found: Found) -> Iterator[tuple[int, int, Factors]]:
             yield first, row, compare(known.columns.traits(first), known.columns.traits(row))
 
 
-def _duplicate(known: Known, left: int, right: int, factors: Factors) -> Duplicate:
+def _duplicate(known: KnownConcepts, left: int, right: int, factors: Factors) -> Duplicate:
     names = known.columns.names
     return Duplicate(
         a=known.ids[left],
@@ -223,7 +223,7 @@ async def merge(
 
 async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence[Node], reason: str) -> Plan:
     known = await traits_of(db, [keeper, *absorbed])
-    links = Links(await edges.of_nodes(db, list(known)))
+    links = MergedLinks(await edges.of_nodes(db, list(known)))
     draft, now = Draft(), core.now()
     for node in absorbed:
         factors = compare(known[keeper.id], known[node.id])

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
-from recollect.concepts.rules.concepts import Candidate, Likeness, best_likeness, checked, words_of
+from recollect.concepts.rules.concepts import ConceptCandidate, Likeness, best_likeness, checked, words_of
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, plain
@@ -90,7 +90,9 @@ class Forming:
         )
         return await self._best_of(db, [*found, *(one for one in near if one.id not in known)], apart_from)
 
-    async def _best_of(self, db: Transaction, found: list[Candidate], apart_from: frozenset[str]) -> Likeness | None:
+    async def _best_of(
+        self, db: Transaction, found: list[ConceptCandidate], apart_from: frozenset[str]
+    ) -> Likeness | None:
         if apart_from and found:
             names = await concepts.names_of(db, [one.id for one in found])
             found = [replace(one, names=names.get(one.id, frozenset())) for one in found]

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from recollect.concepts import compare
 from recollect.concepts.policies.merge_duplicate_concepts import Options, apart_of, decide
-from recollect.concepts.rules.clusters import Decided, Group, Link, Verdict
+from recollect.concepts.rules.clusters import ConceptGroup, Decided, GroupVerdict, PairLink
 from recollect.concepts.rules.concepts import pair_of, state_of
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS
 from recollect.concepts.rules.why import Step, steps_of
@@ -40,7 +40,7 @@ class Question:
     other: Concept
     score: float
     steps: tuple[Step, ...]
-    verdict: Verdict
+    verdict: GroupVerdict
     reason: str
     doubts: tuple[str, ...]
     conflicts: tuple[str, ...]
@@ -58,8 +58,8 @@ class Review:
 class _Pair:
     keep: UUID
     other: UUID
-    group: Group
-    link: Link
+    group: ConceptGroup
+    link: PairLink
 
 
 async def review(core: Core, space_id: UUID, *, threshold: float, limit: int) -> Review:

@@ -9,7 +9,7 @@ from uuid import UUID
 from recollect.cases.import_ import CaseImport
 from recollect.cases.import_ import Format as CasesImportFormat
 from recollect.cases.import_ import Progress as CasesImportProgress
-from recollect.cases.look import LIMIT, WARN_BELOW, Health, Reflection, Summary
+from recollect.cases.look import LIMIT, WARN_BELOW, CaseHealth, Reflection, Summary
 from recollect.cases.tidy import Consolidation
 from recollect.concepts.compare import Duplicate, Why
 from recollect.concepts.growth import Ticked
@@ -33,7 +33,7 @@ from recollect.memories.export import Progress as MemoriesExportProgress
 from recollect.memories.import_ import ImportReport
 from recollect.memories.import_ import Progress as MemoriesImportProgress
 from recollect.memories.remember import Memories, Progress
-from recollect.memories.sources import Format, Options
+from recollect.memories.sources import Format, ImportOptions
 from recollect.model import (
     Activity,
     Added,
@@ -76,7 +76,7 @@ from recollect.pages.rules.similarity import Scores
 from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run
 from recollect.plans.consolidate import Progress as PlansConsolidateProgress
 from recollect.plans.consolidate import Started, Tidied
-from recollect.plans.notices import Told
+from recollect.plans.notices import Notified
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.recall.calibrate import Measurement
 from recollect.schedules.run import Ran
@@ -296,7 +296,7 @@ class Recollect:
         *,
         format: Format = "auto",
         stdin: BinaryIO | bytes | None = None,
-        options: Options | None = None,
+        options: ImportOptions | None = None,
         dry_run: bool = False,
         wait: bool = True,
         progress: MemoriesImportProgress | None = None,
@@ -551,7 +551,7 @@ class Cases:
         """Success rates, the cases that fail too often, and the commonest reasons."""
     def summary(self) -> Summary:
         """The bank at a glance: what is active, what rests and why, what waits, what was done last."""
-    def health(self) -> Health:
+    def health(self) -> CaseHealth:
         """Whether the bank needs somebody, and for what."""
     def consolidate(
         self,
@@ -654,7 +654,7 @@ class Schedules:
         """Do it now, whatever its time is and also while it is paused. The gate is passed, with a warning (A27)."""
     def recipients(self) -> Sequence[str]:
         """Who is told of plans that wait, of failures and of reports; nothing secret is in it."""
-    def test_notice(self) -> Sequence[Told]:
+    def test_notice(self) -> Sequence[Notified]:
         """Tell everybody that this is a test: who heard it, and who did not and why."""
 
 class Concepts:

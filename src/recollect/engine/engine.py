@@ -17,7 +17,7 @@ from recollect.errors import InvalidInput
 from recollect.graph.graph import Graph
 from recollect.memories import edit, embed, export, import_, remember, summaries
 from recollect.memories.rules.contract import checked_space_settings
-from recollect.memories.sources import Format, Options
+from recollect.memories.sources import Format, ImportOptions
 from recollect.memories.sql import jobs, nodes
 from recollect.model import (
     Activity,
@@ -485,7 +485,7 @@ class Engine:
         *,
         format: Format = "auto",
         stdin: BinaryIO | bytes | None = None,
-        options: Options | None = None,
+        options: ImportOptions | None = None,
         dry_run: bool = False,
         wait: bool = True,
         progress: import_.Progress | None = None,

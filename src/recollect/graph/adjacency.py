@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from recollect.errors import RecollectError
 from recollect.graph.rules.adjacency import FEW, Adjacency, adjacency_of, updated
 from recollect.graph.rules.arrays import as_text, as_uuids
-from recollect.graph.rules.spread import FADE, HOPS, LEAST, Link, Reached, spread, spread_over
+from recollect.graph.rules.spread import FADE, HOPS, LEAST, Reached, SpreadLink, spread, spread_over
 from recollect.graph.sql import edges, graph
 from recollect.graph.sql.graph import Moment
 from recollect.plans.sql.reader import StoreReader
@@ -185,7 +185,7 @@ async def walk(core: "Core", db: Transaction, seeds: Mapping[UUID, float]) -> Wa
 
 async def _walk_in_database(db: Transaction, seeds: Mapping[UUID, float], now: datetime) -> dict[UUID, Reached] | None:
     """Hop by hop, looking only where activation can still go; None if that is too much for it."""
-    links: dict[UUID | None, Link] = {}
+    links: dict[UUID | None, SpreadLink] = {}
     known: set[UUID] = set()
     reached = spread(seeds, lambda _: ())
     for hop in range(1, HOPS + 1):
@@ -201,7 +201,7 @@ async def _walk_in_database(db: Transaction, seeds: Mapping[UUID, float], now: d
     return reached
 
 
-def _all(links: Collection[Link], _nodes: Collection[UUID]) -> Collection[Link]:
+def _all(links: Collection[SpreadLink], _nodes: Collection[UUID]) -> Collection[SpreadLink]:
     return links
 
 

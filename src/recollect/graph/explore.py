@@ -25,7 +25,7 @@ from recollect.graph.rules.arrays import EdgeColumns, Ints, Numbers, as_uuids
 from recollect.graph.rules.arrays import components as joined
 from recollect.graph.rules.paths import HOPS
 from recollect.graph.rules.picture import STRONG, WEAK
-from recollect.graph.rules.spread import Link
+from recollect.graph.rules.spread import SpreadLink
 from recollect.graph.sql import edges as kept
 from recollect.graph.sql import graph
 from recollect.memories.rules.text import is_storable
@@ -184,7 +184,7 @@ async def around(
 
 
 def _next(
-    frontier: Mapping[UUID, tuple[float, tuple[UUID, ...]]], links: Sequence[Link], known: Collection[UUID]
+    frontier: Mapping[UUID, tuple[float, tuple[UUID, ...]]], links: Sequence[SpreadLink], known: Collection[UUID]
 ) -> dict[UUID, tuple[float, tuple[UUID, ...]]]:
     """Who is one hop further, each by the strongest way."""
     best: dict[UUID, tuple[float, tuple[UUID, ...]]] = {}
@@ -250,7 +250,7 @@ async def components(core: Core, space_id: UUID, *, limit: int = 20) -> Componen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+class _ExplorePart:
     """A component, its best connected nodes by number."""
 
     size: int
@@ -258,7 +258,7 @@ class _Part:
     examples: Ints
 
 
-def _parts(columns: EdgeColumns, limit: int) -> tuple[int, list[_Part]]:
+def _parts(columns: EdgeColumns, limit: int) -> tuple[int, list[_ExplorePart]]:
     """How many components there are, and the largest of them."""
     root = joined(len(columns.nodes), columns.source, columns.target)
     roots, sizes = np.unique(root, return_counts=True)
@@ -266,7 +266,7 @@ def _parts(columns: EdgeColumns, limit: int) -> tuple[int, list[_Part]]:
     by_degree = np.argsort(-_degrees(columns), kind="stable")
     largest = np.lexsort((roots, -sizes))[:limit].tolist()
     return len(roots), [
-        _Part(
+        _ExplorePart(
             size=int(sizes[place]),
             edges=int(within[roots[place]]),
             examples=by_degree[root[by_degree] == roots[place]][:EXAMPLES],

@@ -93,7 +93,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+class _ViewPart:
     """What of the graph is shown: its nodes, how many edges each has in all, and the edges among them."""
 
     ids: list[UUID]
@@ -131,7 +131,7 @@ async def _columns(db: Transaction, moment: datetime, *, is_now: bool) -> EdgeCo
     return await StoreReader(db).edges() if is_now else await past.edges_at(db, moment)
 
 
-def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment: datetime) -> _Part:
+def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment: datetime) -> _ViewPart:
     strength = columns.strength_at(moment)
     focus = places_in(columns.nodes, as_ids(list(wanted.around)))
     parts = [
@@ -142,7 +142,7 @@ def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment:
         parts.append(view.overview(columns, _members(columns, topics), limit=wanted.limit))
     numbers = view.distinct(parts)[: wanted.limit]
     alone = [id_ for id_, number in zip(wanted.around, focus.tolist(), strict=True) if number < 0]
-    return _Part(
+    return _ViewPart(
         ids=as_uuids(columns.nodes[numbers]) + alone,
         degrees=view.degrees(columns)[numbers].tolist() + [0] * len(alone),
         edges=_edges(columns, strength.round(3), numbers),

@@ -22,12 +22,21 @@ from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import Conflict, DuplicateText, InvalidInput
 from recollect.memories import embed, import_graph, remember
-from recollect.memories.import_graph import Gathered, Woven
+from recollect.memories.import_graph import GatheredGraph, Woven
 from recollect.memories.rules.contract import Contract, checked, checked_metadata, checked_time
 from recollect.memories.rules.documents import with_parent
 from recollect.memories.rules.tags import tags_of
 from recollect.memories.rules.text import checksum
-from recollect.memories.sources import Format, Found, Graph, Line, Options, Read, Reader, check
+from recollect.memories.sources import (
+    ForeignGraph,
+    Format,
+    FoundInFile,
+    ImportOptions,
+    Read,
+    SourceLine,
+    SourceReader,
+    check,
+)
 from recollect.memories.sql import nodes
 from recollect.model import ExportedMemory, Metadata, NewMemory, Node, Note, Status
 from recollect.plan import Draft
@@ -56,21 +65,21 @@ class ImportReport:
     added: int
     already_there: int
     linked: int
-    lines: tuple[Line, ...]
+    lines: tuple[SourceLine, ...]
     postponed: Mapping[str, int]
     concepts: int = 0
     links: int = 0
 
     @property
-    def refused(self) -> tuple[Line, ...]:
+    def refused(self) -> tuple[SourceLine, ...]:
         return tuple(line for line in self.lines if line.what == "refused")
 
     @property
-    def skipped(self) -> tuple[Line, ...]:
+    def skipped(self) -> tuple[SourceLine, ...]:
         return tuple(line for line in self.lines if line.what == "skipped")
 
     @property
-    def notes(self) -> tuple[Line, ...]:
+    def notes(self) -> tuple[SourceLine, ...]:
         return tuple(line for line in self.lines if line.what == "note")
 
     def __str__(self) -> str:
@@ -90,7 +99,7 @@ async def import_(
     *,
     format: Format = "auto",
     stdin: BinaryIO | bytes | None = None,
-    options: Options | None = None,
+    options: ImportOptions | None = None,
     dry_run: bool = False,
     wait: bool = True,
     progress: Progress | None = None,
@@ -99,13 +108,13 @@ async def import_(
 
     `wait` returns when what was added can be found; `progress` is told how many memories were dealt with so far.
     """
-    options = options or Options()
+    options = options or ImportOptions()
     stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
     check(sources, format, stream)
     async with core.transaction(space_id) as db:
         contract = core.contract(await spaces.by_id(db))
     checked_metadata({"tags": list(options.tags)}, contract)
-    reader = Reader(
+    reader = SourceReader(
         space_id=space_id,
         chunk_tokens=options.chunk_tokens or core.settings.chunk_tokens,
         now=core.now(),
@@ -136,13 +145,13 @@ def _closing(read: Generator[Read]) -> Iterator[Generator[Read]]:
 # -- from the reader to the desk
 
 
-def _passed(read: Iterable[Read], fit: Callable[[Found], NewMemory], tally: "_Tally") -> Iterator[Found]:
+def _passed(read: Iterable[Read], fit: Callable[[FoundInFile], NewMemory], tally: "_Tally") -> Iterator[FoundInFile]:
     """What passed the contract; the rest becomes lines of the report."""
     for one in read:
-        if isinstance(one, Line):
+        if isinstance(one, SourceLine):
             tally.lines.append(one)
             continue
-        if isinstance(one, Graph):
+        if isinstance(one, ForeignGraph):
             tally.graph.take(one.things, one.relations)
             continue
         tally.files.add(one.file)
@@ -156,7 +165,7 @@ def _passed(read: Iterable[Read], fit: Callable[[Found], NewMemory], tally: "_Ta
             yield found
 
 
-def _fit(core: Core, contract: Contract, options: Options, tally: "_Tally", found: Found) -> NewMemory:
+def _fit(core: Core, contract: Contract, options: ImportOptions, tally: "_Tally", found: FoundInFile) -> NewMemory:
     """The memory as it will be stored, or InvalidInput."""
     memory = found.memory
     if contract.strict_tags and (found.is_note or options.unknown_tags == "extra"):
@@ -187,7 +196,7 @@ def _with_known_tags(memory: NewMemory, contract: Contract, tally: "_Tally") -> 
     return replace(memory, metadata={**memory.metadata, "tags": known, "extra": {**extra, "tags": unknown}})
 
 
-def _with_tags_that_fit(found: Found, contract: Contract, tally: "_Tally") -> NewMemory:
+def _with_tags_that_fit(found: FoundInFile, contract: Contract, tally: "_Tally") -> NewMemory:
     """A note with as many of its tags as its metadata has room for."""
     memory = found.memory
     tags, extra = tags_of(memory.metadata), memory.metadata.get("extra", {})
@@ -200,7 +209,7 @@ def _with_tags_that_fit(found: Found, contract: Contract, tally: "_Tally") -> Ne
     if not left_out:
         return memory
     why = f"{left_out:,} of its tags {'was' if left_out == 1 else 'were'} left out, for want of room in its metadata."
-    tally.note(Line(what="note", file=found.file, line=found.line, message=why))
+    tally.note(SourceLine(what="note", file=found.file, line=found.line, message=why))
     extra = {**extra, "tags": aside} if contract.strict_tags and "tags" in extra else extra
     metadata = {**memory.metadata, "tags": tags, **({"extra": extra} if extra else {})}
     return replace(memory, metadata=metadata)
@@ -210,9 +219,9 @@ def _size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
-def _grouped(passed: Iterable[Found]) -> Iterator[list[Found]]:
+def _grouped(passed: Iterable[FoundInFile]) -> Iterator[list[FoundInFile]]:
     """Batches that fit a transaction, in none of which two memories claim the same id: the first of them has it."""
-    batch: list[Found] = []
+    batch: list[FoundInFile] = []
     claimed: set[object] = set()
     size = 0
     for found in passed:
@@ -237,8 +246,8 @@ def _claims(memory: NewMemory) -> set[object]:
     return claims
 
 
-async def _take_all(desk: "_Desk", passed: Iterator[Found], progress: Progress | None) -> None:
-    merged: list[Found] = []
+async def _take_all(desk: "_Desk", passed: Iterator[FoundInFile], progress: Progress | None) -> None:
+    merged: list[FoundInFile] = []
     async for batch in _in_thread(_grouped(passed)):
         merged += [found for found in batch if _keeper(found)]
         await desk.take([found for found in batch if not _keeper(found)])
@@ -258,13 +267,13 @@ async def _take_all(desk: "_Desk", passed: Iterator[Found], progress: Progress |
                 progress(desk.tally.done)
 
 
-async def _in_thread(batches: Iterator[list[Found]]) -> AsyncIterator[list[Found]]:
+async def _in_thread(batches: Iterator[list[FoundInFile]]) -> AsyncIterator[list[FoundInFile]]:
     """Reading and parsing block, so they happen beside the event loop."""
     while (batch := await anyio.to_thread.run_sync(partial(next, batches, None))) is not None:
         yield batch
 
 
-def _keeper(found: Found) -> UUID | None:
+def _keeper(found: FoundInFile) -> UUID | None:
     memory = found.memory
     return memory.merged_into if isinstance(memory, ExportedMemory) and memory.status is Status.MERGED else None
 
@@ -280,14 +289,14 @@ class _Tally:
     added: int = 0
     already_there: int = 0
     linked: int = 0
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SourceLine] = field(default_factory=list)
     postponed: Counter[str] = field(default_factory=Counter)
-    graph: Gathered = field(default_factory=Gathered)
+    graph: GatheredGraph = field(default_factory=GatheredGraph)
     woven: Woven = field(default_factory=Woven)
     # Tags of notes that a strict space does not know; a mapping keeps their order.
     set_aside: dict[str, None] = field(default_factory=dict)
 
-    def note(self, line: Line) -> None:
+    def note(self, line: SourceLine) -> None:
         """Once only: the chunks of a document all say the same."""
         if line not in self.lines:
             self.lines.append(line)
@@ -298,7 +307,7 @@ class _Tally:
 
     def report(self, *, dry_run: bool) -> ImportReport:
         if self.set_aside:
-            self.lines.insert(0, Line(what="note", file="", message=_about_set_aside([*self.set_aside])))
+            self.lines.insert(0, SourceLine(what="note", file="", message=_about_set_aside([*self.set_aside])))
         return ImportReport(
             dry_run=dry_run,
             files=len(self.files),
@@ -329,7 +338,7 @@ class _Desk:
         self.core, self.space_id, self.contract = core, space_id, contract
         self.tally = _Tally()
 
-    async def take(self, batch: Sequence[Found]) -> None:
+    async def take(self, batch: Sequence[FoundInFile]) -> None:
         twins = await self._twins(batch)
         there = [(found, twin.id) for found, twin in zip(batch, twins, strict=True) if twin and twin.by == "text"]
         fresh = [found for found, twin in zip(batch, twins, strict=True) if not twin or twin.by != "text"]
@@ -345,28 +354,28 @@ class _Desk:
         self.tally.already_there += len(there)
         await self._link(there)
 
-    def _note_tags(self, batch: Sequence[Found], notes: Iterable[Note]) -> None:
+    def _note_tags(self, batch: Sequence[FoundInFile], notes: Iterable[Note]) -> None:
         told = {line.message for line in self.tally.lines if line.what == "note"}
         for note in notes:
             if note.message not in told:
                 found = batch[note.position]
-                self.tally.note(Line(what="note", file=found.file, line=found.line, message=note.message))
+                self.tally.note(SourceLine(what="note", file=found.file, line=found.line, message=note.message))
 
     async def weave(self) -> None:
         self.tally.woven = woven = await import_graph.weave(self.core, self.space_id, self.tally.graph)
-        self.tally.lines += [Line(what="note", file="-", message=problem) for problem in woven.problems]
+        self.tally.lines += [SourceLine(what="note", file="-", message=problem) for problem in woven.problems]
 
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
         async with self.core.transaction(self.space_id) as db:
             return set(await nodes.get_many(db, list(ids)))
 
-    async def _twins(self, batch: Sequence[Found]) -> Sequence[nodes.Twin | None]:
+    async def _twins(self, batch: Sequence[FoundInFile]) -> Sequence[nodes.Twin | None]:
         async with self.core.transaction(self.space_id) as db:
             return await nodes.existing(db, [found.memory for found in batch])
 
-    async def _link(self, there: Sequence[tuple[Found, UUID]]) -> None:
+    async def _link(self, there: Sequence[tuple[FoundInFile, UUID]]) -> None:
         """Give each chunk that is there already the parent that brought it again."""
-        wanted: dict[UUID, list[Found]] = defaultdict(list)
+        wanted: dict[UUID, list[FoundInFile]] = defaultdict(list)
         for found, id_ in there:
             if _names_parent(found):
                 wanted[id_].append(found)
@@ -378,7 +387,7 @@ class _Desk:
                 if attempt == ATTEMPTS:
                     raise
 
-    async def _link_at_once(self, wanted: Mapping[UUID, Sequence[Found]]) -> None:
+    async def _link_at_once(self, wanted: Mapping[UUID, Sequence[FoundInFile]]) -> None:
         if not wanted:
             return
         now = self.core.now()
@@ -408,7 +417,7 @@ class _Rehearsal(_Desk):
         self._metadata: dict[str, Metadata] = {}  # by checksum, of what was added or linked in this rehearsal
         self._claimed: set[object] = set()
 
-    async def take(self, batch: Sequence[Found]) -> None:
+    async def take(self, batch: Sequence[FoundInFile]) -> None:
         twins = await self._twins(batch)
         ids = [twin.id for found, twin in zip(batch, twins, strict=True) if twin is not None and _names_parent(found)]
         async with self.core.transaction(self.space_id) as db:
@@ -425,7 +434,7 @@ class _Rehearsal(_Desk):
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
         return {*await super().which_are_there(ids), *(id_ for id_ in ids if id_ in self._claimed)}
 
-    def _foresee(self, found: Found, twin: nodes.Twin | None, known: Mapping[UUID, Node]) -> None:
+    def _foresee(self, found: FoundInFile, twin: nodes.Twin | None, known: Mapping[UUID, Node]) -> None:
         memory, sum_ = found.memory, checksum(found.memory.text)
         if sum_ in self._metadata:
             self._foresee_link(found, sum_, self._metadata[sum_])
@@ -440,7 +449,7 @@ class _Rehearsal(_Desk):
             self._metadata[sum_] = memory.metadata
             self._claimed |= _claims(memory)
 
-    def _foresee_link(self, found: Found, sum_: str, metadata: Metadata) -> None:
+    def _foresee_link(self, found: FoundInFile, sum_: str, metadata: Metadata) -> None:
         self.tally.already_there += 1
         if _names_parent(found):
             linked = _with_parents(metadata, [found], self.contract)
@@ -449,7 +458,7 @@ class _Rehearsal(_Desk):
             self.tally.lines += linked.lines
 
 
-def _names_parent(found: Found) -> bool:
+def _names_parent(found: FoundInFile) -> bool:
     return "parent_id" in found.memory.metadata
 
 
@@ -459,12 +468,12 @@ class _Linked:
 
     metadata: Metadata
     count: int
-    lines: list[Line]
+    lines: list[SourceLine]
 
 
-def _with_parents(metadata: Metadata, chunks: Sequence[Found], contract: Contract) -> _Linked:
+def _with_parents(metadata: Metadata, chunks: Sequence[FoundInFile], contract: Contract) -> _Linked:
     count = 0
-    lines: list[Line] = []
+    lines: list[SourceLine] = []
     for chunk in chunks:
         wanted = with_parent(metadata, chunk.memory.metadata)
         if wanted == metadata:
@@ -475,11 +484,11 @@ def _with_parents(metadata: Metadata, chunks: Sequence[Found], contract: Contrac
         except InvalidInput:
             number = chunk.memory.metadata.get("chunk_index")
             why = f"Its chunk {number} is remembered, but in more documents than metadata can name: this one is not."
-            lines.append(Line(what="note", file=chunk.file, line=chunk.line, message=why))
+            lines.append(SourceLine(what="note", file=chunk.file, line=chunk.line, message=why))
     return _Linked(metadata=metadata, count=count, lines=lines)
 
 
-def _decide(draft: Draft, node: Node, metadata: Metadata, chunks: Sequence[Found], now: str) -> None:
+def _decide(draft: Draft, node: Node, metadata: Metadata, chunks: Sequence[FoundInFile], now: str) -> None:
     before: dict[str, Any] = {
         "metadata": node.metadata,
         "version": node.version,

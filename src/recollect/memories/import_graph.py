@@ -29,7 +29,7 @@ Ends = tuple[UUID, UUID, str]
 
 
 @dataclass(kw_only=True, slots=True)
-class Gathered:
+class GatheredGraph:
     """What an import brought besides memories."""
 
     things: dict[str, Thing] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Woven:
     problems: tuple[str, ...] = ()
 
 
-async def weave(core: Core, space_id: UUID, gathered: Gathered) -> Woven:
+async def weave(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
     """Make the concepts, and link memories and concepts."""
     formed, problems, made = dict[str, UUID](), list[str](), 0
     for thing in gathered.things.values():
@@ -81,7 +81,7 @@ async def weave(core: Core, space_id: UUID, gathered: Gathered) -> Woven:
     return Woven(concepts=made, links=links, problems=tuple(problems))
 
 
-async def foresee(core: Core, space_id: UUID, gathered: Gathered) -> Woven:
+async def foresee(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
     """What weaving would come to, with nothing written: a concept is there if one of its type bears its name."""
     there: dict[str, UUID] = {}
     async with core.transaction(space_id) as db:
@@ -95,7 +95,7 @@ async def foresee(core: Core, space_id: UUID, gathered: Gathered) -> Woven:
     return Woven(concepts=len(gathered.things) - len(there), links=total - len(known))
 
 
-async def _wanted(core: Core, space_id: UUID, gathered: Gathered, formed: Mapping[str, UUID]) -> list[Ends]:
+async def _wanted(core: Core, space_id: UUID, gathered: GatheredGraph, formed: Mapping[str, UUID]) -> list[Ends]:
     """The links between what is there by now: concepts among each other, memories with what they are about."""
     related = ((one.source, one.target, one.relation) for one in gathered.relations)
     found = [(formed[a], formed[b], relation) for a, b, relation in related if a in formed and b in formed]

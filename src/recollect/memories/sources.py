@@ -38,7 +38,7 @@ BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class ImportOptions:
     """How to import, for what does not say it itself.
 
     `tags` are added to every memory; `unknown_tags` says whether in a strict space a row with a tag that is not
@@ -61,7 +61,7 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class SourceLine:
     """One line of the report: what was refused, skipped or is worth knowing, where (unless everywhere), and why."""
 
     what: What
@@ -76,7 +76,7 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class FoundInFile:
     """A memory that was read, and where; and the names of the things it is about, where that was said.
 
     `is_note`: somebody wrote it for people, and its tags must not keep it out.
@@ -88,32 +88,32 @@ class Found:
     about: tuple[str, ...] = ()
     is_note: bool = False
 
-    def refused(self, why: str) -> Line:
-        return Line(what="refused", file=self.file, line=self.line, message=why)
+    def refused(self, why: str) -> SourceLine:
+        return SourceLine(what="refused", file=self.file, line=self.line, message=why)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Graph:
+class ForeignGraph:
     """Things that memories are about, and how they are related."""
 
     things: tuple[foreign.Thing, ...]
     relations: tuple[foreign.Relation, ...]
 
 
-Read = Found | Graph | Line
+Read = FoundInFile | ForeignGraph | SourceLine
 # A piece of what another memory wrote, or what is wrong with it; and its line.
-Numbered = tuple[int | None, foreign.Piece | str]
+Numbered = tuple[int | None, foreign.ForeignPiece | str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reader:
+class SourceReader:
     """Reads sources in one way, for one space."""
 
     space_id: UUID
     chunk_tokens: int
     now: datetime
     format: Format = "auto"
-    options: Options = Options()
+    options: ImportOptions = ImportOptions()
     stdin: BinaryIO | None = None
 
     def read(self, sources: Sequence[Path]) -> Generator[Read, None, None]:
@@ -145,7 +145,7 @@ class Reader:
 
     def _folder(self, root: Path) -> Iterator[Read]:
         for file in walk(root, hidden=self.options.hidden):
-            if isinstance(file, Line):
+            if isinstance(file, SourceLine):
                 yield file
             else:
                 yield from self._file(file, _thread_name(file.relative_to(root)))
@@ -189,7 +189,7 @@ class Reader:
             return
         document = documents.text_document(text) if format == "text" else documents.markdown_document(text)
         for note in document.notes:
-            yield Line(what="note", file=name, message=note)
+            yield SourceLine(what="note", file=name, message=note)
         memory = document.memory
         if not memory.text:
             yield skipped(name, "It is empty.")
@@ -197,7 +197,7 @@ class Reader:
         parts = self._chunked(replace(memory, created_at=memory.created_at or written), thread)
         if len(parts) == 1 and thread is not None:
             parts = [replace(parts[0], thread=thread, position=1)]
-        yield from (Found(memory=part, file=name, is_note=True) for part in parts)
+        yield from (FoundInFile(memory=part, file=name, is_note=True) for part in parts)
 
     def _table(self, stream: BinaryIO, format: Format, name: str, *, thread: str | None) -> Iterator[Read]:
         if format == "jsonl":
@@ -212,24 +212,24 @@ class Reader:
     def _rows(self, rows: Iterable[documents.Row], name: str, *, thread: str | None) -> Iterator[Read]:
         for row in rows:
             if row.memory is None:
-                yield Line(what="refused", file=name, line=row.line, message=row.problem or "")
+                yield SourceLine(what="refused", file=name, line=row.line, message=row.problem or "")
             elif isinstance(row.memory, ExportedMemory):
-                yield Found(memory=row.memory, file=name, line=row.line)
+                yield FoundInFile(memory=row.memory, file=name, line=row.line)
             else:
                 own = thread and _thread_name(Path(f"{thread}:{row.line}"))
                 for part in self._chunked(row.memory, own):
-                    yield Found(memory=part, file=name, line=row.line)
+                    yield FoundInFile(memory=part, file=name, line=row.line)
 
     def _pieces(self, pieces: Iterable[Numbered], name: str) -> Iterator[Read]:
         """What another memory wrote; a piece that is only words is what is wrong with it."""
         for line, piece in pieces:
             if isinstance(piece, str):
-                yield Line(what="refused", file=name, line=line, message=piece)
+                yield SourceLine(what="refused", file=name, line=line, message=piece)
                 continue
             for memory in piece.memories:
                 for part in self._chunked(memory, memory.thread):
-                    yield Found(memory=part, file=name, line=line, about=piece.about)
-            yield Graph(things=piece.things, relations=piece.relations)
+                    yield FoundInFile(memory=part, file=name, line=line, about=piece.about)
+            yield ForeignGraph(things=piece.things, relations=piece.relations)
 
     def _chunked(self, memory: NewMemory, thread: str | None) -> list[NewMemory]:
         return documents.chunked(
@@ -264,7 +264,7 @@ def _check_path(path: Path) -> None:
         raise InvalidInput(f"{shown(path)} cannot be read ({error.strerror or error}).", field="sources") from error
 
 
-def walk(root: Path, *, hidden: bool) -> Iterator[Path | Line]:
+def walk(root: Path, *, hidden: bool) -> Iterator[Path | SourceLine]:
     """The files below a folder, by name; links are not followed, so that nothing outside is read, or twice."""
     waiting = [root]
     while waiting:
@@ -360,7 +360,7 @@ def _time_of(path: Path, now: datetime) -> datetime | None:
     return written if written <= now else None
 
 
-def _with_defaults(memory: NewMemory, options: Options) -> NewMemory:
+def _with_defaults(memory: NewMemory, options: ImportOptions) -> NewMemory:
     """A memory with what the options say where it says nothing; what is malformed is left for the contract."""
     if not isinstance(memory.metadata, dict):
         return memory
@@ -387,5 +387,5 @@ def shown(path: Path) -> str:
     return fsencode(path).decode(errors="replace")
 
 
-def skipped(file: str, why: str) -> Line:
-    return Line(what="skipped", file=file, message=why)
+def skipped(file: str, why: str) -> SourceLine:
+    return SourceLine(what="skipped", file=file, message=why)

@@ -32,7 +32,7 @@ from recollect.pages.rules.merge_plan import (
     Verdict,
     result_of,
 )
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.plan_md import Edit, edits_in, render_plan, with_edits
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
 from recollect.plans import consolidate
@@ -89,13 +89,13 @@ def _edits(plan: Plan) -> list[Edit]:
     return [Edit(page_id=id, decision=Verdict(said), target=target) for id, said, target in plan.options["edits"]]
 
 
-def _edited(plan: MergePlan, edits: Sequence[Edit], there: Mapping[str, Page]) -> MergePlan:
+def _edited(plan: MergePlan, edits: Sequence[Edit], there: Mapping[str, WikiPage]) -> MergePlan:
     """The plan with what a person decided; a target that was merged or archived since is not asked for again."""
     pages = {**{edit.target: there.get(edit.target) or _some(plan, edit) for edit in edits if edit.target}, **there}
     return with_edits(plan, edits, pages, children_by_parent(there.values())) if edits else plan
 
 
-def _some(plan: MergePlan, edit: Edit) -> Page:
+def _some(plan: MergePlan, edit: Edit) -> WikiPage:
     page = plan.nodes[edit.page_id].page
     assert page is not None, "a batch keeps its pages"
     return page
@@ -195,7 +195,7 @@ async def _kept_apart(
     db: Transaction,
     shown: MergePlan,
     edits: Sequence[Edit],
-    there: Mapping[str, Page],
+    there: Mapping[str, WikiPage],
 ) -> None:
     """P11: a merge that a person turned down is not offered again for a while."""
     nodes = shown.nodes

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules import documents
-from recollect.memories.sources import BEGINNING, Line, shown, skipped, walk
+from recollect.memories.sources import BEGINNING, SourceLine, shown, skipped, walk
 
 SUFFIXES = (".md", ".markdown", ".wiki", ".mediawiki")
 LARGEST_PAGE = 10_000_000
@@ -25,11 +25,11 @@ class PageFile:
     text: str
 
 
-def read_folder(folder: Path, *, hidden: bool = False, largest: int = LARGEST_PAGE) -> Iterator[PageFile | Line]:
+def read_folder(folder: Path, *, hidden: bool = False, largest: int = LARGEST_PAGE) -> Iterator[PageFile | SourceLine]:
     """Every page of a folder, by name; for everything else a line that says why not."""
     found = False
     for file in walk(folder, hidden=hidden):
-        if isinstance(file, Line):
+        if isinstance(file, SourceLine):
             yield replace(file, file=file.file.removeprefix(f"{shown(folder)}/"))
             continue
         one = _read(file, file.relative_to(folder), largest)
@@ -50,7 +50,7 @@ def check_folder(folder: Path) -> None:
         raise InvalidInput(f"{shown(folder)} cannot be read ({error.strerror or error}).", field="folder") from error
 
 
-def _read(file: Path, inside: Path, largest: int) -> PageFile | Line:
+def _read(file: Path, inside: Path, largest: int) -> PageFile | SourceLine:
     name = shown(inside)
     if file.suffix.lower() not in SUFFIXES:
         return skipped(name, "It is not a page.")

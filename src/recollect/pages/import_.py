@@ -18,18 +18,18 @@ import numpy as np
 from recollect.engine.core import Core, log
 from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.rules.text import is_storable
-from recollect.memories.sources import Line, shown, skipped
+from recollect.memories.sources import SourceLine, shown, skipped
 from recollect.pages import sql as kept
 from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, read_folder
 from recollect.pages.policies.merge_pages import pair_of, state_of
-from recollect.pages.rules.decisions import Options, plan_merge, wiki_of
+from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
 from recollect.pages.rules.formats import distinct, read_page
 from recollect.pages.rules.judging import question, verdict_in
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import MergePlan, NodePlan, Verdict
-from recollect.pages.rules.page import Finding, Page
+from recollect.pages.rules.page import PageFinding, WikiPage
 from recollect.pages.rules.similarity import Scores, SuppliedScores, compare, text_for_vector
-from recollect.pages.rules.stored import Batch, KnownFirst, StoredPage, known_results
+from recollect.pages.rules.stored import KnownFirst, PageBatch, StoredPage, known_results
 from recollect.pages.rules.vetoes import veto
 from recollect.plan import Plan
 from recollect.plans import consolidate
@@ -90,7 +90,7 @@ async def import_texts(
     return await _import(core, space_id, found or [skipped(label, "It holds no pages.")], label, how or How())
 
 
-def _checked(path: str, text: str, largest: int) -> PageFile | Line:
+def _checked(path: str, text: str, largest: int) -> PageFile | SourceLine:
     parts = path.split("/")
     if not path.strip() or path.startswith("/") or ".." in parts or "\\" in path or not is_storable(path):
         return skipped(shown(Path(path.replace("\0", "?"))), "Its path leads outside the folder, or is none.")
@@ -99,13 +99,15 @@ def _checked(path: str, text: str, largest: int) -> PageFile | Line:
     return PageFile(path=path, text=text)
 
 
-async def _import(core: Core, space_id: UUID, found: Sequence[PageFile | Line], label: str, how: How) -> PageImport:
+async def _import(
+    core: Core, space_id: UUID, found: Sequence[PageFile | SourceLine], label: str, how: How
+) -> PageImport:
     new, said = await anyio.to_thread.run_sync(_parsed, found)
     there = await _there(core, space_id)
     merge = await _decided(core, new, there, how)
     nowhere = await anyio.to_thread.run_sync(lambda: resolve(new, there.pages).findings)
     findings = dict.fromkeys((*said, *merge.findings, *_in_doubt(merge), *nowhere))
-    batch = Batch(id=uuid4(), label=label, plan=_without_review(merge), findings=tuple(findings))
+    batch = PageBatch(id=uuid4(), label=label, plan=_without_review(merge), findings=tuple(findings))
     async with core.transaction(space_id) as db:
         await kept.save_batch(db, batch, {"scope": how.scope}, core.now())
     wanted = {"batch": str(batch.id)}
@@ -122,7 +124,7 @@ class _There:
     apart: Mapping[tuple[str, str], str | None]
 
     @property
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[WikiPage]:
         return [one.page for one in self.stored]
 
     @property
@@ -142,16 +144,16 @@ async def _there(core: Core, space_id: UUID) -> _There:
         )
 
 
-def _parsed(found: Sequence[PageFile | Line]) -> tuple[list[Page], list[Finding]]:
+def _parsed(found: Sequence[PageFile | SourceLine]) -> tuple[list[WikiPage], list[PageFinding]]:
     """The pages of some files, each with an id of its own, and what is to be said about them and the others."""
-    said: list[Finding] = []
-    read: list[Page] = []
+    said: list[PageFinding] = []
+    read: list[WikiPage] = []
     for file in found:
-        if isinstance(file, Line):
-            said.append(Finding(page=file.file, message=file.message))
+        if isinstance(file, SourceLine):
+            said.append(PageFinding(page=file.file, message=file.message))
         elif not is_storable(file.text) or not is_storable(file.path):
             message = "It holds a NUL byte or a lone surrogate: it was left out."
-            said.append(Finding(page=file.path.replace("\0", "?"), message=message))
+            said.append(PageFinding(page=file.path.replace("\0", "?"), message=message))
         else:
             one = read_page(file.path, file.text)
             read.append(one.page)
@@ -163,18 +165,18 @@ def _parsed(found: Sequence[PageFile | Line]) -> tuple[list[Page], list[Finding]
 # -- deciding
 
 
-async def _decided(core: Core, new: Sequence[Page], there: _There, how: How) -> MergePlan:
+async def _decided(core: Core, new: Sequence[WikiPage], there: _There, how: How) -> MergePlan:
     known = known_results(new, there.stored)
     scores = how.scores or await _compared(core, new, there, known, how.progress)
     first = KnownFirst(scores=scores, known=known, taken=frozenset(known.values()))
-    options = Options(scope="type" if how.scope == "type" else "parents", veto=_with_person(there.apart, known))
+    options = DecisionOptions(scope="type" if how.scope == "type" else "parents", veto=_with_person(there.apart, known))
     decide = partial(plan_merge, new, wiki_of(there.pages), first, options=options)
     plan = await _judged(core, decide, how.judge)
     return plan.with_nodes(_recognised(plan, known))
 
 
 async def _compared(
-    core: Core, new: Sequence[Page], there: _There, known: Mapping[str, str], progress: Progress | None
+    core: Core, new: Sequence[WikiPage], there: _There, known: Mapping[str, str], progress: Progress | None
 ) -> Scores:
     """The new pages with the old ones. One that came before, or has none of its type to meet, needs no vector."""
     old = there.pages
@@ -203,17 +205,17 @@ async def _vectors(
     return made
 
 
-def _rows(pages: Sequence[Page], vectors: Mapping[str, Vectors], dim: int) -> Vectors:
+def _rows(pages: Sequence[WikiPage], vectors: Mapping[str, Vectors], dim: int) -> Vectors:
     none = np.zeros(dim, np.float32)
     return np.array([vectors.get(text_for_vector(page), none) for page in pages], np.float32)
 
 
 def _with_person(
     apart: Mapping[tuple[str, str], str | None], known: Mapping[str, str]
-) -> Callable[[Page, Page], str | None]:
+) -> Callable[[WikiPage, WikiPage], str | None]:
     """The vetoes of the rules, and those of people: a merge that was declined is not offered again (P11)."""
 
-    def against(new: Page, old: Page) -> str | None:
+    def against(new: WikiPage, old: WikiPage) -> str | None:
         if known.get(new.id) == old.id:
             return None
         a, b = sorted(pair_of(new.id, old.id))
@@ -267,7 +269,7 @@ def _model(core: Core, name: JudgeName | None) -> LanguageModel | None:
     return model
 
 
-def _a_person(_new: Page, _old: Page, _score: float) -> Verdict:
+def _a_person(_new: WikiPage, _old: WikiPage, _score: float) -> Verdict:
     return Verdict.REVIEW
 
 
@@ -276,16 +278,16 @@ class _Notes:
     """A judge that knows the answers so far, and notes what it is asked beyond them."""
 
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
-    asked: dict[tuple[str, str], tuple[Page, Page, float]] = field(default_factory=dict)
+    asked: dict[tuple[str, str], tuple[WikiPage, WikiPage, float]] = field(default_factory=dict)
 
-    def __call__(self, new: Page, old: Page, score: float) -> Verdict | None:
+    def __call__(self, new: WikiPage, old: WikiPage, score: float) -> Verdict | None:
         if (new.id, old.id) not in self.verdicts:
             self.asked[new.id, old.id] = (new, old, score)
         return self.verdicts.get((new.id, old.id))
 
 
 async def _answers(
-    core: Core, model: LanguageModel, asked: Mapping[tuple[str, str], tuple[Page, Page, float]]
+    core: Core, model: LanguageModel, asked: Mapping[tuple[str, str], tuple[WikiPage, WikiPage, float]]
 ) -> dict[tuple[str, str], Verdict]:
     found: dict[tuple[str, str], Verdict] = {}
     few = anyio.CapacityLimiter(ASKED_AT_ONCE)
@@ -300,7 +302,7 @@ async def _answers(
     return found
 
 
-async def _answer(core: Core, model: LanguageModel, new: Page, old: Page, score: float) -> Verdict:
+async def _answer(core: Core, model: LanguageModel, new: WikiPage, old: WikiPage, score: float) -> Verdict:
     system, prompt = question(new, old, score)
     try:
         answer = await model.complete(system, prompt, max_tokens=core.settings.model_max_tokens)
@@ -313,9 +315,9 @@ async def _answer(core: Core, model: LanguageModel, new: Page, old: Page, score:
 # -- review: new for now, and said
 
 
-def _in_doubt(plan: MergePlan) -> list[Finding]:
+def _in_doubt(plan: MergePlan) -> list[PageFinding]:
     return [
-        Finding(
+        PageFinding(
             page=node.page_id,
             message=f"It may be the same as {node.merge_target_id} ({node.best_match_score or 0:.2f}): it is taken as "
             f"new; to merge them, write MERGE and {node.merge_target_id} into its row of plan.md.",

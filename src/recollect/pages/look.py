@@ -19,7 +19,7 @@ from recollect.pages import sql as kept
 from recollect.pages.files import write_folder
 from recollect.pages.rules.formats import export_page, free_id
 from recollect.pages.rules.links import resolve
-from recollect.pages.rules.page import Format, Page
+from recollect.pages.rules.page import Format, WikiPage
 from recollect.pages.rules.stored import StoredPage
 from recollect.plan import HistoryEntry
 from recollect.plans.sql import journal
@@ -112,12 +112,14 @@ async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
     )
 
 
-def _named(node: Node) -> Page:
+def _named(node: Node) -> WikiPage:
     """As much of a page as is needed to find it by a link."""
     path = str(node.metadata.get("path") or f"{node.name}.md")
     fields = {"aliases": node.metadata.get("aliases", [])}
     name = node.name or ""
-    return Page(id=node.source_id or name, type=node.subtype, name=name, path=path, format="markdown", fields=fields)
+    return WikiPage(
+        id=node.source_id or name, type=node.subtype, name=name, path=path, format="markdown", fields=fields
+    )
 
 
 def _links(touching: Sequence[Edge], others: Mapping[UUID, Node], end: str, own: UUID) -> tuple[PageLink, ...]:
@@ -189,7 +191,7 @@ async def export(core: Core, space_id: UUID, folder: Path, *, format: Format | N
     return await anyio.to_thread.run_sync(_write, folder, [one.page for one in stored], format)
 
 
-def _write(folder: Path, pages: Sequence[Page], format: Format | None) -> int:
+def _write(folder: Path, pages: Sequence[WikiPage], format: Format | None) -> int:
     taken: set[str] = set()
     files = []
     for page in pages:

@@ -11,8 +11,8 @@ import numpy as np
 
 from recollect.errors import Conflict, NotFound
 from recollect.pages.rules.merge_plan import MergePlan
-from recollect.pages.rules.page import Finding, Page, normal_name
-from recollect.pages.rules.stored import SOURCE, Batch, StoredPage, node_from, page_from, plan_from, planned_row
+from recollect.pages.rules.page import PageFinding, WikiPage, normal_name
+from recollect.pages.rules.stored import SOURCE, PageBatch, StoredPage, node_from, page_from, plan_from, planned_row
 from recollect.ports import Vectors
 from recollect.store.database import Transaction, driver
 
@@ -62,7 +62,7 @@ MEANINGS = (
 # -- what comes in
 
 
-async def save_batch(db: Transaction, batch: Batch, about: Mapping[str, Any], now: datetime) -> None:
+async def save_batch(db: Transaction, batch: PageBatch, about: Mapping[str, Any], now: datetime) -> None:
     """Keep pages as they came in, with what is planned for each."""
     raw = await driver(db)
     told = {**about, "label": batch.label, "findings": [asdict(one) for one in batch.findings]}
@@ -92,7 +92,7 @@ async def get_batch(
     page_ids: Sequence[str] | None = None,
     *,
     with_texts: bool = True,
-) -> Batch:
+) -> PageBatch:
     """A batch, or some of its pages; without their texts where only what is planned is asked."""
     raw = await driver(db)
     about = await raw.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", db.space_id, batch)
@@ -108,11 +108,11 @@ async def get_batch(
         page_ids,
     )
     nodes = [(node_from(_incoming(row), planned), planned) for row in rows for planned in [_document(row["planned"])]]
-    findings = tuple(Finding(**one) for one in told.get("findings", ()))
-    return Batch(id=batch, label=told.get("label", ""), plan=plan_from(nodes), findings=findings)
+    findings = tuple(PageFinding(**one) for one in told.get("findings", ()))
+    return PageBatch(id=batch, label=told.get("label", ""), plan=plan_from(nodes), findings=findings)
 
 
-def _incoming(row: Any) -> Page:
+def _incoming(row: Any) -> WikiPage:
     planned = _document(row["planned"])
     return page_from(id=row["page_id"], type=planned["type"], name=planned["name"], path=row["path"], text=row["text"])
 

@@ -92,7 +92,7 @@ async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> 
             return await process.looked_through(reader, policy, chosen, core.now())
     async with core.beside:
         dsn, now = core.database.dsn, core.now()
-        asked = process.Asked(dsn=dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
+        asked = process.ProposalRequest(dsn=dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
         return await process.proposed(asked)
 
 
@@ -445,9 +445,9 @@ class AuditFailed(RecollectError):
     code = "audit_failed"
 
 
-def together(groups: Sequence[plans.Group], most: int) -> Iterator[list[plans.Group]]:
+def together(groups: Sequence[plans.PlanGroup], most: int) -> Iterator[list[plans.PlanGroup]]:
     """Groups that follow each other, so many at a time as long as they are small."""
-    some: list[plans.Group] = []
+    some: list[plans.PlanGroup] = []
     for group in groups:
         if some and (len(some) >= most or sum(one.size for one in some) + group.size > MOST_TOGETHER):
             yield some
@@ -508,7 +508,7 @@ class _Applying:
         self.stale |= moved
         return bool(moved)
 
-    async def _groups(self, some: Sequence[plans.Group]) -> None:
+    async def _groups(self, some: Sequence[plans.PlanGroup]) -> None:
         """Small groups share a transaction; where one of them fails, each is tried in its own (P05)."""
         if len(some) > 1:
             try:
@@ -519,7 +519,7 @@ class _Applying:
         for group in some:
             await self._group(group)
 
-    async def _group(self, group: plans.Group) -> None:
+    async def _group(self, group: plans.PlanGroup) -> None:
         for attempt in range(1, TRIES + 1):
             try:
                 await self._write([group])
@@ -531,7 +531,7 @@ class _Applying:
                 await self._fail(group, problem.message)
                 return
 
-    async def _write(self, some: Sequence[plans.Group]) -> None:
+    async def _write(self, some: Sequence[plans.PlanGroup]) -> None:
         """One transaction: written, audited, counted. The disk is waited for at the end of the run, once for all."""
         core, size = self.core, sum(group.size for group in some)
         async with core.transaction(self.space_id, in_passing=True) as db:
@@ -559,7 +559,7 @@ class _Applying:
             now=core.now(),
         )
 
-    async def _audit(self, db: Transaction, done: changes.Done) -> None:
+    async def _audit(self, db: Transaction, done: changes.AppliedGroups) -> None:
         wrong = list(await changes.dangling(db, self.plan.id, done.applied)) if "nodes" in done.tables else []
         if self.policy is not None and self.policy.audit is not None:
             written = await plans.decisions_of(
@@ -569,7 +569,7 @@ class _Applying:
         if wrong:
             raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")
 
-    async def _fail(self, group: plans.Group, why: str) -> None:
+    async def _fail(self, group: plans.PlanGroup, why: str) -> None:
         """A group that could not be written leaves no trace but this."""
         async with self.core.transaction(self.space_id) as db:
             waiting = await plans.decisions_of(db, self.plan.id, group=group.number, status=DecisionStatus.PROPOSED)

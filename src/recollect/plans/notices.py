@@ -14,30 +14,30 @@ log = structlog.get_logger("recollect.notice")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class Notified:
     """Whether somebody was told; `problem` says why not."""
 
     name: str
     problem: str | None = None
 
 
-async def tell(core: Core, notice: Notice) -> Sequence[Told]:
+async def tell(core: Core, notice: Notice) -> Sequence[Notified]:
     """Send a notice to everybody; what could not be sent is logged, never raised."""
     try:
         notifiers = core.notifiers()
     except RecollectError as problem:
         log.warning("nobody can be told", why=problem.message)
-        return [Told(name="notify", problem=problem.message)]
+        return [Notified(name="notify", problem=problem.message)]
     return [await _tell(notifier, notice) for notifier in notifiers]
 
 
-async def _tell(notifier: Notifier, notice: Notice) -> Told:
+async def _tell(notifier: Notifier, notice: Notice) -> Notified:
     try:
         await notifier.notify(notice)
     except (RecollectError, OSError) as problem:
         log.warning("somebody could not be told", who=notifier.name, title=notice.title, why=str(problem))
-        return Told(name=notifier.name, problem=str(problem))
-    return Told(name=notifier.name)
+        return Notified(name=notifier.name, problem=str(problem))
+    return Notified(name=notifier.name)
 
 
 def is_anybody_told(core: Core) -> bool:
@@ -45,6 +45,6 @@ def is_anybody_told(core: Core) -> bool:
     return any(not isinstance(notifier, LogNotifier) for notifier in core.notifiers())
 
 
-def reached_anybody(told: Sequence[Told]) -> bool:
+def reached_anybody(told: Sequence[Notified]) -> bool:
     """Whether somebody besides the log heard of a notice."""
     return any(one.problem is None and one.name != LogNotifier.name for one in told)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
-from recollect.concepts.rules.concepts import Known, LastPass
+from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.errors import InvalidInput
 from recollect.graph.rules.arrays import EdgeColumns
 from recollect.model import Edge, Topic
-from recollect.pages.rules.stored import Batch, StoredPage
+from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.plan import Decision, Plan, Risk, Waiting
 
 # For who looks only at what is new since the last time. Who wrote when is said by several clocks, and a transaction is
@@ -72,7 +72,7 @@ class Reader(Protocol):
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         """The living edges that begin or end at any of some nodes, in full."""
 
-    async def concepts(self) -> Known:
+    async def concepts(self) -> KnownConcepts:
         """The living concepts, each with what was merged into it."""
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
@@ -90,7 +90,7 @@ class Reader(Protocol):
     async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
         """The pages there are, archived ones too; or some of them."""
 
-    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> PageBatch:
         """Pages that came in together, and what is planned for them; or some of them."""
 
     async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:

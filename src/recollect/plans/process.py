@@ -32,7 +32,7 @@ CHILD = (sys.executable, "-P", "-c", f"from {__name__} import answer; answer()")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ProposalRequest:
     """Which policy is to look through which space, and how."""
 
     dsn: str
@@ -47,7 +47,7 @@ async def looked_through(reader: StoreReader, policy: Policy, options: Any, now:
     return replace(await policy.propose(reader, options, now), seen=await reader.version())
 
 
-async def proposed(asked: Asked) -> Plan:
+async def proposed(asked: ProposalRequest) -> Plan:
     """What a policy proposes, worked out by another process; what it refuses is raised here."""
     child = await asyncio.create_subprocess_exec(*CHILD, stdin=PIPE, stdout=PIPE, start_new_session=True)
     try:
@@ -100,14 +100,14 @@ def answer() -> None:
         sys.stdout.buffer.write(len(written).to_bytes(LENGTH) + written)
 
 
-async def _answered(asked: Asked) -> Iterator[Any]:
+async def _answered(asked: ProposalRequest) -> Iterator[Any]:
     try:
         return _in_pieces(await _proposed(asked))
     except RecollectError as problem:
         return iter([problem])
 
 
-async def _proposed(asked: Asked) -> Plan:
+async def _proposed(asked: ProposalRequest) -> Plan:
     database = await open_database(asked.dsn, pool_size=1, before_upgrade=_leave_it)
     try:
         async with database.snapshot(asked.space_id) as db:

@@ -31,7 +31,7 @@ LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hints:
+class ErrorHints:
     """What a person can look at when something goes wrong: the names of settings, as the messages say them."""
 
     address: str
@@ -42,9 +42,9 @@ class Hints:
     missing: str
 
 
-def _model_hints(setting: Setting, *, chosen: str, missing: str) -> Hints:
+def _model_hints(setting: Setting, *, chosen: str, missing: str) -> ErrorHints:
     address = f"RECOLLECT_{setting}_URL"
-    return Hints(
+    return ErrorHints(
         address=address,
         key=f"RECOLLECT_{setting}_API_KEY",
         chosen=chosen,
@@ -54,11 +54,11 @@ def _model_hints(setting: Setting, *, chosen: str, missing: str) -> Hints:
     )
 
 
-HINTS: dict[Setting, Hints] = {
+HINTS: dict[Setting, ErrorHints] = {
     "EMBEDDING": _model_hints("EMBEDDING", chosen="the model in RECOLLECT_EMBEDDER", missing="embeddings"),
     "MODEL": _model_hints("MODEL", chosen="RECOLLECT_MODEL", missing="an answer in it"),
     # Of a webhook there is only its address.
-    "NOTIFY": Hints(
+    "NOTIFY": ErrorHints(
         address="RECOLLECT_NOTIFY",
         key="the address in RECOLLECT_NOTIFY",
         chosen="RECOLLECT_NOTIFY",

@@ -65,7 +65,7 @@ def embed_texts(texts: Sequence[str]) -> Vectors:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class WordTable:
     tokenizer: "Tokenizer"
     vectors: NDArray[np.float32]
 
@@ -73,14 +73,14 @@ class Table:
 _loading = threading.Lock()
 
 
-def the_table() -> Table:
+def the_table() -> WordTable:
     """The table of this process, loaded when it is first needed."""
     with _loading:
         return _load()
 
 
 @cache
-def _load() -> Table:
+def _load() -> WordTable:
     with root_logger_left_alone():
         import wordllama
 
@@ -88,7 +88,7 @@ def _load() -> Table:
     package = Path(wordllama.__file__).parent
     loaded = wordllama.WordLlama.load(cache_dir=package, dim=DIM, disable_download=True)
     loaded.tokenizer.no_padding()
-    return Table(tokenizer=loaded.tokenizer, vectors=loaded.embedding)
+    return WordTable(tokenizer=loaded.tokenizer, vectors=loaded.embedding)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from recollect.recall.rules import ranking, selection
 from recollect.recall.rules.calibration import Calibration, shipped, soft
 from recollect.recall.rules.ranking import Numbers
 from recollect.recall.sql import candidates, logs
-from recollect.recall.sql.candidates import Asked, Candidate, FirstLook, Found
+from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, Found
 from recollect.store.database import Transaction
 from recollect.wording import counted
 
@@ -147,7 +147,7 @@ async def _beyond(core: Core, db: Transaction, query: Query, model: str, ids: Co
     permitted = await candidates.allowed(db, list(ids), query.wanted) if ids else set()
     embedder = core.embedder(model)
     vector = await cache.embedded(core, embedder, query.text)
-    asked = Asked(space_id=db.space_id, model=model, dim=embedder.dim, vector=vector)
+    asked = CandidateQuery(space_id=db.space_id, model=model, dim=embedder.dim, vector=vector)
     _, cosines = await candidates.nearest_of(db, asked, candidates.these(list(permitted)))
     similarity = calibration_of(await spaces.by_id(db), model).similarity
     read = await nodes.get_many(db, list(permitted))
@@ -302,7 +302,7 @@ class _Search:
         self.profile = ranking.PROFILES[query.mode]
         self.cools_down = self.profile.cools_down
         self.calibration = calibration_of(seen.space, self.model)
-        self.asked = Asked(
+        self.asked = CandidateQuery(
             space_id=seen.space.id,
             model=self.model,
             dim=embedder.dim,

@@ -7,7 +7,7 @@ from typing import Any
 from recollect.engine.part import Face
 from recollect.errors import InvalidInput
 from recollect.plans import consolidate, notices
-from recollect.plans.notices import Told
+from recollect.plans.notices import Notified
 from recollect.plans.registry import POLICIES
 from recollect.ports import Notice
 from recollect.schedules.rules.timing import Timing, checked
@@ -84,7 +84,7 @@ class Schedules(Face):
         """Who is told of plans that wait, of failures and of reports; nothing secret is in it."""
         return [notifier.name for notifier in self.core.notifiers()]
 
-    async def test_notice(self) -> Sequence[Told]:
+    async def test_notice(self) -> Sequence[Notified]:
         """Tell everybody that this is a test: who heard it, and who did not and why."""
         self.core.notifiers()
         notice = Notice(

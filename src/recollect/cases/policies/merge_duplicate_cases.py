@@ -22,7 +22,7 @@ from recollect.cases.policies import bank as case_bank
 from recollect.cases.policies.bank import LISTED, Bank, Protection, Relinking
 from recollect.cases.rules.cases import CaseText, CaseVectors
 from recollect.cases.rules.doubts import Stance, doubts, stance
-from recollect.cases.rules.duplicates import Agreement, Group, Grouping, duplicates, fitting
+from recollect.cases.rules.duplicates import Agreement, CaseGroup, Grouping, duplicates, fitting
 from recollect.concepts.rules.similarity import CASE_DOUBTS
 from recollect.graph.rules.arrays import Ints, places_in
 from recollect.plan import Plan, Risk
@@ -157,7 +157,7 @@ def _merge_all(bank: Bank, order: Ints, found: Grouping, options: Options, links
     _note_chains(bank, order, found)
 
 
-def _merge(bank: Bank, order: Ints, group: Group, options: Options, links: Relinking) -> None:
+def _merge(bank: Bank, order: Ints, group: CaseGroup, options: Options, links: Relinking) -> None:
     for member, similarity in zip(group.members, group.similarities, strict=True):
         bank.merge(
             int(order[group.keeper]),

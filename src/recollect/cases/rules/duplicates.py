@@ -25,7 +25,7 @@ MARGIN = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class CaseGroup:
     """A case that stays, those that go into it, and how similar each is to it; places in the order of preference."""
 
     keeper: int
@@ -40,7 +40,7 @@ class Grouping:
     `doubtful` are pairs, with their similarity, that are similar and do not agree.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[CaseGroup]
     chains: Sequence[tuple[int, int]]
     doubtful: Sequence[tuple[int, int, float]] = ()
 
@@ -73,7 +73,7 @@ def duplicates(
     `apart` are pairs (the lower place first) that are not joined, however similar; `agreement` tells which others are
     not joined but asked about. Zero vectors are like nothing.
     """
-    return _Search(vectors, may_go, above, frozenset(apart), agreement, rows).run()
+    return _TwinSearch(vectors, may_go, above, frozenset(apart), agreement, rows).run()
 
 
 def fitting(
@@ -90,7 +90,7 @@ def fitting(
             else:
                 chains.append((group.keeper, member))
         if kept:
-            groups.append(Group(keeper=group.keeper, members=tuple(kept), similarities=tuple(kept.values())))
+            groups.append(CaseGroup(keeper=group.keeper, members=tuple(kept), similarities=tuple(kept.values())))
     return Grouping(groups=groups, chains=chains, doubtful=found.doubtful)
 
 
@@ -116,7 +116,7 @@ def _all_above(some: Numbers, others: Numbers, above: float) -> bool:
     return bool((cosines > above).all())
 
 
-class _Search:
+class _TwinSearch:
     def __init__(
         self,
         vectors: NDArray[np.floating],
@@ -135,7 +135,7 @@ class _Search:
         self.across = self.unit if len(self.columns) == len(self.unit) else self.unit[self.columns]
         self.free = may_go.copy()
         self.gone = np.zeros(len(vectors), dtype=np.bool_)
-        self.groups: list[Group] = []
+        self.groups: list[CaseGroup] = []
         self.chains: list[tuple[int, int]] = []
 
     def run(self) -> Grouping:
@@ -175,7 +175,7 @@ class _Search:
         if len(members):
             self.gone[members], self.free[members] = True, False
             self.groups.append(
-                Group(keeper=keeper, members=tuple(members.tolist()), similarities=tuple(exact.tolist()))
+                CaseGroup(keeper=keeper, members=tuple(members.tolist()), similarities=tuple(exact.tolist()))
             )
 
     def _agreeing(self, keeper: int, near: Ints) -> Ints:

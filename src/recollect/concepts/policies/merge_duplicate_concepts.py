@@ -21,12 +21,12 @@ from recollect.concepts.rules.clusters import (
     ASK_FROM_ENERGY,
     MOST_MERGES,
     REVIEW,
+    ConceptGroup,
     Decided,
-    Group,
     Linkage,
 )
-from recollect.concepts.rules.concepts import Known, LastPass, ids_of, pair_of, state_of
-from recollect.concepts.rules.detection import Found, block, detect
+from recollect.concepts.rules.concepts import KnownConcepts, LastPass, ids_of, pair_of, state_of
+from recollect.concepts.rules.detection import FoundPairs, block, detect
 from recollect.concepts.rules.detection.columns import Mask
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import THRESHOLD, useful_dimensions
@@ -34,7 +34,7 @@ from recollect.concepts.rules.detection.keeper import Keep
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
 from recollect.errors import InvalidInput
-from recollect.graph.rules.merging import Links, united
+from recollect.graph.rules.merging import MergedLinks, united
 from recollect.model import Metadata
 from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, Waiting
 from recollect.plans.policy import OVERLAP, Policy, Reader, require
@@ -81,8 +81,8 @@ class Options:
         require(self.ask_from_energy >= 0, "ask_from_energy", "0 or more")
         _moment(self.only_newer_than)
 
-    def rules(self) -> clusters.Options:
-        return clusters.Options(
+    def rules(self) -> clusters.ClusterOptions:
+        return clusters.ClusterOptions(
             threshold=self.threshold,
             review=min(self.review, self.threshold),
             linkage=Linkage(self.linkage),
@@ -120,7 +120,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     apart = apart_of(known, await reader.distinct_pairs(now))
     decided = await anyio.to_thread.run_sync(decide, known, changed, apart, options)
     taking_part = [known.ids[row] for group in decided.merges for row in group.rows]
-    links = Links(await reader.edges_around(taking_part))
+    links = MergedLinks(await reader.edges_around(taking_part))
     draft = Draft()
     for number, group in enumerate(decided.merges):
         _merge(draft, links, known, group, number, now)
@@ -131,7 +131,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 # -- which are compared
 
 
-async def _changed(reader: Reader, known: Known, options: Options) -> Mask | None:
+async def _changed(reader: Reader, known: KnownConcepts, options: Options) -> Mask | None:
     """The rows to compare with all others; None for all of them."""
     last: LastPass | None
     if options.only_newer_than is None:
@@ -157,7 +157,7 @@ def _moment(time: str | None) -> datetime | None:
     return min(max(said if said.tzinfo else said.replace(tzinfo=UTC), EARLIEST), LATEST)
 
 
-def apart_of(known: Known, distinct: Distinct) -> Apart:
+def apart_of(known: KnownConcepts, distinct: Distinct) -> Apart:
     """What a person keeps apart: names for good; nodes for good, or while both are as they were when declined (P11)."""
     row_of = {id_: row for row, id_ in enumerate(known.ids)}
     names, ids = [], []
@@ -170,11 +170,11 @@ def apart_of(known: Known, distinct: Distinct) -> Apart:
     return Apart(names=names, ids=ids)
 
 
-def _state(known: Known, rows: Sequence[int]) -> str:
+def _state(known: KnownConcepts, rows: Sequence[int]) -> str:
     return state_of([known.columns.names[row] for row in rows], [known.versions[row] for row in rows])
 
 
-def decide(known: Known, changed: Mask | None, apart: Apart, options: Options) -> Decided:
+def decide(known: KnownConcepts, changed: Mask | None, apart: Apart, options: Options) -> Decided:
     """Groups to merge and groups to ask about, over everything or around what changed."""
     kinds = {kind.casefold() for kind in options.leave_types}
     left_alone = np.fromiter((kind.casefold() in kinds for kind in known.types), np.bool_, len(known.types))
@@ -183,7 +183,7 @@ def decide(known: Known, changed: Mask | None, apart: Apart, options: Options) -
     return clusters.decide(columns, found_around(replace(known, columns=columns), rules.review, changed), rules, apart)
 
 
-def found_around(known: Known, threshold: float, changed: Mask | None) -> Found:
+def found_around(known: KnownConcepts, threshold: float, changed: Mask | None) -> FoundPairs:
     """The pairs of what changed, and those of whatever is found with it: a group is judged by all its pairs (C29)."""
     columns = known.columns
     if not len(columns):
@@ -204,7 +204,9 @@ def found_around(known: Known, threshold: float, changed: Mask | None) -> Found:
 # -- merging
 
 
-def _merge(draft: Draft, links: Links, known: Known, group: Group, number: int, now: datetime) -> None:
+def _merge(
+    draft: Draft, links: MergedLinks, known: KnownConcepts, group: ConceptGroup, number: int, now: datetime
+) -> None:
     keeper = one_of(known, group.keeper)
     for row in group.absorbed:
         factors = _factors_of(known, group, row)
@@ -220,7 +222,7 @@ def _merge(draft: Draft, links: Links, known: Known, group: Group, number: int, 
         )
 
 
-def one_of(known: Known, row: int) -> One:
+def one_of(known: KnownConcepts, row: int) -> One:
     return One(
         id=known.ids[row],
         name=known.columns.names[row],
@@ -231,7 +233,7 @@ def one_of(known: Known, row: int) -> One:
     )
 
 
-def _factors_of(known: Known, group: Group, row: int) -> Factors:
+def _factors_of(known: KnownConcepts, group: ConceptGroup, row: int) -> Factors:
     """What led to this merge (C15): the keeper and the absorbed, compared."""
     ends = {group.keeper, row}
     for link in group.links:
@@ -242,7 +244,7 @@ def _factors_of(known: Known, group: Group, row: int) -> Factors:
 
 def absorb(
     draft: Draft,
-    links: Links,
+    links: MergedLinks,
     keeper: One,
     absorbed: One,
     *,
@@ -322,7 +324,7 @@ def _told(keeper: One, absorbed: One, factors: Factors) -> Row:
 # -- asking
 
 
-def _ask(draft: Draft, known: Known, decided: Decided) -> None:
+def _ask(draft: Draft, known: KnownConcepts, decided: Decided) -> None:
     """Chains, middle scores and doubts are for a person to look at."""
     for group in decided.questions[:MOST_FINDINGS]:
         names = ", ".join(f"{known.columns.names[row]!r} ({str(known.ids[row])[:8]})" for row in group.rows[:5])
@@ -332,7 +334,9 @@ def _ask(draft: Draft, known: Known, decided: Decided) -> None:
         draft.note("review", f"{left:,} more groups may be the same; they are less sure than those above")
 
 
-def _plan(draft: Draft, known: Known, changed: Mask | None, decided: Decided, options: Options, now: datetime) -> Plan:
+def _plan(
+    draft: Draft, known: KnownConcepts, changed: Mask | None, decided: Decided, options: Options, now: datetime
+) -> Plan:
     merged, groups = len(draft.decisions), len(decided.merges)
     left_over = [str(known.ids[row]) for group in decided.postponed for row in group.rows]
     return draft.plan(

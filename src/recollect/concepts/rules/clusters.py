@@ -19,8 +19,8 @@ from itertools import combinations
 import numpy as np
 
 from recollect.concepts.rules.certainty import certainties
-from recollect.concepts.rules.detection.columns import Concepts
-from recollect.concepts.rules.detection.detect import THRESHOLD, Found
+from recollect.concepts.rules.detection.columns import ConceptColumns
+from recollect.concepts.rules.detection.detect import THRESHOLD, FoundPairs
 from recollect.concepts.rules.detection.keeper import Keep, keeper_rank
 from recollect.concepts.rules.detection.pairs import Pairs
 from recollect.concepts.rules.never_merge import Apart
@@ -39,7 +39,7 @@ CLEARER = (0.4, 0.8)
 Row = int
 
 
-class Verdict(StrEnum):
+class GroupVerdict(StrEnum):
     MERGE = "merge"
     REVIEW = "review"
 
@@ -50,7 +50,7 @@ class Linkage(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class ClusterOptions:
     """How duplicates are decided upon. `ask` names the doubts that make a question of a pair."""
 
     threshold: float = THRESHOLD
@@ -64,7 +64,7 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class PairLink:
     """Two rows and what they have in common."""
 
     left: Row
@@ -74,13 +74,13 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class ConceptGroup:
     """Rows that are, or may be, one thing; the keeper first."""
 
     rows: tuple[Row, ...]
-    verdict: Verdict
+    verdict: GroupVerdict
     reason: str
-    links: tuple[Link, ...]
+    links: tuple[PairLink, ...]
 
     @property
     def keeper(self) -> Row:
@@ -104,33 +104,35 @@ class Group:
 class Decided:
     """The surest first; `postponed` merges are for the next run."""
 
-    merges: tuple[Group, ...]
-    questions: tuple[Group, ...]
-    postponed: tuple[Group, ...] = ()
+    merges: tuple[ConceptGroup, ...]
+    questions: tuple[ConceptGroup, ...]
+    postponed: tuple[ConceptGroup, ...] = ()
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[ConceptGroup, ...]:
         return self.merges + self.questions
 
 
-def decide(concepts: Concepts, found: Found, options: Options | None = None, apart: Apart | None = None) -> Decided:
+def decide(
+    concepts: ConceptColumns, found: FoundPairs, options: ClusterOptions | None = None, apart: Apart | None = None
+) -> Decided:
     """Groups from pairs. `found` should reach down to `options.review`, or nothing in between is asked about."""
-    known = Known(concepts, found, options or Options(), apart or Apart())
+    known = KnownPairs(concepts, found, options or ClusterOptions(), apart or Apart())
     sure = [*merge_groups(known)]
     sure += copies_of_others(known, sure)
     weighed = [asked_if_weighty(known, group) for group in sure if len(group.rows) > 1]
-    merges = [group for group in weighed if group.verdict is Verdict.MERGE]
-    asked = [group for group in weighed if group.verdict is Verdict.REVIEW]
+    merges = [group for group in weighed if group.verdict is GroupVerdict.MERGE]
+    asked = [group for group in weighed if group.verdict is GroupVerdict.REVIEW]
     return in_order(known, merges, [*asked, *questions(known, merges, asked)])
 
 
 # -- what is known of the pairs
 
 
-class Known:
+class KnownPairs:
     """The pairs worth a thought, as links between rows; and the copies that a row stands for."""
 
-    def __init__(self, concepts: Concepts, found: Found, options: Options, apart: Apart) -> None:
+    def __init__(self, concepts: ConceptColumns, found: FoundPairs, options: ClusterOptions, apart: Apart) -> None:
         self.concepts, self.found, self.options, self.apart = concepts, found, options, apart
         self.copies = {int(rows[0]): unprotected(concepts, rows.tolist()) for rows in found.copies}
         self.crowded = frozenset(found.crowded.tolist())
@@ -157,26 +159,26 @@ class Known:
         sure = self.found.pairs.score[place] >= self.options.threshold
         return bool(sure) and self.options.ask.isdisjoint(self.doubts[place])
 
-    def link(self, one: Row, other: Row) -> Link:
+    def link(self, one: Row, other: Row) -> PairLink:
         """The link of a known pair, or of two copies."""
         left, right = min(one, other), max(one, other)
         place = self.place.get((left, right))
         if place is None:
             factors = compare(self.concepts.traits(left), self.concepts.traits(right), self.found.weights)
-            return Link(left=left, right=right, factors=factors, certainty=factors.score)
+            return PairLink(left=left, right=right, factors=factors, certainty=factors.score)
         factors = replace(self.found.pairs.factors(self.concepts, place), doubts=self.doubts[place])
-        return Link(left=left, right=right, factors=factors, certainty=float(self.certainty[place]))
+        return PairLink(left=left, right=right, factors=factors, certainty=float(self.certainty[place]))
 
-    def links(self, rows: Sequence[Row]) -> list[Link]:
+    def links(self, rows: Sequence[Row]) -> list[PairLink]:
         return [self.link(*ends) for ends in combinations(sorted(rows), 2) if ends in self.place]
 
-    def merge(self, rows: Sequence[Row], reason: str) -> Group:
+    def merge(self, rows: Sequence[Row], reason: str) -> ConceptGroup:
         """These rows and their copies become one."""
         copied = [(row, copy) for row in rows for copy in self.copies.get(row, ()) if copy != row]
         kept = self.together([copy for row in rows for copy in self.copies.get(row, (row,))])
         links = [*self.links(rows), *(self.link(*ends) for ends in copied)]
         inside = [link for link in links if link.left in kept and link.right in kept]
-        return Group(rows=self.ranked(kept), verdict=Verdict.MERGE, reason=reason, links=tuple(inside))
+        return ConceptGroup(rows=self.ranked(kept), verdict=GroupVerdict.MERGE, reason=reason, links=tuple(inside))
 
     def together(self, rows: Collection[Row]) -> set[Row]:
         """The rows, less those copies that bear an absorbed name which is kept apart from another's (C21)."""
@@ -188,8 +190,10 @@ class Known:
                 kept.append(row)
         return set(kept)
 
-    def question(self, rows: Sequence[Row], reason: str) -> Group:
-        return Group(rows=self.ranked(rows), verdict=Verdict.REVIEW, reason=reason, links=tuple(self.links(rows)))
+    def question(self, rows: Sequence[Row], reason: str) -> ConceptGroup:
+        return ConceptGroup(
+            rows=self.ranked(rows), verdict=GroupVerdict.REVIEW, reason=reason, links=tuple(self.links(rows))
+        )
 
     def ranked(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """The keeper first."""
@@ -205,7 +209,7 @@ def with_namesakes(pairs: Pairs, said: Sequence[tuple[str, ...]]) -> list[tuple[
     return [(*doubts, NAMESAKES) if adds else doubts for doubts, adds in zip(said, touched.tolist(), strict=True)]
 
 
-def unprotected(concepts: Concepts, rows: Sequence[Row]) -> list[Row]:
+def unprotected(concepts: ConceptColumns, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not concepts.protected[row]]
 
 
@@ -220,7 +224,7 @@ def neighbours(pairs: Iterable[tuple[Row, Row]]) -> dict[Row, set[Row]]:
 # -- merges
 
 
-def merge_groups(known: Known) -> Iterator[Group]:
+def merge_groups(known: KnownPairs) -> Iterator[ConceptGroup]:
     for rows in components(known.near):
         if known.options.linkage is Linkage.KEEPER:
             yield from around_keepers(known, rows)
@@ -228,7 +232,7 @@ def merge_groups(known: Known) -> Iterator[Group]:
             yield from holding_together(known, rows)
 
 
-def holding_together(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
+def holding_together(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """The cliques among rows that hang together: all of them, or those that remain without the weaker links."""
     threshold = known.options.threshold
     levels = [threshold + share * (1 - threshold) for share in (0.0, *CLEARER)]
@@ -244,7 +248,7 @@ def holding_together(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
         parts = chains
 
 
-def strong_links(known: Known, rows: Sequence[Row], level: float) -> dict[Row, set[Row]]:
+def strong_links(known: KnownPairs, rows: Sequence[Row], level: float) -> dict[Row, set[Row]]:
     inside = set(rows)
     scores = known.found.pairs.score
     return neighbours(
@@ -255,7 +259,7 @@ def strong_links(known: Known, rows: Sequence[Row], level: float) -> dict[Row, s
     )
 
 
-def told_alike(known: Known, rows: Sequence[Row]) -> str:
+def told_alike(known: KnownPairs, rows: Sequence[Row]) -> str:
     lowest = min(link.factors.score for link in known.links(rows))
     words = f"they score {lowest:.3f}" if len(rows) == 2 else f"each scores at least {lowest:.3f} with every other"
     return f"{words}, and nothing speaks against it"
@@ -280,7 +284,7 @@ def is_clique(near: dict[Row, set[Row]], rows: Sequence[Row]) -> bool:
     return all(len(near[row]) == len(rows) - 1 for row in rows)
 
 
-def around_keepers(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
+def around_keepers(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """The literal reading: the keeper takes whatever is like it, then the next keeper of those that are left."""
     left = sorted(rows, key=lambda row: keeper_rank(known.concepts, row, known.options.keep))
     while left:
@@ -294,7 +298,7 @@ def around_keepers(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
         left = [row for row in left if row not in taken]
 
 
-def copies_of_others(known: Known, merges: Sequence[Group]) -> Iterator[Group]:
+def copies_of_others(known: KnownPairs, merges: Sequence[ConceptGroup]) -> Iterator[ConceptGroup]:
     """Identical rows that are in no merge yet: one is enough, unless there is a doubt about what they are."""
     taken = {row for group in merges for row in group.rows}
     for first, rows in sorted(known.copies.items()):
@@ -305,24 +309,28 @@ def copies_of_others(known: Known, merges: Sequence[Group]) -> Iterator[Group]:
             continue
         against = [doubt for doubt in group.links[0].factors.doubts if doubt in known.options.ask]
         reason = f"they are identical, but {DOUBTS[against[0]]}" if against else group.reason
-        yield replace(group, reason=reason, verdict=Verdict.REVIEW if against else Verdict.MERGE)
+        yield replace(group, reason=reason, verdict=GroupVerdict.REVIEW if against else GroupVerdict.MERGE)
 
 
-def asked_if_weighty(known: Known, group: Group) -> Group:
+def asked_if_weighty(known: KnownPairs, group: ConceptGroup) -> ConceptGroup:
     """A merge that would move much is a question, however sure."""
     rows = list(group.rows)
     links, energy = int(known.concepts.degree[rows].max()), float(known.concepts.energy[rows].max())
     if links >= known.options.ask_from_degree:
-        return replace(group, verdict=Verdict.REVIEW, reason=f"{group.reason}; but one of them has {links} links")
+        return replace(group, verdict=GroupVerdict.REVIEW, reason=f"{group.reason}; but one of them has {links} links")
     if energy >= known.options.ask_from_energy:
-        return replace(group, verdict=Verdict.REVIEW, reason=f"{group.reason}; but one has an energy of {energy:.3g}")
+        return replace(
+            group, verdict=GroupVerdict.REVIEW, reason=f"{group.reason}; but one has an energy of {energy:.3g}"
+        )
     return group
 
 
 # -- questions
 
 
-def questions(known: Known, merges: Sequence[Group], asked: Sequence[Group]) -> Iterator[Group]:
+def questions(
+    known: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[ConceptGroup]
+) -> Iterator[ConceptGroup]:
     """Chains first, then the pairs that are likely enough. Of what merges, one row speaks for the keeper."""
     keeper_of = {known.first_of.get(group.keeper, group.keeper): group.keeper for group in merges}
     silent = {row for group in merges for row in group.rows} - keeper_of.keys()
@@ -340,7 +348,7 @@ def questions(known: Known, merges: Sequence[Group], asked: Sequence[Group]) -> 
         yield about_keepers(known, known.question(rows, why_asked(known, rows)), keeper_of)
 
 
-def about_keepers(known: Known, question: Group, keeper_of: Mapping[Row, Row]) -> Group:
+def about_keepers(known: KnownPairs, question: ConceptGroup, keeper_of: Mapping[Row, Row]) -> ConceptGroup:
     """The question, asked about what will be kept: of copies, the one that was compared need not be the keeper."""
     links = [
         replace(link, left=keeper_of.get(link.left, link.left), right=keeper_of.get(link.right, link.right))
@@ -350,7 +358,7 @@ def about_keepers(known: Known, question: Group, keeper_of: Mapping[Row, Row]) -
     return replace(question, rows=rows, links=tuple(links))
 
 
-def chain_questions(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
+def chain_questions(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """A question about a whole chain; piece by piece where it is long or holds what must stay apart."""
     inside = strong_links(known, rows, known.options.threshold)
     for part in components(inside):
@@ -363,7 +371,7 @@ def chain_questions(known: Known, rows: Sequence[Row]) -> Iterator[Group]:
                 yield known.question(piece, f"{crowd}they are part of a chain of {len(part)}")
 
 
-def told_as_chain(known: Known, rows: Sequence[Row]) -> str:
+def told_as_chain(known: KnownPairs, rows: Sequence[Row]) -> str:
     by_id = sorted(rows, key=lambda row: str(known.concepts.ids[row]))
     gap = next(((a, b) for a, b in combinations(by_id, 2) if b not in known.near[a]), None)
     if gap is None:
@@ -372,7 +380,7 @@ def told_as_chain(known: Known, rows: Sequence[Row]) -> str:
     return f"a chain: {one!r} and {other!r} hang together only through others"
 
 
-def cliques(known: Known, pairs: Iterable[tuple[Row, Row]]) -> Iterator[list[Row]]:
+def cliques(known: KnownPairs, pairs: Iterable[tuple[Row, Row]]) -> Iterator[list[Row]]:
     """Disjoint sets of rows all of whose pairs are known, grown from the surest pair on."""
     home: dict[Row, set[Row]] = {}
     for one, other in sorted(pairs, key=lambda ends: sureness(known, ends)):
@@ -384,15 +392,15 @@ def cliques(known: Known, pairs: Iterable[tuple[Row, Row]]) -> Iterator[list[Row
     yield from sorted({id(rows): sorted(rows) for rows in home.values()}.values())
 
 
-def sureness(known: Known, ends: tuple[Row, Row]) -> tuple[object, ...]:
+def sureness(known: KnownPairs, ends: tuple[Row, Row]) -> tuple[object, ...]:
     return (-known.certainty[known.place[ends]], *sorted(str(known.concepts.ids[row]) for row in ends))
 
 
-def all_pairs_known(known: Known, ours: Collection[Row], theirs: Collection[Row]) -> bool:
+def all_pairs_known(known: KnownPairs, ours: Collection[Row], theirs: Collection[Row]) -> bool:
     return all((min(a, b), max(a, b)) in known.place for a in ours for b in theirs)
 
 
-def why_asked(known: Known, rows: Sequence[Row]) -> str:
+def why_asked(known: KnownPairs, rows: Sequence[Row]) -> str:
     """The first thing that stands between these rows and a merge."""
     weakest = min(known.links(rows), key=lambda link: link.factors.score)
     score, options = weakest.factors.score, known.options
@@ -406,10 +414,10 @@ def why_asked(known: Known, rows: Sequence[Row]) -> str:
 # -- limits
 
 
-def in_order(known: Known, merges: Sequence[Group], asked: Sequence[Group]) -> Decided:
+def in_order(known: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[ConceptGroup]) -> Decided:
     """The surest first, and no more merges than a run may make."""
 
-    def order(group: Group) -> tuple[object, ...]:
+    def order(group: ConceptGroup) -> tuple[object, ...]:
         return -group.score, -group.certainty, known.concepts.ids[group.keeper]
 
     most, ordered = known.options.most_merges, sorted(merges, key=order)

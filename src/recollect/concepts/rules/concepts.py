@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from recollect.concepts.rules.detection import Concepts
+from recollect.concepts.rules.detection import ConceptColumns
 from recollect.concepts.rules.similarity import BARE, NOT_COMPARED, WEIGHTS, Factors, Traits, Vector, compare, plain
 from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import checked_metadata_filter, checked_name, checked_time
@@ -30,10 +30,10 @@ SAME: Vector = np.ones(1, np.float32)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class KnownConcepts:
     """The living concepts of a space as columns, and what a merge of them must know besides, row by row."""
 
-    columns: Concepts
+    columns: ConceptColumns
     ids: Sequence[UUID]
     types: Sequence[str]
     metadata: Sequence[Metadata]
@@ -51,7 +51,7 @@ class LastPass:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class ConceptCandidate:
     """A concept that a new one may duplicate; its vector, where it has one of the same model."""
 
     id: UUID
@@ -67,7 +67,7 @@ class Candidate:
 class Likeness:
     """How a new concept compares with one that is there."""
 
-    candidate: Candidate
+    candidate: ConceptCandidate
     factors: Factors
 
     @property
@@ -159,7 +159,11 @@ def words_of(name: str, text: str | None) -> str:
 
 
 def best_likeness(
-    new: NewConcept, vector: Vector | None, candidates: Sequence[Candidate], threshold: float, apart: frozenset[str]
+    new: NewConcept,
+    vector: Vector | None,
+    candidates: Sequence[ConceptCandidate],
+    threshold: float,
+    apart: frozenset[str],
 ) -> Likeness | None:
     """The candidate that the new concept duplicates most surely, if any reaches the threshold; none kept apart."""
     found = [
@@ -171,7 +175,7 @@ def best_likeness(
     return min(found, key=_rank, default=None)
 
 
-def likeness(new: NewConcept, vector: Vector | None, candidate: Candidate) -> Likeness:
+def likeness(new: NewConcept, vector: Vector | None, candidate: ConceptCandidate) -> Likeness:
     theirs = candidate.vector
     if words_of(new.name, new.text) == words_of(candidate.name, candidate.text):
         vector = theirs = SAME

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from recollect.concepts.rules.detection.columns import Concepts, Id
+from recollect.concepts.rules.detection.columns import ConceptColumns, Id
 from recollect.concepts.rules.similarity import plain
 
 # As the source document ships it: an example of what a user may add.
@@ -23,7 +23,7 @@ class Apart:
             self._ids[one].add(other)
             self._ids[other].add(one)
 
-    def forbids(self, concepts: Concepts, rows: Sequence[int]) -> bool:
+    def forbids(self, concepts: ConceptColumns, rows: Sequence[int]) -> bool:
         """Whether two of these rows must never become one."""
         if not self._names and not self._ids:
             return False
@@ -47,6 +47,6 @@ class Apart:
         return any(self._ids[one] & ids for one in ids & self._ids.keys())
 
 
-def all_names(concepts: Concepts, row: int) -> list[str]:
+def all_names(concepts: ConceptColumns, row: int) -> list[str]:
     """The name of a row and those it has absorbed."""
     return [concepts.names[row], *concepts.aliases.get(row, ())]

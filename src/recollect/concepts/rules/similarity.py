@@ -43,7 +43,7 @@ _JOINING = re.compile(r"[\s_\-‐-―'’`´,;:.!?\"“”/]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Weights:
+class FactorWeights:
     """What each factor counts for; they sum to 1."""
 
     cosine: float = 0.7
@@ -56,7 +56,7 @@ class Weights:
         return self.name + self.metadata
 
 
-WEIGHTS = Weights()
+WEIGHTS = FactorWeights()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +282,7 @@ def cosine(one: Vector | None, other: Vector | None) -> float | None:
     return min(1.0, max(0.0, float(np.dot(one.astype(np.float64), other.astype(np.float64)))))
 
 
-def total(cosine: float | None, name: float, metadata: float, same_name: bool, weights: Weights) -> float:
+def total(cosine: float | None, name: float, metadata: float, same_name: bool, weights: FactorWeights) -> float:
     """The weighted sum; without embeddings the other weights are stretched, and only an equal name counts (C04)."""
     if cosine is not None:
         return round(weights.cosine * cosine + weights.name * name + weights.metadata * metadata, PLACES)
@@ -305,7 +305,7 @@ def doubts(one: Traits, other: Traits) -> tuple[str, ...]:
     return tuple(found)
 
 
-def compare(one: Traits, other: Traits, weights: Weights = WEIGHTS) -> Factors:
+def compare(one: Traits, other: Traits, weights: FactorWeights = WEIGHTS) -> Factors:
     """All there is to say about how alike two concepts are. Vectors are unit vectors."""
     ours, theirs = name_of(one.name), name_of(other.name)
     name_plain, name_ordered = likeness(ours.plain, theirs.plain), likeness(ours.ordered, theirs.ordered)

@@ -23,8 +23,8 @@ from recollect.concepts.rules.similarity import (
     WEIGHTS,
     WORDS,
     Factors,
+    FactorWeights,
     Traits,
-    Weights,
     compare,
 )
 
@@ -82,7 +82,7 @@ def why(
     other: Traits,
     *,
     threshold: float,
-    weights: Weights = WEIGHTS,
+    weights: FactorWeights = WEIGHTS,
     is_same_type: bool = True,
     is_apart: bool = False,
     is_protected: bool = False,
@@ -108,7 +108,7 @@ def why(
     )
 
 
-def steps_of(factors: Factors, weights: Weights) -> tuple[Step, ...]:
+def steps_of(factors: Factors, weights: FactorWeights) -> tuple[Step, ...]:
     """The factors with the weights that were used: stretched where an embedding is missing (C04)."""
     if factors.cosine is None:
         share = weights.without_cosine

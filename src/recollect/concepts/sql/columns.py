@@ -14,8 +14,8 @@ import asyncpg
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.concepts.rules.concepts import Known, LastPass
-from recollect.concepts.rules.detection import Concepts
+from recollect.concepts.rules.concepts import KnownConcepts, LastPass
+from recollect.concepts.rules.detection import ConceptColumns
 from recollect.store.database import Transaction, driver
 
 HEADER = 19
@@ -69,7 +69,7 @@ SELECT row_id FROM decisions d JOIN changes c ON c.space_id = $1 AND c.plan_id =
 """
 
 
-async def read(db: Transaction) -> Known:
+async def read(db: Transaction) -> KnownConcepts:
     """Everything that duplicates are found by."""
     raw = await driver(db)
     rows = await raw.fetch(CONCEPTS, db.space_id)
@@ -77,7 +77,7 @@ async def read(db: Transaction) -> Known:
     home = _homes(ids, await raw.fetch(MERGED, db.space_id))
     energy, weight = await _activity(raw, db.space_id, home, len(ids))
     types, metadata = [row["subtype"] for row in rows], [_metadata(row) for row in rows]
-    columns = Concepts.of(
+    columns = ConceptColumns.of(
         ids=ids,
         names=[row["name"] for row in rows],
         types=types,
@@ -91,7 +91,7 @@ async def read(db: Transaction) -> Known:
         protected=np.array([row["protected"] for row in rows], np.bool_),
         aliases=await _aliases(raw, db.space_id, home),
     )
-    return Known(
+    return KnownConcepts(
         columns=columns,
         ids=ids,
         types=types,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from recollect.concepts.rules import energy
-from recollect.concepts.rules.concepts import Candidate
+from recollect.concepts.rules.concepts import ConceptCandidate
 from recollect.concepts.rules.similarity import plain
 from recollect.memories.sql import nodes
 from recollect.model import Concept, NewConcept, Node
@@ -101,7 +101,7 @@ ON CONFLICT (space_id, node_id) DO UPDATE SET energy = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class ConceptParts:
     """All that a keeper is made of: itself and what was merged into it, however indirectly."""
 
     members: list[UUID] = field(default_factory=list)
@@ -169,7 +169,7 @@ async def add_energy(db: Transaction, id_: UUID, given: Mapping[str, float]) -> 
 # -- what a new one may be
 
 
-async def namesakes(db: Transaction, node_type: str, name: str, *, model: str) -> list[Candidate]:
+async def namesakes(db: Transaction, node_type: str, name: str, *, model: str) -> list[ConceptCandidate]:
     """The living concepts of a type that bear this very name, now or as an alias."""
     raw = await driver(db)
     found = await raw.fetch(NAMESAKES, db.space_id, node_type, plain(name), model)
@@ -184,7 +184,7 @@ async def near(
     model: str,
     at_least: float,
     exactly: bool,
-) -> list[Candidate]:
+) -> list[ConceptCandidate]:
     """The living concepts of a type whose vector is at least so near."""
     raw, dim = await driver(db), len(vector)
     distance = f"vector::halfvec({dim}) <=> $4"
@@ -203,8 +203,8 @@ async def near(
         most *= 10
 
 
-def _candidate(row: asyncpg.Record) -> Candidate:
-    return Candidate(
+def _candidate(row: asyncpg.Record) -> ConceptCandidate:
+    return ConceptCandidate(
         id=row["id"],
         name=row["name"],
         text=row["text"],
@@ -242,9 +242,9 @@ async def names_of(db: Transaction, ids: Collection[UUID]) -> dict[UUID, frozens
     return {keeper: frozenset(part.names) for keeper, part in found.items()}
 
 
-async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Parts]:
+async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, ConceptParts]:
     raw = await driver(db)
-    found: defaultdict[UUID, Parts] = defaultdict(Parts)
+    found: defaultdict[UUID, ConceptParts] = defaultdict(ConceptParts)
     for row in await raw.fetch(DOWN, db.space_id, list(ids)):
         part = found[row["keeper"]]
         part.members.append(row["id"])
@@ -267,7 +267,7 @@ async def in_full(db: Transaction, found: Sequence[Node]) -> list[Concept]:
     return [_concept(node, made_of[node.id], merged, links.get(node.id, 0)) for node in found]
 
 
-def _concept(node: Node, part: Parts, merged: Mapping[UUID, asyncpg.Record], links: int) -> Concept:
+def _concept(node: Node, part: ConceptParts, merged: Mapping[UUID, asyncpg.Record], links: int) -> Concept:
     summed = energy.summed(part.energies)
     absorbed = tuple(sorted((id_ for id_ in part.members if id_ != node.id), key=lambda id_: id_.bytes))
     weight, known = energy.running_mean([(value, 1) for value in part.weights])
@@ -293,7 +293,7 @@ def _concept(node: Node, part: Parts, merged: Mapping[UUID, asyncpg.Record], lin
 
 
 def _with_history(
-    node: Node, part: Parts, absorbed: Sequence[UUID], merged: Mapping[UUID, asyncpg.Record]
+    node: Node, part: ConceptParts, absorbed: Sequence[UUID], merged: Mapping[UUID, asyncpg.Record]
 ) -> dict[str, Any]:
     """The metadata, with an entry for everything that was merged into it, directly or through others (C14, C17)."""
     known = sorted((merged[id_] for id_ in absorbed if id_ in merged), key=lambda row: (row["applied_at"], row["id"]))

@@ -36,7 +36,7 @@ from recollect.doors.api import (
     session,
     spaces,
 )
-from recollect.doors.api.edge import Edge, finish_headers
+from recollect.doors.api.edge import EdgeMiddleware, finish_headers
 from recollect.doors.api.metrics import Metrics
 from recollect.doors.running import Running
 from recollect.doors.web import page
@@ -107,7 +107,7 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.engine = engine
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
-    app.add_middleware(Edge, metrics=app.state.metrics)
+    app.add_middleware(EdgeMiddleware, metrics=app.state.metrics)
     parts = (memories, cases, consolidation, concepts, pages, plans, links, graph, schedules, recall, reasoning)
     for part in (*parts, overview, jobs, spaces, keys, session, health, page):
         app.include_router(part.router)

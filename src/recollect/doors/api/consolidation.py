@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.cases.look import Health, Summary
+from recollect.cases.look import CaseHealth, Summary
 from recollect.cases.policies import merge_duplicate_cases
 from recollect.cases.tidy import Consolidation
 from recollect.doors.api import access
@@ -88,5 +88,5 @@ async def consolidation_summary(engine: Consolidating) -> Summary:
 
 
 @router.get("/consolidation/health", summary="Does the case bank need somebody?")
-async def consolidation_health(engine: Consolidating) -> Health:
+async def consolidation_health(engine: Consolidating) -> CaseHealth:
     return await engine.cases.health()

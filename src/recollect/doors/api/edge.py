@@ -21,7 +21,7 @@ ACCEPTED = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
 QUIET = ("/health", "/metrics")
 
 
-class Edge:
+class EdgeMiddleware:
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics

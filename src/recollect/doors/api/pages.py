@@ -59,7 +59,7 @@ class ImportIn(BaseModel):
     ] = None
 
 
-class EditIn(BaseModel):
+class PlanEditIn(BaseModel):
     """An edited plan.md, decisions to leave out, or both."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decline": [3]}]})
@@ -122,15 +122,15 @@ async def get_plan_md(id: PlanId, engine: Reading) -> PlanFile:
 
 
 @router.post("/pages/plans/{id}/revise", summary="Hand back an edited plan.md", responses=WITH_BODY)
-async def revise_plan(id: PlanId, engine: Consolidating, caller: Asking, edit: EditIn) -> Plan:
+async def revise_plan(id: PlanId, engine: Consolidating, caller: Asking, edit: PlanEditIn) -> Plan:
     """The plan as the file says it: a new plan takes the place of the old, unless nothing was changed."""
     return await engine.pages.revise(id, edit.plan_md, decline=edit.decline, by=caller.name)
 
 
 @router.post("/pages/plans/{id}/apply", summary="Carry a merge of pages out", responses=WITH_BODY)
-async def apply_pages(id: PlanId, engine: Consolidating, caller: Asking, edit: EditIn | None = None) -> Merged:
+async def apply_pages(id: PlanId, engine: Consolidating, caller: Asking, edit: PlanEditIn | None = None) -> Merged:
     """As the file says it; what fails its audit is tried again with the findings, three times at most."""
-    what = edit or EditIn()
+    what = edit or PlanEditIn()
     return await engine.pages.apply(id, plan_md=what.plan_md, decline=what.decline, by=caller.name)
 
 

@@ -41,7 +41,7 @@ from recollect.doors.cli import (
     usage,
 )
 from recollect.doors.cli.door import Door, JsonOption, SpaceOption
-from recollect.doors.cli.front import Front, Group
+from recollect.doors.cli.front import CommandGroup, Front
 from recollect.errors import (
     Conflict,
     DatabaseProblem,
@@ -104,18 +104,18 @@ def build() -> typer.Typer:
     parts = (memories.app, reasoning.app, recall.app, memories.changing, plans.app, links.app, moving.app)
     for part in (*parts, concepts.app, jobs.app, care.app):
         app.add_typer(part)
-    app.add_typer(reasoning.group, name="recalls", cls=Group, rich_help_panel=memories.PANEL)
-    app.add_typer(cases.app, name="cases", cls=Group, rich_help_panel=cases.PANEL)
+    app.add_typer(reasoning.group, name="recalls", cls=CommandGroup, rich_help_panel=memories.PANEL)
+    app.add_typer(cases.app, name="cases", cls=CommandGroup, rich_help_panel=cases.PANEL)
     app.add_typer(plans.group, name="plan", rich_help_panel=plans.PANEL)
-    app.add_typer(graph.app, name="graph", cls=Group, rich_help_panel=graph.PANEL)
-    app.add_typer(concepts.group, name="concepts", cls=Group, rich_help_panel=concepts.PANEL)
-    app.add_typer(concepts.never_merge, name="never-merge", cls=Group, rich_help_panel=concepts.PANEL)
-    app.add_typer(pages.group, name="pages", cls=Group, rich_help_panel=memories.PANEL)
-    app.add_typer(spaces.app, name="spaces", cls=Group, rich_help_panel="Spaces and keys")
-    app.add_typer(keys.app, name="keys", cls=Group, rich_help_panel="Spaces and keys")
-    app.add_typer(jobs.group, name="jobs", cls=Group, rich_help_panel=care.PANEL)
-    app.add_typer(schedules.app, name="schedules", cls=Group, rich_help_panel=care.PANEL)
-    app.add_typer(notify.app, name="notify", cls=Group, rich_help_panel=care.PANEL)
+    app.add_typer(graph.app, name="graph", cls=CommandGroup, rich_help_panel=graph.PANEL)
+    app.add_typer(concepts.group, name="concepts", cls=CommandGroup, rich_help_panel=concepts.PANEL)
+    app.add_typer(concepts.never_merge, name="never-merge", cls=CommandGroup, rich_help_panel=concepts.PANEL)
+    app.add_typer(pages.group, name="pages", cls=CommandGroup, rich_help_panel=memories.PANEL)
+    app.add_typer(spaces.app, name="spaces", cls=CommandGroup, rich_help_panel="Spaces and keys")
+    app.add_typer(keys.app, name="keys", cls=CommandGroup, rich_help_panel="Spaces and keys")
+    app.add_typer(jobs.group, name="jobs", cls=CommandGroup, rich_help_panel=care.PANEL)
+    app.add_typer(schedules.app, name="schedules", cls=CommandGroup, rich_help_panel=care.PANEL)
+    app.add_typer(notify.app, name="notify", cls=CommandGroup, rich_help_panel=care.PANEL)
     for part in (server.app, config.app, demo.app):
         app.add_typer(part)
     return app

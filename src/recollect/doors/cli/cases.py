@@ -14,7 +14,7 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.cases.import_ import CaseImport
-    from recollect.cases.look import CaseRun, ErrorType, Health, Reflection, Summary
+    from recollect.cases.look import CaseHealth, CaseRun, ErrorType, Reflection, Summary
     from recollect.cases.tidy import Consolidation, DoubtfulCase
     from recollect.engine.engine import Engine
 
@@ -466,7 +466,7 @@ def _run(run: "CaseRun") -> tuple[str, ...]:
     return output.short(run.plan_id), output.minute(run.created_at), run.status.value.replace("_", " "), run.title
 
 
-def _show_health(found: "Health") -> None:
+def _show_health(found: "CaseHealth") -> None:
     output.say("All is well." if not found.problems else "Needs attention:")
     for problem in found.problems:
         output.say(f"- {problem}")

@@ -60,7 +60,7 @@ LATER = timedelta(days=60)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class DemoStep:
     """One thing the demonstration does: what it says, and what came of it."""
 
     name: str
@@ -103,40 +103,42 @@ async def _perform(memory: "Engine", *, door: Door) -> dict[str, Any]:
     return shown
 
 
-async def _remembering(memory: "Engine") -> AsyncIterator[Step]:
+async def _remembering(memory: "Engine") -> AsyncIterator[DemoStep]:
     added = await memory.add_many([_sample(*one) for one in SAMPLE.values()])
     texts = [text for _, _, text in SAMPLE.values()]
     title = f"Remember {len(added.ids)} things, in three languages; no key, no cloud"
-    yield Step(name="remembered", title=title, answer=texts, as_text=_show_texts)
+    yield DemoStep(name="remembered", title=title, answer=texts, as_text=_show_texts)
 
     first, second = [replace(await memory.recall(question, limit=1), left_out=()) for question in QUESTIONS]
     title = f"Recall, with the score laid open: {QUESTIONS[0]}"
-    yield Step(name="question_1", title=title, answer=first, as_text=show_explained)
-    yield Step(name="question_2", title=f"Recall: {QUESTIONS[1]}", answer=second, as_text=show_hits)
+    yield DemoStep(name="question_1", title=title, answer=first, as_text=show_explained)
+    yield DemoStep(name="question_2", title=f"Recall: {QUESTIONS[1]}", answer=second, as_text=show_hits)
 
 
-async def _merging(memory: "Engine") -> AsyncIterator[Step]:
+async def _merging(memory: "Engine") -> AsyncIterator[DemoStep]:
     """Two concepts that are one and two that only look so: why, the plan, apply, undo."""
     for name, type_, text in CONCEPTS:  # a threshold of 1, so that the twins meet in a plan rather than on arrival
         await memory.concepts.add(name, type_, text=text, threshold=1.0)
     plan = await memory.plans.show((await memory.plans.propose("duplicates")).id)
     title = f"Two agents wrote {len(CONCEPTS)} concepts. Which are the same? A plan; nothing is changed yet"
-    yield Step(name="duplicates", title=title, answer=plan, as_text=_show_plan)
+    yield DemoStep(name="duplicates", title=title, answer=plan, as_text=_show_plan)
 
     why = await memory.concepts.why("Error E1041", "Error E1042")
-    yield Step(name="why", title="These two only look the same. Why were they left alone?", answer=why, as_text=_show)
+    yield DemoStep(
+        name="why", title="These two only look the same. Why were they left alone?", answer=why, as_text=_show
+    )
 
     await memory.plans.apply(plan.id)
     merged, _ = await memory.concepts.list()
-    yield Step(name="merged", title="Apply it", answer=merged, as_text=show_concepts)
+    yield DemoStep(name="merged", title="Apply it", answer=merged, as_text=show_concepts)
 
     await memory.undo(plan.id)
     apart, _ = await memory.concepts.list()
     title = f"Changed your mind? Undo the plan {output.short(plan.id)}: every row as it was"
-    yield Step(name="apart_again", title=title, answer=apart, as_text=show_concepts)
+    yield DemoStep(name="apart_again", title=title, answer=apart, as_text=show_concepts)
 
 
-async def _pruning(memory: "Engine") -> AsyncIterator[Step]:
+async def _pruning(memory: "Engine") -> AsyncIterator[DemoStep]:
     """Links that nobody used: one goes, the others are left alone, each for a reason; and it comes back."""
     ids = {node.text: node.id for node in (await memory.list()).items}
     for one, other, strength, by in LINKS:
@@ -146,18 +148,18 @@ async def _pruning(memory: "Engine") -> AsyncIterator[Step]:
     memory.core.now = lambda: today() + LATER
     plan = await memory.plans.show((await memory.plans.propose("prune")).id)
     title = f"{LATER.days} days later: prune weak links, but none that holds something together"
-    yield Step(name="prune", title=title, answer=plan, as_text=_show_plan)
+    yield DemoStep(name="prune", title=title, answer=plan, as_text=_show_plan)
 
     await memory.plans.apply(plan.id)
     pruned = (await memory.graph.stats()).edges
     await memory.undo(plan.id)
     undone = (await memory.graph.stats()).edges
     links = [f"{pruned} links after the pruning", f"{undone} links after its undo"]
-    yield Step(name="links", title="Apply it, and undo it", answer=links, as_text=_show_texts)
+    yield DemoStep(name="links", title="Apply it, and undo it", answer=links, as_text=_show_texts)
 
     entries = await memory.history(plan.decisions[0].subject)
     title = "Nothing happens in secret: the history of that link"
-    yield Step(name="history", title=title, answer=entries, as_text=show_history)
+    yield DemoStep(name="history", title=title, answer=entries, as_text=show_history)
 
 
 def _sample(subtype: str, tag: str, text: str) -> NewMemory:

@@ -37,7 +37,7 @@ HELP = "help"
 LONGEST_SENTENCE = 200
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands that says so in one sentence when there is no such command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -46,7 +46,7 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class Front(Group):
+class Front(CommandGroup):
     """All of `recollect`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

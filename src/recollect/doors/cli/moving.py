@@ -17,7 +17,7 @@ from recollect.wording import counted
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.memories.import_ import ImportReport
-    from recollect.memories.sources import Options
+    from recollect.memories.sources import ImportOptions
 
 app = typer.Typer()
 PANEL = "Look after the data"
@@ -58,9 +58,9 @@ def import_(
     recollect import notes/ --tag knowledge
     recollect import chat.jsonl --type conversation --dry-run
     """
-    from recollect.memories.sources import Options
+    from recollect.memories.sources import ImportOptions
 
-    options = Options(
+    options = ImportOptions(
         subtype=type_, tags=tuple(tag or ()), importance=importance, unknown_tags=unknown_tags, hidden=hidden
     )
     report = door.ask(partial(_import, paths=paths, format=format_, options=options, dry_run=dry_run, wait=not no_wait))
@@ -99,7 +99,7 @@ def export(
 
 
 async def _import(
-    memory: "Engine", *, paths: list[str], format: Format, options: "Options", dry_run: bool, wait: bool
+    memory: "Engine", *, paths: list[str], format: Format, options: "ImportOptions", dry_run: bool, wait: bool
 ) -> "ImportReport":
     stdin = None if sys.stdin.isatty() else sys.stdin.buffer
     with output.progress("Importing") as show:

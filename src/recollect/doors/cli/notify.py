@@ -9,7 +9,7 @@ from recollect.doors.cli import output
 from recollect.doors.cli.door import Door, command, listing
 
 if TYPE_CHECKING:
-    from recollect.plans.notices import Told
+    from recollect.plans.notices import Notified
 
 app = typer.Typer()
 
@@ -37,5 +37,5 @@ def _show_names(names: Sequence[str]) -> None:
         output.say(name)
 
 
-def _show(told: "Sequence[Told]") -> None:
+def _show(told: "Sequence[Notified]") -> None:
     output.table(("who", "heard it"), [(one.name, one.problem or "told") for one in told], wrap=True)

@@ -11,7 +11,7 @@ import typer
 
 from recollect.doors.cli import output, showing, values
 from recollect.doors.cli.door import Door, command, listing
-from recollect.doors.cli.front import Group
+from recollect.doors.cli.front import CommandGroup
 from recollect.doors.cli.memories import CHANGING
 from recollect.errors import InvalidInput
 from recollect.plan import Decision, DecisionStatus, Outcome, PlanStatus
@@ -27,7 +27,7 @@ PANEL = "Tidy"
 PAGES = "merge_pages"
 
 
-class PlanGroup(Group):
+class PlanGroup(CommandGroup):
     """`recollect plan prune` is short for `recollect plan propose prune`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.doors.cli import output
 from recollect.plan import Outcome, Plan, PlanStatus, Run
 from recollect.plans.rules import plan_text
-from recollect.plans.rules.plan_text import Line
+from recollect.plans.rules.plan_text import PlanLine
 from recollect.wording import counted
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def decisions(plan: "ShownPlan") -> None:
     output.signed(map(_cells, lines))
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: PlanLine) -> tuple[str, ...]:
     number = "" if line.number is None else str(line.number)
     why = f"[{line.state}] {line.why}" if line.state else line.why
     return number, line.sign, output.short(line.id), line.what, why

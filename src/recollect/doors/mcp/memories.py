@@ -26,7 +26,7 @@ Metadata = Annotated[dict[str, Any] | None, Packed]
 LIKE_ADD_MEMORY = WithJsonSchema({"type": "array", "items": {"type": "object"}})
 
 
-class MemoryIn(BaseModel):
+class AgentMemoryIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str
@@ -36,7 +36,7 @@ class MemoryIn(BaseModel):
     created_at: str | None = None
 
 
-class Remembered(BaseModel):
+class AgentRemembered(BaseModel):
     id: str
     added: bool
     notes: list[str] | None = None
@@ -49,7 +49,7 @@ class AllRemembered(BaseModel):
     notes: list[str] | None = None
 
 
-class Shown(BaseModel):
+class ShownMemory(BaseModel):
     id: str
     kind: str
     status: str
@@ -88,27 +88,27 @@ async def add_memory(
     importance: float | None = None,
     thread: str | None = None,
     created_at: str | None = None,
-) -> Told[Remembered]:
+) -> Told[AgentRemembered]:
     """Remember one fact, preference, decision or lesson for later conversations, in a full sentence. Not secrets,
     small talk, or what files say. Texts are permanent: to correct one, add the new and forget the old. Returns the id;
     a known text is kept once. thread is its conversation; metadata {tags: [any word, such as
     lesson, important, person], extra: {any}}."""
-    given = MemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
+    given = AgentMemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
     try:
         added = await visit.memory.add_many([_new(given)], atomic=True)
     except DuplicateText as known:
-        data = Remembered(id=str(known.existing_id), added=False)
+        data = AgentRemembered(id=str(known.existing_id), added=False)
         return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
     notes = [note.message for note in added.notes]
-    data = Remembered(id=str(added.ids[0]), added=True, notes=notes or None)
-    return Told(text=" ".join([f"Remembered as {short(data.id)}.{_postponed(added)}", *notes]), data=data)
+    data = AgentRemembered(id=str(added.ids[0]), added=True, notes=notes or None)
+    return Told(text=" ".join([f"AgentRemembered as {short(data.id)}.{_postponed(added)}", *notes]), data=data)
 
 
 @tool(Scope.WRITE, hints=ADDS_ONCE)
 async def add_memories(
     visit: Visit,
     *,
-    memories: Annotated[list[MemoryIn], Packed, Field(min_length=1, max_length=MOST_AT_ONCE), LIKE_ADD_MEMORY],
+    memories: Annotated[list[AgentMemoryIn], Packed, Field(min_length=1, max_length=MOST_AT_ONCE), LIKE_ADD_MEMORY],
 ) -> Told[AllRemembered]:
     """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; a refusal
     does not stop the rest."""
@@ -138,7 +138,7 @@ def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -
     return Told(text="\n".join([text + _postponed(added), *said, *notes]), data=data)
 
 
-def _new(given: MemoryIn) -> NewMemory:
+def _new(given: AgentMemoryIn) -> NewMemory:
     fields = given.model_dump(exclude_none=True)
     metadata = {"source": "mcp", **fields.pop("metadata", {})}
     return memory_from_mapping({**fields, "metadata": metadata})
@@ -158,7 +158,7 @@ async def get(
     id: str,
     start: Annotated[int, Field(ge=0)] = 0,
     budget_tokens: Budget = 2000,
-) -> Told[Shown]:
+) -> Told[ShownMemory]:
     """Read one memory, concept, case or page whole, with its links, by its id or the first 4+ characters. To search,
     use recall. In long texts next_start leads on."""
     node = await visit.memory.get(id)
@@ -169,11 +169,11 @@ async def get(
     return Told(text="\n".join(lines), data=data)
 
 
-async def _shown(memory: Engine, node: Node, start: int, budget: int) -> Shown:
+async def _shown(memory: Engine, node: Node, start: int, budget: int) -> ShownMemory:
     whole = "\n".join(part for part in (node.name, node.text) if part)
     found = await memory.graph.edges(node.id, limit=MOST_LINKS)
     links = [one.label for one in await shown_edges(memory.core, memory.space.id, found)]
-    data = Shown(
+    data = ShownMemory(
         id=str(node.id),
         kind=f"{node.kind} ({node.subtype})",
         status=node.status,

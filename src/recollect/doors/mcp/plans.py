@@ -21,7 +21,7 @@ PLAN_TOKENS = 1500
 Numbers = Annotated[list[int], Packed]
 
 
-class Shown(BaseModel):
+class ShownPlanText(BaseModel):
     id: str
     status: str
     risk: str
@@ -30,7 +30,7 @@ class Shown(BaseModel):
     next_after: int | None = None
 
 
-class Done(BaseModel):
+class PlanDone(BaseModel):
     plan: str
     status: str
     applied: int
@@ -45,7 +45,7 @@ async def propose_consolidation(
         str, Field(description="prune, merge-edges, topics, link, twins, duplicates, cases, merge-pages")
     ],
     options: Annotated[dict[str, Any] | None, Packed] = None,
-) -> Told[Shown]:
+) -> Told[ShownPlanText]:
     """Ask a policy what it would tidy. Nothing changes: returns a saved plan to read. Use it when asked to clean up,
     or when memory is cluttered."""
     plan = await visit.memory.plans.propose(policy, options, created_by=visit.caller.name)
@@ -59,18 +59,18 @@ async def show_plan(
     id: str,
     after: Annotated[int, Field(ge=0)] = 0,
     budget_tokens: Budget = PLAN_TOKENS,
-) -> Told[Shown]:
+) -> Told[ShownPlanText]:
     """Read a plan: decisions, reasons, outcome; + comes, ~ changes, - goes. Use it before apply_plan. next_after
     leads on."""
     return _shown(await visit.memory.plans.show(id, after=after, limit=STRETCH), budget_tokens)
 
 
-def _shown(plan: ShownPlan, budget: int) -> Told[Shown]:
+def _shown(plan: ShownPlan, budget: int) -> Told[ShownPlanText]:
     state = f"{state_word(plan.status)}, {plan.risk} risk; {states_of(plan)}"
     head = f"{plan.title}: plan {short(plan.id)}, {state}. {report_of(plan)}"
     kept = _fitting(plan, budget - telling.cost(" ".join([head, *plan.warnings])))
     next_after = plan.decisions[len(kept) - 1].number if len(kept) < len(plan.decisions) else plan.next_after
-    data = Shown(
+    data = ShownPlanText(
         id=str(plan.id),
         status=plan.status,
         risk=plan.risk,
@@ -106,7 +106,7 @@ async def apply_plan(
     *,
     id: str,
     decline: Numbers | None = None,
-) -> Told[Done]:
+) -> Told[PlanDone]:
     """Carry out a plan you have read, but for the decisions (by number) in decline. Risky plans answer that a person
     must approve: tell them. undo_plan takes it back."""
     tidied = await visit.memory.plans.apply_within(
@@ -118,7 +118,8 @@ async def apply_plan(
     how = f"`recollect plan show {short(plan.id)}` shows it, `recollect plan approve {short(plan.id)}` approves it."
     said = f"Not applied: a person must approve it. {' '.join(tidied.notes)} {how} Then call apply_plan again."
     return Told(
-        text=said, data=Done(plan=str(plan.id), status=plan.status, applied=0, problems=["a person must approve it"])
+        text=said,
+        data=PlanDone(plan=str(plan.id), status=plan.status, applied=0, problems=["a person must approve it"]),
     )
 
 
@@ -128,7 +129,7 @@ async def undo_plan(
     *,
     id: str,
     decisions: Numbers | None = None,
-) -> Told[Done]:
+) -> Told[PlanDone]:
     """Take back an applied plan, some decisions of it, or one change (history names its plan). Later use is kept; a
     conflict is named and changes nothing."""
     plan = await visit.memory.plans.get(id, decisions=False)
@@ -137,9 +138,11 @@ async def undo_plan(
     return _done(outcome, f"It was plan {short(plan.id)}.")
 
 
-def _done(outcome: Outcome, hint: str) -> Told[Done]:
+def _done(outcome: Outcome, hint: str) -> Told[PlanDone]:
     problems = [*outcome.stale, *outcome.failed]
-    data = Done(plan=str(outcome.plan_id), status=outcome.status, applied=outcome.applied, problems=problems[:STRETCH])
+    data = PlanDone(
+        plan=str(outcome.plan_id), status=outcome.status, applied=outcome.applied, problems=problems[:STRETCH]
+    )
     counts = f"{outcome.applied:,} applied, {len(outcome.stale):,} stale, {len(outcome.failed):,} failed"
     return Told(text="\n".join([f"{outcome.status}: {counts}. {hint}", *problems[:10]]), data=data)
 

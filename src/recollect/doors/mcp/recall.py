@@ -15,7 +15,7 @@ from recollect.model import Hit, Kind, NodeFilter, Scope
 NOTHING = "Nothing is remembered about that."
 
 
-class Found(BaseModel):
+class FoundMemory(BaseModel):
     id: str
     score: float
     created_at: datetime
@@ -23,7 +23,7 @@ class Found(BaseModel):
 
 
 class AllFound(BaseModel):
-    hits: list[Found]
+    hits: list[FoundMemory]
     left_out: int
 
 
@@ -60,10 +60,10 @@ async def recall(
     return Told(text="\n".join(lines or [NOTHING, *found.notes]), data=AllFound(hits=hits, left_out=missing))
 
 
-def _found(hit: Hit) -> Found:
+def _found(hit: Hit) -> FoundMemory:
     node = hit.node
     text = ": ".join(part for part in (node.name, node.text) if part)
-    return Found(id=str(node.id), score=round(hit.score, 2), created_at=node.created_at, text=text)
+    return FoundMemory(id=str(node.id), score=round(hit.score, 2), created_at=node.created_at, text=text)
 
 
 @tool(Scope.READ, hints=READS)

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from recollect.graph.policies import targets
 from recollect.graph.rules.arrays import EdgeColumns, as_uuids
-from recollect.graph.rules.topics import FULL, KEYS, MIN_CLUSTER_SIZE, OVERLAP, Gathered, gathered
+from recollect.graph.rules.topics import FULL, KEYS, MIN_CLUSTER_SIZE, OVERLAP, GatheredTopics, gathered
 from recollect.model import Topic
 from recollect.plan import Change, Decision, Draft, Plan, Risk, Row, patch
 from recollect.plans.policy import Policy, Reader, require
@@ -68,7 +68,7 @@ def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, A
             _add(draft, key, row)
 
 
-def _row(topic: Gathered, edges: EdgeColumns, now: datetime) -> dict[str, Any]:
+def _row(topic: GatheredTopics, edges: EdgeColumns, now: datetime) -> dict[str, Any]:
     return {
         "key": topic.key,
         "member_ids": sorted(map(str, as_uuids(edges.nodes[topic.members]))),
@@ -124,7 +124,7 @@ def _factors(row: Row) -> Row:
     return {"members": len(row["member_ids"]), **{key: row[key] for key in ("key", "internal_edges", "connectivity")}}
 
 
-def _summary(found: Sequence[Gathered], draft: Draft) -> Row:
+def _summary(found: Sequence[GatheredTopics], draft: Draft) -> Row:
     """Nothing of the graph itself is in scope or touched: topics are metadata."""
     return {
         "topics": len(found),

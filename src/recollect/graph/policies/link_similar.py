@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
 from recollect.graph.rules.arrays import EdgeColumns, Flags, Ints, Numbers, as_text, places_in
-from recollect.graph.rules.neighbours import Pairs, near_pairs
+from recollect.graph.rules.neighbours import NearPairs, near_pairs
 from recollect.graph.rules.strength import DECAY_A_DAY
 from recollect.model import Kind
 from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
@@ -120,7 +120,7 @@ def _seconds(time: str | None) -> float:
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
-def is_linked(near: Pairs, nodes: Nodes, edges: EdgeColumns) -> Flags:
+def is_linked(near: NearPairs, nodes: Nodes, edges: EdgeColumns) -> Flags:
     """Whether a `similar` edge joins the two or once did, whichever way it points."""
     if RELATION not in edges.relations:
         return np.zeros(len(near.low), dtype=np.bool_)
@@ -139,7 +139,7 @@ def _codes(low: Ints, high: Ints, nodes: Nodes) -> Ints:
 def _link(
     draft: Draft,
     nodes: Nodes,
-    near: Pairs,
+    near: NearPairs,
     fresh: Ints,
     tags: Mapping[UUID, str],
     options: Options,
@@ -160,7 +160,7 @@ def _link(
         )
 
 
-def _best_first(near: Pairs, places: Ints) -> Iterator[tuple[int, int, float]]:
+def _best_first(near: NearPairs, places: Ints) -> Iterator[tuple[int, int, float]]:
     order = places[np.argsort(-near.similarity[places], kind="stable")]
     return zip(near.low[order].tolist(), near.high[order].tolist(), near.similarity[order].tolist(), strict=True)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from recollect.graph.rules.picture import Dot, Line, Mark, Picture
+from recollect.graph.rules.picture import Dot, Mark, Picture, PictureLine
 from recollect.graph.rules.strength import current
 from recollect.model import Edge, Node, Topic
 from recollect.plan import Change, Decision
@@ -31,10 +31,10 @@ def dot_of(node: Node, mark: Mark = "") -> Dot:
     return Dot(id=str(node.id), label=node.name or node.text or "", kind=str(node.kind), mark=mark, detail=detail)
 
 
-def line_of(edge: Edge, now: datetime) -> Line:
+def line_of(edge: Edge, now: datetime) -> PictureLine:
     """An edge as it is drawn, as strong as it is now."""
     set_at = edge.last_reinforced_at or edge.created_at
-    return Line(
+    return PictureLine(
         id=str(edge.id),
         source=str(edge.source),
         target=str(edge.target),
@@ -82,9 +82,9 @@ def _topic_dot(id_: str, row: Row) -> Dot:
     return Dot(id=f"topic:{id_}", label=row["key"], kind=TOPIC, detail=counted(len(row["member_ids"]), "member"))
 
 
-def _contains(id_: str, row: Row) -> list[Line]:
+def _contains(id_: str, row: Row) -> list[PictureLine]:
     return [
-        Line(id=f"{id_}:{member}", source=f"topic:{id_}", target=member, relation=CONTAINS, strength=1.0)
+        PictureLine(id=f"{id_}:{member}", source=f"topic:{id_}", target=member, relation=CONTAINS, strength=1.0)
         for member in row["member_ids"]
     ]
 
@@ -177,17 +177,17 @@ def _is_alive(node: Node, states: Mapping[tuple[str, UUID], Row | None]) -> bool
     return row is not None and row.get("status", node.status) == "active"
 
 
-def _edge_lines(touched: Touched, stored: Mapping[UUID, Row], place: int, now: datetime) -> Iterable[Line]:
+def _edge_lines(touched: Touched, stored: Mapping[UUID, Row], place: int, now: datetime) -> Iterable[PictureLine]:
     for id_, *states in touched.rows("edges", stored):
         row = states[place]
         if row is not None and row.get("status", "active") == "active" and "source" in row:
             yield _line_of_row(id_, row, now)
 
 
-def _line_of_row(id_: UUID, row: Row, now: datetime) -> Line:
+def _line_of_row(id_: UUID, row: Row, now: datetime) -> PictureLine:
     set_at = row.get("last_reinforced_at") or row.get("created_at")
     moment = datetime.fromisoformat(set_at) if set_at else now
-    return Line(
+    return PictureLine(
         id=str(id_),
         source=str(row["source"]),
         target=str(row["target"]),
@@ -203,9 +203,9 @@ def _line_of_row(id_: UUID, row: Row, now: datetime) -> Line:
     )
 
 
-def _topic_parts(touched: Touched, stored: Mapping[UUID, Row], place: int) -> tuple[list[Dot], list[Line]]:
+def _topic_parts(touched: Touched, stored: Mapping[UUID, Row], place: int) -> tuple[list[Dot], list[PictureLine]]:
     hubs: list[Dot] = []
-    lines: list[Line] = []
+    lines: list[PictureLine] = []
     for id_, *states in touched.rows("topics", stored):
         row = states[place]
         if row is not None and "key" in row:

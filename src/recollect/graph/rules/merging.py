@@ -132,7 +132,7 @@ class EdgeChange:
     after: Mapping[str, Any]
 
 
-class Links:
+class MergedLinks:
     """The living edges around some nodes, as they will be once the merges so far are made."""
 
     def __init__(self, edges: Iterable[Edge]) -> None:

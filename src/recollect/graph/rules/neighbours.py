@@ -14,7 +14,7 @@ BLOCK = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pairs:
+class NearPairs:
     """Rows that are near each other, each pair once (the lower row first), and how near."""
 
     low: Ints
@@ -22,7 +22,7 @@ class Pairs:
     similarity: Vectors
 
 
-def near_pairs(vectors: Vectors, rows: Ints, *, at_least: float, at_most: int) -> Pairs:
+def near_pairs(vectors: Vectors, rows: Ints, *, at_least: float, at_most: int) -> NearPairs:
     """Each of some rows with its nearest others: those at least so similar, and at most so many of them."""
     low, high, similarity = [], [], []
     for block in _blocks(rows, len(vectors)):
@@ -31,7 +31,7 @@ def near_pairs(vectors: Vectors, rows: Ints, *, at_least: float, at_most: int) -
         high.append(np.maximum(a, b))
         similarity.append(near)
     if not low:
-        return Pairs(low=rows[:0], high=rows[:0], similarity=np.zeros(0, np.float32))
+        return NearPairs(low=rows[:0], high=rows[:0], similarity=np.zeros(0, np.float32))
     return _once(np.concatenate(low), np.concatenate(high), np.concatenate(similarity), len(vectors))
 
 
@@ -53,6 +53,6 @@ def _nearest(vectors: Vectors, block: Ints, at_least: float, at_most: int) -> tu
     return block[row[first]], other[first], near[first]
 
 
-def _once(low: Ints, high: Ints, similarity: Vectors, count: int) -> Pairs:
+def _once(low: Ints, high: Ints, similarity: Vectors, count: int) -> NearPairs:
     _, first = np.unique(low * count + high, return_index=True)
-    return Pairs(low=low[first], high=high[first], similarity=similarity[first])
+    return NearPairs(low=low[first], high=high[first], similarity=similarity[first])

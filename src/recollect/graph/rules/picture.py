@@ -60,7 +60,7 @@ class Dot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class PictureLine:
     """An edge as it is drawn."""
 
     id: str
@@ -78,7 +78,7 @@ class Picture:
 
     title: str
     dots: tuple[Dot, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PictureLine, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +111,7 @@ class Spot:
 class Stroke:
     """A line on its curve, with its label if there was room for one."""
 
-    line: Line
+    line: PictureLine
     number: int
     curve: Curve
     label: str
@@ -210,7 +210,7 @@ def _most_connected(picture: Picture) -> list[Dot]:
     return sorted(dots, key=lambda dot: (not dot.mark, -degrees[dot.id], dot.id))[:MOST_DOTS]
 
 
-def _degrees(lines: Iterable[Line]) -> Counter[str]:
+def _degrees(lines: Iterable[PictureLine]) -> Counter[str]:
     return Counter(end for line in lines for end in {line.source, line.target})
 
 
@@ -253,7 +253,7 @@ def _marked(picture: Picture, other: Picture, mark: Mark) -> Picture:
     def of_dot(dot: Dot) -> Mark:
         return _difference(dots.get(dot.id), (dot.label, dot.kind), mark)
 
-    def of_line(line: Line) -> Mark:
+    def of_line(line: PictureLine) -> Mark:
         return _difference(lines.get(line.id), (line.source, line.target, line.relation, line.strength), mark)
 
     return replace(
@@ -351,10 +351,10 @@ def _covered(dot: Dot, centre: Floats, measure: Measure) -> list[Box]:
     return [own, _square(_badge_centre(centre, _radius(dot, measure)), BADGE)] if SIGNS[dot.mark] else [own]
 
 
-def _curves(picture: Picture, places: Places, measure: Measure) -> list[tuple[Line, Curve]]:
+def _curves(picture: Picture, places: Places, measure: Measure) -> list[tuple[PictureLine, Curve]]:
     """Each line on its curve; those between the same two dots, whichever way they point, side by side."""
     radii = {dot.id: _rim(dot, measure) for dot in picture.dots if dot.id in places}
-    groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[PictureLine]] = defaultdict(list)
     for line in sorted(picture.lines, key=lambda line: (line.id, line.source, line.target)):
         if line.source in radii and line.target in radii:
             groups[min(line.source, line.target), max(line.source, line.target)].append(line)
@@ -363,8 +363,12 @@ def _curves(picture: Picture, places: Places, measure: Measure) -> list[tuple[Li
 
 
 def _between(
-    pair: tuple[str, str], lines: list[Line], centres: Mapping[str, Floats], radii: Mapping[str, float], head: float
-) -> list[tuple[Line, Curve]]:
+    pair: tuple[str, str],
+    lines: list[PictureLine],
+    centres: Mapping[str, Floats],
+    radii: Mapping[str, float],
+    head: float,
+) -> list[tuple[PictureLine, Curve]]:
     if pair[0] == pair[1]:
         sizes = (22.0 + 12 * place for place in range(len(lines)))
         return [(line, loop(centres[pair[0]], radii[pair[0]], size)) for line, size in zip(lines, sizes, strict=True)]
@@ -376,12 +380,14 @@ def _between(
     ]
 
 
-def _bowed(line: Line, centres: Mapping[str, Floats], radii: Mapping[str, float], height: float, head: float) -> Curve:
+def _bowed(
+    line: PictureLine, centres: Mapping[str, Floats], radii: Mapping[str, float], height: float, head: float
+) -> Curve:
     rims = (radii[line.source], radii[line.target])
     return bow(centres[line.source], centres[line.target], rims, height, head)
 
 
-def _around_others(line: Line, centres: Mapping[str, Floats], radii: Mapping[str, float]) -> Curve:
+def _around_others(line: PictureLine, centres: Mapping[str, Floats], radii: Mapping[str, float]) -> Curve:
     others = [id_ for id_ in centres if id_ not in (line.source, line.target)]
     return clear_bow(
         centres[line.source],
@@ -392,7 +398,7 @@ def _around_others(line: Line, centres: Mapping[str, Floats], radii: Mapping[str
     )
 
 
-def _labelled(curves: list[tuple[Line, Curve]], spots: Iterable[Spot]) -> list[Stroke]:
+def _labelled(curves: list[tuple[PictureLine, Curve]], spots: Iterable[Spot]) -> list[Stroke]:
     """The lines with their relations where there is room: all if they are few, else those with a mark."""
     are_few = len(curves) <= MOST_LINE_LABELS
     marks_are_few = sum(bool(line.mark) for line, _ in curves) <= MOST_LINE_LABELS
@@ -405,7 +411,7 @@ def _labelled(curves: list[tuple[Line, Curve]], spots: Iterable[Spot]) -> list[S
     ]
 
 
-def _with_label(number: int, line: Line, curve: Curve, room: Room, *, is_told: bool) -> Stroke:
+def _with_label(number: int, line: PictureLine, curve: Curve, room: Room, *, is_told: bool) -> Stroke:
     if not is_told:
         return Stroke(line=line, number=number, curve=curve, label="", label_at=None)
     label = " ".join(filter(None, (SIGNS[line.mark], shortened(line.relation, RELATION_COLUMNS), _number(line))))
@@ -614,7 +620,7 @@ def _about_dot(dot: Dot, degree: int) -> str:
     return _told(shortened(dot.label, LONGEST_DETAIL) or shortened(dot.id, 80), facts, dot.detail)
 
 
-def _about_line(line: Line, source: Spot, target: Spot) -> str:
+def _about_line(line: PictureLine, source: Spot, target: Spot) -> str:
     facts = f"{shortened(line.relation, 80)}, strength {_number(line)} ({_strength(line)})"
     marked = f"{facts}, {line.mark}" if line.mark else facts
     return _told(f"{' '.join(source.name)} → {' '.join(target.name)}", marked, line.detail)
@@ -627,13 +633,13 @@ def _told(*parts: str) -> str:
     return content("\n".join(filter(None, (*heads, *kept))))
 
 
-def _strength(line: Line) -> str:
+def _strength(line: PictureLine) -> str:
     if line.strength > STRONG:
         return STRENGTHS[0]
     return STRENGTHS[1] if line.strength >= WEAK else STRENGTHS[2]
 
 
-def _number(line: Line) -> str:
+def _number(line: PictureLine) -> str:
     return f"{line.strength:.2f}" if math.isfinite(line.strength) else "?"
 
 

@@ -23,7 +23,7 @@ LEAST = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class SpreadLink:
     """An edge as activation sees it: it flows both ways."""
 
     source: UUID
@@ -49,7 +49,7 @@ class Reached:
 
 def spread(
     seeds: Mapping[UUID, float],
-    links_of: Callable[[Collection[UUID]], Iterable[Link]],
+    links_of: Callable[[Collection[UUID]], Iterable[SpreadLink]],
     *,
     hops: int = HOPS,
     fade: float = FADE,
@@ -72,7 +72,9 @@ def spread(
     return best
 
 
-def _step(from_: Reached | None, there: UUID, link: Link, fade: float, preferred: Collection[str]) -> Reached | None:
+def _step(
+    from_: Reached | None, there: UUID, link: SpreadLink, fade: float, preferred: Collection[str]
+) -> Reached | None:
     if from_ is None or there in from_.path:
         return None
     gain = PREFERRED if link.relation in preferred else 1.0

@@ -24,7 +24,7 @@ STRETCH = 500_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gathered:
+class GatheredTopics:
     """A topic as it was found: its members are numbers of nodes, ascending."""
 
     key: str
@@ -40,7 +40,7 @@ class Gathered:
 
 def gathered(
     columns: EdgeColumns, *, min_size: int = MIN_CLUSTER_SIZE, overlap: float | None = OVERLAP, key: str = FULL
-) -> list[Gathered]:
+) -> list[GatheredTopics]:
     """All topics of the graph, by key."""
     names, bearers = _bearers(columns, key)
     topic_of = np.arange(len(names)) if overlap is None else _joined(bearers, overlap, len(columns.nodes))
@@ -50,7 +50,7 @@ def gathered(
     inside = _internal_edges(columns, members)
     named = _names(names, bearers.lengths, topic_of)
     found = [
-        Gathered(key=named[topic], members=members[number], internal_edges=int(inside[number]))
+        GatheredTopics(key=named[topic], members=members[number], internal_edges=int(inside[number]))
         for number, topic in enumerate(large.tolist())
     ]
     return sorted(found, key=lambda one: one.key)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import select, text
 
 from recollect.errors import Conflict, NotFound
-from recollect.graph.rules.spread import Link
+from recollect.graph.rules.spread import SpreadLink
 from recollect.memories.sql.nodes import meant_by
 from recollect.model import Edge, NewEdge
 from recollect.store import rows
@@ -65,7 +65,7 @@ async def around(
     relations: Collection[str] | None = None,
     at_most: int | None = None,
     awake: Collection[UUID] = (),
-) -> list[Link]:
+) -> list[SpreadLink]:
     """The living edges that touch some nodes, with their strength of this moment; or so many, the strongest first.
 
     `awake` nodes count as living, whatever they are.
@@ -73,8 +73,8 @@ async def around(
     raw = await driver(db)
     given = (db.space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
     if at_most is None:
-        return [Link(**row) for row in await raw.fetch(AROUND, *given)]
-    return [Link(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
+        return [SpreadLink(**row) for row in await raw.fetch(AROUND, *given)]
+    return [SpreadLink(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
 
 
 async def add_many(db: Transaction, wanted: Sequence[NewEdge], now: datetime) -> tuple[dict[int, UUID], list[int]]:

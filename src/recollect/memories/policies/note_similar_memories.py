@@ -14,12 +14,12 @@ import anyio.to_thread
 import numpy as np
 
 from recollect.concepts.rules import clusters
-from recollect.concepts.rules.clusters import Group
-from recollect.concepts.rules.detection import Concepts, detect
+from recollect.concepts.rules.clusters import ConceptGroup
+from recollect.concepts.rules.detection import ConceptColumns, detect
 from recollect.concepts.rules.similarity import WEIGHTS
 from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked
 from recollect.graph.rules.arrays import EdgeColumns, as_text
-from recollect.graph.rules.neighbours import Pairs
+from recollect.graph.rules.neighbours import NearPairs
 from recollect.graph.rules.strength import DECAY_A_DAY
 from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
 from recollect.plans.policy import Policy, Reader, require
@@ -79,9 +79,9 @@ def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime) -> P
     )
 
 
-def groups_of(nodes: Nodes, options: Options) -> Iterator[Group]:
+def groups_of(nodes: Nodes, options: Options) -> Iterator[ConceptGroup]:
     """Memories that say nearly the same, the oldest first. None is certain: a text has no name to go by."""
-    texts = Concepts.of(
+    texts = ConceptColumns.of(
         ids=[nodes.id_of(place) for place in range(len(nodes.ids))],
         names=[""] * len(nodes.ids),
         vectors=nodes.vectors,
@@ -92,21 +92,21 @@ def groups_of(nodes: Nodes, options: Options) -> Iterator[Group]:
         return
     threshold = options.threshold
     found = detect(texts, threshold, threads=THREADS)
-    yield from clusters.decide(texts, found, clusters.Options(threshold=threshold, review=threshold)).questions
+    yield from clusters.decide(texts, found, clusters.ClusterOptions(threshold=threshold, review=threshold)).questions
 
 
-def _note(draft: Draft, nodes: Nodes, group: Group, options: Options) -> None:
+def _note(draft: Draft, nodes: Nodes, group: ConceptGroup, options: Options) -> None:
     ids = ", ".join(str(nodes.id_of(row))[:8] for row in group.rows[:8])
     more = f" and {len(group.rows) - 8} more" if len(group.rows) > 8 else ""
     said = f"{ids}{more} are {EXPLANATION}: similarity at least {options.min_similarity:g}"
     draft.note("review", said, nodes.id_of(group.keeper))
 
 
-def _unlinked(nodes: Nodes, groups: Sequence[Group], ever: EdgeColumns) -> list[tuple[int, int, int]]:
+def _unlinked(nodes: Nodes, groups: Sequence[ConceptGroup], ever: EdgeColumns) -> list[tuple[int, int, int]]:
     """Number of the group, row and oldest, for those that no `similar` link joins, or ever joined, with the oldest."""
     wanted = [(number, row, group.keeper) for number, group in enumerate(groups) for row in group.absorbed]
     rows, keepers = (np.array([one[at] for one in wanted], np.int64) for at in (1, 2))
-    pairs = Pairs(
+    pairs = NearPairs(
         low=np.minimum(rows, keepers), high=np.maximum(rows, keepers), similarity=np.ones(len(wanted), np.float32)
     )
     linked = is_linked(pairs, nodes, ever)

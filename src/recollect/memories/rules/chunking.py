@@ -31,7 +31,7 @@ class Cut(IntEnum):
     INSIDE_WORD = 4
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A stretch of the document that stays whole, and what kind of place it begins at."""
 
     start: int
@@ -62,7 +62,7 @@ def chunks(text: str, most_tokens: int) -> list[str]:
 
 
 def _packed(text: str, most_tokens: int) -> Iterator[str]:
-    held: list[Piece] = []
+    held: list[TextPiece] = []
     tokens = 0
     for piece in _pieces(text, at_most=max(1, most_tokens // 4)):
         while held and (tokens + piece.tokens > most_tokens or piece.end - held[0].start > MOST_CHARACTERS):
@@ -76,11 +76,11 @@ def _packed(text: str, most_tokens: int) -> Iterator[str]:
         yield _between(text, held[0], held[-1])
 
 
-def _between(text: str, first: Piece, last: Piece) -> str:
+def _between(text: str, first: TextPiece, last: TextPiece) -> str:
     return text[first.start : last.end].strip()
 
 
-def _how_many_to_take(held: list[Piece], *, at_least: int) -> int:
+def _how_many_to_take(held: list[TextPiece], *, at_least: int) -> int:
     """How many pieces make the next chunk: up to the best place to cut, the last of equals, once it is half full."""
     best, kind, tokens = len(held) - 1, None, 0
     for count, (piece, following) in enumerate(pairwise(held), start=1):
@@ -90,11 +90,11 @@ def _how_many_to_take(held: list[Piece], *, at_least: int) -> int:
     return best
 
 
-def _pieces(text: str, *, at_most: int) -> Iterator[Piece]:
+def _pieces(text: str, *, at_most: int) -> Iterator[TextPiece]:
     """Every piece of the text that is more than white space, none longer than `at_most` tokens."""
     for start, end, cut in _lines(text):
         if end - start <= at_most:  # no character is more than one token
-            yield Piece(start, end, count_tokens(text[start:end]), cut)
+            yield TextPiece(start, end, count_tokens(text[start:end]), cut)
         else:
             for first, last, kind in _sentences(text, start, end, cut):
                 yield from _as_pieces(text, first, last, kind, at_most)
@@ -139,18 +139,18 @@ def _sentences(text: str, start: int, end: int, cut: Cut) -> Iterator[tuple[int,
     yield start, end, cut
 
 
-def _as_pieces(text: str, start: int, end: int, cut: Cut, at_most: int) -> Iterator[Piece]:
+def _as_pieces(text: str, start: int, end: int, cut: Cut, at_most: int) -> Iterator[TextPiece]:
     """One piece where it is short enough; else stretches of `at_most` characters, hence no more tokens than that."""
     if end - start <= LETTERS_PER_TOKEN * at_most:
         tokens = count_tokens(text[start:end])
         if tokens <= at_most:
             if tokens:
-                yield Piece(start, end, tokens, cut)
+                yield TextPiece(start, end, tokens, cut)
             return
     while start < end:
         stop = _stretch_end(text, start, min(start + at_most, end), end)
         if tokens := count_tokens(text[start:stop]):
-            yield Piece(start, stop, tokens, cut)
+            yield TextPiece(start, stop, tokens, cut)
         cut = Cut.WORD if text[stop - 1].isspace() or text[stop : stop + 1].isspace() else Cut.INSIDE_WORD
         start = stop
 

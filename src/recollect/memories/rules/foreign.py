@@ -43,7 +43,7 @@ class Relation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
+class ForeignPiece:
     """One piece of what was written: memories, the things they are about, and how those are related."""
 
     memories: tuple[NewMemory, ...] = ()
@@ -65,7 +65,7 @@ def format_of(beginning: bytes) -> str | None:
 # -- memory.jsonl
 
 
-def graph_piece(line: str) -> Piece:
+def graph_piece(line: str) -> ForeignPiece:
     """One line of memory.jsonl; InvalidInput for anything else."""
     found = _object(line)
     match found.get("type"):
@@ -76,13 +76,13 @@ def graph_piece(line: str) -> Piece:
     raise InvalidInput('A line is an object of the type "entity" or "relation".')
 
 
-def _entity(found: Mapping[str, Any]) -> Piece:
+def _entity(found: Mapping[str, Any]) -> ForeignPiece:
     thing = Thing(name=_text(found, "name"), type=_text(found, "entityType"))
     observations = found.get("observations", [])
     if not isinstance(observations, list) or not all(isinstance(one, str) for one in observations):
         raise InvalidInput("The observations of an entity are a list of texts.")
     texts = [about(thing.name, one) for one in observations if one.strip()]
-    return Piece(memories=tuple(_graph_memory(text, thing.name) for text in texts), things=(thing,))
+    return ForeignPiece(memories=tuple(_graph_memory(text, thing.name) for text in texts), things=(thing,))
 
 
 def _graph_memory(text: str, thread: str) -> NewMemory:
@@ -99,11 +99,11 @@ def in_words(name: str) -> str:
     return " ".join(name.replace("_", " ").split())
 
 
-def _relation(source: str, relation: str, target: str, memory: Any) -> Piece:
+def _relation(source: str, relation: str, target: str, memory: Any) -> ForeignPiece:
     sentence = f"{in_words(source)} {in_words(relation)} {in_words(target)}"
     if source == target:  # a thing is not linked to itself
-        return Piece(memories=(memory(sentence, source),), things=(Thing(name=source),))
-    return Piece(
+        return ForeignPiece(memories=(memory(sentence, source),), things=(Thing(name=source),))
+    return ForeignPiece(
         memories=(memory(sentence, source),),
         things=(Thing(name=source), Thing(name=target)),
         relations=(Relation(source=source, relation=relation, target=target),),
@@ -113,7 +113,7 @@ def _relation(source: str, relation: str, target: str, memory: Any) -> Piece:
 # -- mem0
 
 
-def mem0_pieces(text: str) -> Iterator[Piece | str]:
+def mem0_pieces(text: str) -> Iterator[ForeignPiece | str]:
     """Everything in an export of mem0: what its `get_all` gives, or a list of such memories; or what is wrong."""
     found = _json(text)
     if isinstance(found, dict):
@@ -130,7 +130,7 @@ def mem0_pieces(text: str) -> Iterator[Piece | str]:
                 yield f"The {kind} {number}: {problem.message}"
 
 
-def _mem0_memory(item: object) -> Piece:
+def _mem0_memory(item: object) -> ForeignPiece:
     if not isinstance(item, dict):
         raise InvalidInput("It is not an object.")
     own = item.get("metadata")
@@ -147,10 +147,10 @@ def _mem0_memory(item: object) -> Piece:
         source=MEM0,
         source_id=str(item["id"]) if item.get("id") else None,
     )
-    return Piece(memories=(memory,))
+    return ForeignPiece(memories=(memory,))
 
 
-def _mem0_relation(item: object) -> Piece:
+def _mem0_relation(item: object) -> ForeignPiece:
     if not isinstance(item, dict):
         raise InvalidInput("It is not an object.")
     target = "target" if "target" in item else "destination"

@@ -214,18 +214,18 @@ async def enqueue_made(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Waiting:
+class WaitingJobs:
     """Which of some nodes are not searchable yet: how many are being worked on, and which failed or were put off."""
 
     open: int
     postponed: dict[UUID, str]
 
 
-async def waiting(db: Transaction, ids: Sequence[UUID], *, model: str, now: datetime) -> Waiting:
+async def waiting(db: Transaction, ids: Sequence[UUID], *, model: str, now: datetime) -> WaitingJobs:
     values = {"space": db.space_id, "model": model, "ids": list(ids), "now": now}
     found = list(await db.execute(UNFINISHED, values))
     postponed = {row.node_id: row.error_message or "" for row in found if row.postponed}
-    return Waiting(open=len(found) - len(postponed), postponed=postponed)
+    return WaitingJobs(open=len(found) - len(postponed), postponed=postponed)
 
 
 async def unfinished(db: Transaction, *, model: str, now: datetime) -> tuple[list[UUID], dict[UUID, str]]:

@@ -31,11 +31,11 @@ from recollect.pages.rules.merge_plan import (
     Verdict,
     after_audit,
 )
-from recollect.pages.rules.page import Link, Page, Section, changed
+from recollect.pages.rules.page import PageLink, Section, WikiPage, changed
 from recollect.pages.rules.plan_md import Edit, with_edits
 from recollect.pages.rules.stored import (
-    Batch,
     EdgeKey,
+    PageBatch,
     StoredPage,
     edge_row,
     edges_between,
@@ -81,7 +81,7 @@ class _World:
     aliases: AbstractSet[tuple[str, UUID]]
 
     @property
-    def pages(self) -> dict[str, Page]:
+    def pages(self) -> dict[str, WikiPage]:
         """The living pages; what is archived does not count as there."""
         return {one.page.id: one.page for one in self.stored if one.is_living}
 
@@ -106,7 +106,7 @@ def _batch_id(text: str) -> UUID:
         ) from None
 
 
-def _plan(batch: Batch, world: _World, options: Options, now: datetime) -> Plan:
+def _plan(batch: PageBatch, world: _World, options: Options, now: datetime) -> Plan:
     before = world.pages
     merge = settled(batch.plan, world, options)
     results = result_ids(merge, before)
@@ -152,7 +152,7 @@ def id_arrives(node: NodePlan) -> bool:
     return node.decision in (Verdict.MERGE, Verdict.CREATE_NEW)
 
 
-def _target_there(node: NodePlan, pages: Mapping[str, Page]) -> NodePlan:
+def _target_there(node: NodePlan, pages: Mapping[str, WikiPage]) -> NodePlan:
     """A page whose target has gone since it was decided is new."""
     if node.decision is Verdict.MERGE and node.merge_target_id not in pages:
         reason = f"{node.merge_target_id} is not there any more"
@@ -172,8 +172,8 @@ class _Done:
     """A merge carried out: the sub-graphs as they stand, what was written, and what was noted."""
 
     subgraphs: tuple[SubgraphPlan, ...]
-    before: Mapping[str, Page]
-    after: Mapping[str, Page]
+    before: Mapping[str, WikiPage]
+    after: Mapping[str, WikiPage]
     gone: AbstractSet[str]
     skipped: AbstractSet[str] = frozenset()
     notes: tuple[str, ...] = ()
@@ -188,12 +188,12 @@ class _Try:
     """One sub-graph on its way."""
 
     plan: SubgraphPlan
-    written: dict[str, Page] = field(default_factory=dict)
+    written: dict[str, WikiPage] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
 
 
 def _carried_out(
-    merge: MergePlan, before: Mapping[str, Page], results: Mapping[str, str], options: Options, now: datetime
+    merge: MergePlan, before: Mapping[str, WikiPage], results: Mapping[str, str], options: Options, now: datetime
 ) -> _Done:
     """Every sub-graph executed and audited; again where the audit objects, with care, and at most three times (B23)."""
     gone = left_out(merge, results)
@@ -223,7 +223,7 @@ def _carried_out(
 
 def _execute(
     one: _Try,
-    before: Mapping[str, Page],
+    before: Mapping[str, WikiPage],
     results: Mapping[str, str],
     gone: AbstractSet[str],
     careful: AbstractSet[str],
@@ -239,7 +239,7 @@ def _execute(
     one.notes |= {str(finding): None for finding in executed.findings}
 
 
-def _together(before: Mapping[str, Page], tries: Iterable[_Try]) -> dict[str, Page]:
+def _together(before: Mapping[str, WikiPage], tries: Iterable[_Try]) -> dict[str, WikiPage]:
     after = dict(before)
     for one in tries:
         after |= one.written
@@ -248,8 +248,8 @@ def _together(before: Mapping[str, Page], tries: Iterable[_Try]) -> dict[str, Pa
 
 def _keep_whole(
     node: NodePlan,
-    made: dict[str, Page],
-    before: Mapping[str, Page],
+    made: dict[str, WikiPage],
+    before: Mapping[str, WikiPage],
     results: Mapping[str, str],
     gone: AbstractSet[str],
 ) -> None:
@@ -262,7 +262,7 @@ def _keep_whole(
             made[result] = with_all_of(made[result], side)
 
 
-def with_all_of(page: Page, side: Page) -> Page:
+def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
     """A page with everything of another that it lacks: whole sections, and whole texts where a sentence is missing."""
     headings, sentences = set(missing_headings(side, page)), missing_sentences(side, page)
     lacking = [one for one in side.sections if one.heading in headings]
@@ -282,7 +282,7 @@ class _Writing:
     """A merge on its way into a draft."""
 
     def __init__(
-        self, draft: Draft, batch: Batch, world: _World, done: _Done, results: Mapping[str, str], now: datetime
+        self, draft: Draft, batch: PageBatch, world: _World, done: _Done, results: Mapping[str, str], now: datetime
     ) -> None:
         self.draft, self.batch, self.world, self.done = draft, batch, world, done
         self.results, self.now = results, now
@@ -334,7 +334,7 @@ class _Writing:
         source, relation, target = key
         return self.world.edges.get((self.nodes[source], relation, self.nodes[target]))
 
-    def _made(self, key: EdgeKey, link: Link) -> Change:
+    def _made(self, key: EdgeKey, link: PageLink) -> Change:
         source, relation, target = key
         row = edge_row(uuid4(), self.nodes[source], relation, self.nodes[target], link, self.now)
         return Change(table="edges", id=UUID(row["id"]), before=None, after=row)
@@ -438,7 +438,7 @@ def pair_of(new: str, old: str) -> tuple[str, str]:
     return f"new page {new}", f"page {old}"
 
 
-def state_of(new: Page, old: Page) -> str:
+def state_of(new: WikiPage, old: WikiPage) -> str:
     """What the two were like: once either changes, the pair may be offered again."""
     return checksum(f"{checksum(new.raw or '')} {checksum(old.raw or '')}")
 
@@ -446,7 +446,7 @@ def state_of(new: Page, old: Page) -> str:
 # -- saying
 
 
-def _note(draft: Draft, batch: Batch, done: _Done) -> None:
+def _note(draft: Draft, batch: PageBatch, done: _Done) -> None:
     for finding in batch.findings:
         draft.note("reading", str(finding))
     for note in done.notes:
@@ -459,7 +459,7 @@ def _note(draft: Draft, batch: Batch, done: _Done) -> None:
             draft.note("declined", f"{node.page_id}: {node.reason}")
 
 
-def _summary(done: _Done, before: Mapping[str, Page], draft: Draft) -> dict[str, Any]:
+def _summary(done: _Done, before: Mapping[str, WikiPage], draft: Draft) -> dict[str, Any]:
     verbs = [one.verb for one in draft.decisions]
     pages = sum(len(one.nodes) for one in done.subgraphs)
     merged = verbs.count("merge")
@@ -499,7 +499,7 @@ def _edges_made(decision: Decided) -> list[Change]:
     return [change for change in decision.changes if change.table == "edges" and change.before is None]
 
 
-def _problems(decision: Decided, new: Page | None, stored: StoredPage | None, there: set[UUID]) -> Iterator[str]:
+def _problems(decision: Decided, new: WikiPage | None, stored: StoredPage | None, there: set[UUID]) -> Iterator[str]:
     (row,) = (change for change in decision.changes if change.table == "nodes")
     result = decision.factors["result"]
     if stored is None or not stored.is_living:
@@ -521,7 +521,7 @@ def _problems(decision: Decided, new: Page | None, stored: StoredPage | None, th
         yield from lost(_as_it_was(stored, row.before), stored.page, traceable=1.0)
 
 
-def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> Page:
+def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> WikiPage:
     page = stored.page
     return page_from(id=page.id, type=page.type, name=page.name, path=page.path, text=before["text"])
 

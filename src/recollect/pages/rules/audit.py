@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from recollect.pages.rules.execution import arriving
 from recollect.pages.rules.merge_plan import AuditFailure, NodePlan, SubgraphPlan, Verdict
-from recollect.pages.rules.page import Page, normal_name
+from recollect.pages.rules.page import WikiPage, normal_name
 from recollect.pages.rules.text import blocks, said, said_in, sentences_of
 
 TRACEABLE = 0.9
@@ -19,8 +19,8 @@ TRACEABLE = 0.9
 
 def audit(
     subgraph: SubgraphPlan,
-    before: Mapping[str, Page],
-    after: Mapping[str, Page],
+    before: Mapping[str, WikiPage],
+    after: Mapping[str, WikiPage],
     results: Mapping[str, str],
     left_out: Collection[str] = (),
 ) -> list[AuditFailure]:
@@ -35,8 +35,8 @@ def audit(
 
 def _nodes(
     node: NodePlan,
-    before: Mapping[str, Page],
-    after: Mapping[str, Page],
+    before: Mapping[str, WikiPage],
+    after: Mapping[str, WikiPage],
     results: Mapping[str, str],
     left_out: Collection[str],
 ) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _nodes(
             yield from lost(before[result.id], result, traceable=1.0)
 
 
-def _edges(node: NodePlan, after: Mapping[str, Page], results: Mapping[str, str]) -> Iterator[str]:
+def _edges(node: NodePlan, after: Mapping[str, WikiPage], results: Mapping[str, str]) -> Iterator[str]:
     for edge in node.deferred_edges:
         parent = after.get(results.get(edge.parent_id, ""))
         if parent is None:
@@ -63,7 +63,7 @@ def _edges(node: NodePlan, after: Mapping[str, Page], results: Mapping[str, str]
 # -- content
 
 
-def lost(page: Page, result: Page, *, traceable: float = TRACEABLE) -> Iterator[str]:
+def lost(page: WikiPage, result: WikiPage, *, traceable: float = TRACEABLE) -> Iterator[str]:
     """What a page says that the result does not."""
     if missing := missing_headings(page, result):
         yield f"headings are missing in {result.id}: {', '.join(missing)}"
@@ -73,31 +73,31 @@ def lost(page: Page, result: Page, *, traceable: float = TRACEABLE) -> Iterator[
         yield f"{len(gone)} of {len(sentences)} sentences are missing in {result.id}, such as “{min(gone)[:80]}”"
 
 
-def missing_headings(page: Page, result: Page) -> list[str]:
+def missing_headings(page: WikiPage, result: WikiPage) -> list[str]:
     there = {normal_name(section.heading) for section in result.sections}
     return [section.heading for section in page.sections if normal_name(section.heading) not in there]
 
 
-def missing_sentences(page: Page, result: Page) -> set[str]:
+def missing_sentences(page: WikiPage, result: WikiPage) -> set[str]:
     """The sentences of a page that the result has not; a text that it has word for word needs no comparing."""
     there = set(result.texts)
     others = [text for text in page.texts if text not in there]
     return said_in(others) - said_in(result.texts) if others else set()
 
 
-def doubled_headings(page: Page) -> list[str]:
+def doubled_headings(page: WikiPage) -> list[str]:
     """Headings that occur twice under one parent."""
     return [path[-1] for path, times in Counter(_heading_paths(page)).items() if times > 1]
 
 
-def _heading_paths(page: Page) -> Iterator[tuple[str, ...]]:
+def _heading_paths(page: WikiPage) -> Iterator[tuple[str, ...]]:
     path: list[tuple[int, str]] = []
     for section in page.sections:
         path = [one for one in path if one[0] < section.level] + [(section.level, normal_name(section.heading))]
         yield tuple(heading for _, heading in path)
 
 
-def doubled_sentences(page: Page, *, fewest_words: int = 4) -> list[str]:
+def doubled_sentences(page: WikiPage, *, fewest_words: int = 4) -> list[str]:
     """Sentences of the running text that occur twice; code, tables and short phrases may repeat themselves."""
     spoken = (
         said(sentence)

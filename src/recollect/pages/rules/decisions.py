@@ -16,28 +16,28 @@ from typing import Literal
 
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy, PageEdge, children_by_parent, findings
 from recollect.pages.rules.merge_plan import DeferredEdge, MergePlan, NodePlan, SubgraphPlan, Verdict
-from recollect.pages.rules.page import Finding, Page, type_and_name
+from recollect.pages.rules.page import PageFinding, WikiPage, type_and_name
 from recollect.pages.rules.similarity import Scores
 from recollect.pages.rules.subgraphs import Detected, detect_subgraphs
 from recollect.pages.rules.vetoes import CONTRADICTION, veto
 from recollect.wording import counted
 
-Judge = Callable[[Page, Page, float], Verdict | None]
+Judge = Callable[[WikiPage, WikiPage, float], Verdict | None]
 """Asked about a pair in between: new page, old page, score. None: it cannot say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class DecisionOptions:
     """When to merge. `scope="type"` drops the scoping: every page is compared with all of its type."""
 
     merge_from: float = 0.85
     judge_from: float = 0.60
     scope: Literal["parents", "type"] = "parents"
-    veto: Callable[[Page, Page], str | None] = veto
+    veto: Callable[[WikiPage, WikiPage], str | None] = veto
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class PageDecision:
     """What becomes of a page, and why."""
 
     verdict: Verdict
@@ -49,7 +49,7 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
+class SearchScope:
     """Where a page may find its match: the old pages in question, and the parent that leads there."""
 
     candidates: tuple[str, ...]
@@ -65,7 +65,7 @@ class Scope:
 class Wiki:
     """The pages that are there already, and their forward edges."""
 
-    pages: Mapping[str, Page]
+    pages: Mapping[str, WikiPage]
     children: Mapping[str, Sequence[PageEdge]]
     by_type: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ class Wiki:
         return tuple(dict.fromkeys(target for target in targets if self.pages[target].type == type))
 
 
-def wiki_of(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> Wiki:
+def wiki_of(pages: Iterable[WikiPage], hierarchy: Hierarchy = WIKI) -> Wiki:
     known = {page.id: page for page in pages}
     by_type: dict[str, list[str]] = {}
     for page in sorted(known.values(), key=lambda page: page.id):
@@ -87,17 +87,19 @@ def wiki_of(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> Wiki:
 
 
 def plan_merge(
-    new: Sequence[Page],
+    new: Sequence[WikiPage],
     wiki: Wiki,
     scores: Scores,
     *,
     judge: Judge | None = None,
-    options: Options | None = None,
+    options: DecisionOptions | None = None,
     hierarchy: Hierarchy = WIKI,
 ) -> MergePlan:
     """Detect the sub-graphs, decide every page, and lay the plan out."""
     detected = detect_subgraphs(new, hierarchy)
-    decisions = decide(new, detected, wiki, scores, judge=judge, options=options or Options(), hierarchy=hierarchy)
+    decisions = decide(
+        new, detected, wiki, scores, judge=judge, options=options or DecisionOptions(), hierarchy=hierarchy
+    )
     return laid_out(new, detected, decisions, findings_of=findings(new, hierarchy))
 
 
@@ -105,34 +107,34 @@ def plan_merge(
 
 
 def decide(
-    new: Sequence[Page],
+    new: Sequence[WikiPage],
     detected: Detected,
     wiki: Wiki,
     scores: Scores,
     *,
     judge: Judge | None,
-    options: Options,
+    options: DecisionOptions,
     hierarchy: Hierarchy = WIKI,
-) -> dict[str, Decision]:
+) -> dict[str, PageDecision]:
     """A decision for every new page. All pages of one level are decided together, so that order does not matter."""
     pages = {page.id: page for page in new}
     parents = detected.parents()
-    decisions: dict[str, Decision] = {}
+    decisions: dict[str, PageDecision] = {}
     taken: set[str] = set()
     for level in levels(pages, detected, hierarchy):
-        searches: dict[str, list[Scope]] = {}
+        searches: dict[str, list[SearchScope]] = {}
         for id in level:
             scopes = _scopes(pages[id], parents.get(id, ()), decisions, wiki, options, hierarchy)
             if scopes:
                 searches[id] = scopes
             else:
                 decisions[id] = _inherited(parents[id], decisions, hierarchy)
-        search = _Search(pages=pages, wiki=wiki, scores=scores, judge=judge, options=options, taken=taken)
+        search = _PageSearch(pages=pages, wiki=wiki, scores=scores, judge=judge, options=options, taken=taken)
         decisions |= search.through(searches)
     return decisions
 
 
-def levels(pages: Mapping[str, Page], detected: Detected, hierarchy: Hierarchy = WIKI) -> list[list[str]]:
+def levels(pages: Mapping[str, WikiPage], detected: Detected, hierarchy: Hierarchy = WIKI) -> list[list[str]]:
     """The pages from the top down: parents before children, and pages of one type together where that is possible."""
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(pages), ()))
     parents = detected.parents()
@@ -146,62 +148,62 @@ def levels(pages: Mapping[str, Page], detected: Detected, hierarchy: Hierarchy =
 
 
 def _scopes(
-    page: Page,
+    page: WikiPage,
     edges: Sequence[PageEdge],
-    decisions: Mapping[str, Decision],
+    decisions: Mapping[str, PageDecision],
     wiki: Wiki,
-    options: Options,
+    options: DecisionOptions,
     hierarchy: Hierarchy,
-) -> list[Scope]:
+) -> list[SearchScope]:
     """Where to look, in this order; nowhere for a page whose parents are all new."""
     if options.scope == "type" or not edges:
-        return [Scope(candidates=wiki.by_type.get(page.type, ()), is_global=True)]
+        return [SearchScope(candidates=wiki.by_type.get(page.type, ()), is_global=True)]
     merged = {edge.source for edge in edges if decisions[edge.source].verdict is Verdict.MERGE}
     lowest_first = sorted(merged, key=lambda id: (hierarchy.rank(type_and_name(id)[0]), id))
     return [
-        Scope(candidates=wiki.children_of(decisions[parent].target or "", page.type), parent=parent)
+        SearchScope(candidates=wiki.children_of(decisions[parent].target or "", page.type), parent=parent)
         for parent in lowest_first
     ]
 
 
-def _inherited(edges: Sequence[PageEdge], decisions: Mapping[str, Decision], hierarchy: Hierarchy) -> Decision:
+def _inherited(edges: Sequence[PageEdge], decisions: Mapping[str, PageDecision], hierarchy: Hierarchy) -> PageDecision:
     """New because the parents are (B05): no search is made, and so there is no score."""
     parents = {edge.source for edge in edges}
     lowest = min(parents, key=lambda id: (hierarchy.rank(type_and_name(id)[0]), id))
     reason = f"Inherited from parent ({lowest} is {decisions[lowest].verdict})"
-    return Decision(verdict=Verdict.CREATE_NEW, reason=reason, parent=lowest)
+    return PageDecision(verdict=Verdict.CREATE_NEW, reason=reason, parent=lowest)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Attempt:
     """What the search in one scope came to: the best match there, if any, and what stood against it."""
 
-    scope: Scope
+    scope: SearchScope
     target: str | None = None
     score: float | None = None
     against: str | None = None
     contradicts: tuple[str, ...] = ()
 
 
-class _Search:
+class _PageSearch:
     """The search of one level: every page in its first scope, those without a match in their next one, and so on."""
 
     def __init__(
         self,
         *,
-        pages: Mapping[str, Page],
+        pages: Mapping[str, WikiPage],
         wiki: Wiki,
         scores: Scores,
         judge: Judge | None,
-        options: Options,
+        options: DecisionOptions,
         taken: set[str],
     ) -> None:
         self._pages, self._wiki, self._scores = pages, wiki, scores
         self._judge, self._options, self._taken = judge, options, taken
         self._vetoes: dict[tuple[str, str], str | None] = {}
 
-    def through(self, searches: Mapping[str, Sequence[Scope]]) -> dict[str, Decision]:
-        decisions: dict[str, Decision] = {}
+    def through(self, searches: Mapping[str, Sequence[SearchScope]]) -> dict[str, PageDecision]:
+        decisions: dict[str, PageDecision] = {}
         attempts: dict[str, list[_Attempt]] = {id: [] for id in searches}
         for tier in range(max((len(scopes) for scopes in searches.values()), default=0)):
             waiting = {
@@ -216,19 +218,19 @@ class _Search:
         left = searches.keys() - decisions.keys()
         return decisions | {id: _no_match(attempts[id]) for id in left}
 
-    def _attempts(self, waiting: Mapping[str, Scope]) -> dict[str, _Attempt]:
+    def _attempts(self, waiting: Mapping[str, SearchScope]) -> dict[str, _Attempt]:
         """The best match of every page in its scope, and whether that match has a better page."""
         rows = {id: self._row(id, scope) for id, scope in waiting.items()}
         found = {id: self._best(id, scope, rows[id]) for id, scope in waiting.items()}
         rivals = _rivals(rows, {one.target for one in found.values() if one.target})
         return {id: self._against_rivals(id, attempt, rivals) for id, attempt in found.items()}
 
-    def _row(self, id: str, scope: Scope) -> dict[str, float]:
+    def _row(self, id: str, scope: SearchScope) -> dict[str, float]:
         """The scores of a page in its scope; what another new page has taken is not in it any more."""
         free = [one for one in scope.candidates if one not in self._taken]
         return dict(zip(free, self._scores.of(id, free), strict=True)) if free else {}
 
-    def _best(self, id: str, scope: Scope, row: Mapping[str, float]) -> _Attempt:
+    def _best(self, id: str, scope: SearchScope, row: Mapping[str, float]) -> _Attempt:
         """The best match that no veto stands against; where all that is good enough is vetoed, the veto."""
         vetoed: _Attempt | None = None
         for target in sorted(row, key=lambda one: (-row[one], one != id, one)):
@@ -263,11 +265,11 @@ class _Search:
             self._vetoes[id, target] = self._options.veto(self._pages[id], self._wiki.pages[target])
         return self._vetoes[id, target]
 
-    def _decided(self, id: str, attempt: _Attempt) -> Decision:
+    def _decided(self, id: str, attempt: _Attempt) -> PageDecision:
         """What the thresholds, and between them the judge, make of a match."""
         where = "High similarity" if attempt.scope.is_global else f"Scoped search in {attempt.scope}"
         score, target = attempt.score, attempt.target
-        new = Decision(
+        new = PageDecision(
             verdict=Verdict.CREATE_NEW, score=score, reason=attempt.against or "", parent=attempt.scope.parent
         )
         if target is None or score is None or attempt.against or score < self._options.judge_from:
@@ -291,7 +293,7 @@ def _rivals(rows: Mapping[str, Mapping[str, float]], targets: set[str]) -> dict[
     return {target: sorted(ids, key=lambda one: (-one[0], one[1])) for target, ids in found.items()}
 
 
-def _no_match(attempts: Sequence[_Attempt]) -> Decision:
+def _no_match(attempts: Sequence[_Attempt]) -> PageDecision:
     """New, because no scope held a match: the best score that was seen, and what stood against it."""
     best = max(attempts, key=lambda one: -1.0 if one.score is None else one.score)
     scopes = ", then in ".join(str(one.scope) for one in attempts)
@@ -304,7 +306,7 @@ def _no_match(attempts: Sequence[_Attempt]) -> Decision:
         reason = f"No {'good ' if many else ''}match in {scopes}"
     if best.against:
         reason = f"{reason} ({best.against})"
-    return Decision(
+    return PageDecision(
         verdict=Verdict.CREATE_NEW,
         score=best.score,
         reason=reason,
@@ -317,7 +319,11 @@ def _no_match(attempts: Sequence[_Attempt]) -> Decision:
 
 
 def laid_out(
-    new: Sequence[Page], detected: Detected, decisions: Mapping[str, Decision], *, findings_of: Sequence[Finding] = ()
+    new: Sequence[WikiPage],
+    detected: Detected,
+    decisions: Mapping[str, PageDecision],
+    *,
+    findings_of: Sequence[PageFinding] = (),
 ) -> MergePlan:
     """The decisions as the document's plan (B06-B08, B15)."""
     pages = {page.id: page for page in new}
@@ -336,7 +342,7 @@ def laid_out(
     )
 
 
-def _node(page: Page, edges: Sequence[PageEdge], decision: Decision) -> NodePlan:
+def _node(page: WikiPage, edges: Sequence[PageEdge], decision: PageDecision) -> NodePlan:
     parent = decision.parent or next((edge.source for edge in edges), None)
     first = sorted(edges, key=lambda edge: (edge.source != parent, edge))
     return NodePlan(

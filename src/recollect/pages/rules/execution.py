@@ -20,7 +20,7 @@ from recollect.pages.rules.merge_plan import (
     Verdict,
 )
 from recollect.pages.rules.merging import merge_pages, with_links, with_rewritten_links, without_links_to
-from recollect.pages.rules.page import Finding, Page, changed, type_and_name
+from recollect.pages.rules.page import PageFinding, WikiPage, changed, type_and_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +28,8 @@ class Executed:
     """A sub-graph carried out: the pages that were written, by id, the plan as it stands, and what was noted."""
 
     subgraph: SubgraphPlan
-    written: Mapping[str, Page]
-    findings: tuple[Finding, ...] = ()
+    written: Mapping[str, WikiPage]
+    findings: tuple[PageFinding, ...] = ()
 
 
 def result_ids(plan: MergePlan, existing: Iterable[str]) -> dict[str, str]:
@@ -55,7 +55,7 @@ def left_out(plan: MergePlan, results: Mapping[str, str]) -> set[str]:
 
 def execute(
     subgraph: SubgraphPlan,
-    pages: Mapping[str, Page],
+    pages: Mapping[str, WikiPage],
     results: Mapping[str, str],
     *,
     left_out: Collection[str] = (),
@@ -66,8 +66,8 @@ def execute(
 
     `left_out` are new pages that do not arrive (declined, or waiting for a person): nothing will link to them.
     """
-    written: dict[str, Page] = {}
-    findings: list[Finding] = []
+    written: dict[str, WikiPage] = {}
+    findings: list[PageFinding] = []
     nodes = dict(subgraph.nodes)
     there = ChainMap(written, dict(pages))
     for id in subgraph.execution_order:
@@ -78,25 +78,25 @@ def execute(
         page, notes = _written(node, new, there, results, updated, hierarchy)
         if page != pages.get(page.id):
             written[page.id] = page
-        findings += (Finding(page=page.id, message=note) for note in notes)
+        findings += (PageFinding(page=page.id, message=note) for note in notes)
         nodes[id] = replace(node, status=NodeStatus.COMPLETED, result_page_id=page.id)
     done = replace(subgraph, nodes=nodes, status=SubgraphStatus.EXECUTING)
     return Executed(subgraph=done, written=written, findings=tuple(findings))
 
 
-def arriving(page: Page, results: Mapping[str, str], left_out: Collection[str] = ()) -> Page:
+def arriving(page: WikiPage, results: Mapping[str, str], left_out: Collection[str] = ()) -> WikiPage:
     """A new page as it comes in: its links lead to what the pages became."""
     return with_rewritten_links(without_links_to(page, left_out), results)
 
 
 def _written(
     node: NodePlan,
-    new: Page,
-    pages: Mapping[str, Page],
+    new: WikiPage,
+    pages: Mapping[str, WikiPage],
     results: Mapping[str, str],
     updated: str | None,
     hierarchy: Hierarchy,
-) -> tuple[Page, tuple[str, ...]]:
+) -> tuple[WikiPage, tuple[str, ...]]:
     """The page that a node ends in: made or merged, its back-links complete."""
     conflicts: tuple[str, ...] = ()
     if node.decision is Verdict.MERGE:
@@ -109,7 +109,7 @@ def _written(
     return with_links(page, notes), conflicts
 
 
-def _named(page: Page, id: str) -> Page:
+def _named(page: WikiPage, id: str) -> WikiPage:
     """The page under its id; where another had the name, its own name stays as an alias."""
     if id == page.id:
         return page
@@ -125,7 +125,7 @@ def _renamed(path: str, name: str) -> str:
 
 
 def _back_links(
-    page: Page, edges: Iterable[DeferredEdge], results: Mapping[str, str], hierarchy: Hierarchy
+    page: WikiPage, edges: Iterable[DeferredEdge], results: Mapping[str, str], hierarchy: Hierarchy
 ) -> list[tuple[str, str, str]]:
     """The back-links that the page lacks, if it keeps back-links of that kind at all."""
     kept = {link.relation for link in page.links}

@@ -12,21 +12,21 @@ from pathlib import PurePosixPath
 from recollect.pages.rules import markdown, wiki
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy
 from recollect.pages.rules.markdown import EMPTY_FRONT_MATTER, parse_markdown, render_markdown
-from recollect.pages.rules.page import NOTE, TYPED_TITLE, Finding, Format, Page, normal_name, page_id
+from recollect.pages.rules.page import NOTE, TYPED_TITLE, Format, PageFinding, WikiPage, normal_name, page_id
 from recollect.pages.rules.text import outside_code
 from recollect.pages.rules.wiki import Parsed, parse_wiki, render_wiki
 
 _FRONT_MATTER_OPENS = re.compile(r"---[ \t]*\n")
 _READ: dict[Format, Callable[[str], Parsed]] = {"wiki": parse_wiki, "markdown": parse_markdown}
-_WRITE: dict[Format, Callable[[Page], str]] = {"wiki": render_wiki, "markdown": render_markdown}
+_WRITE: dict[Format, Callable[[WikiPage], str]] = {"wiki": render_wiki, "markdown": render_markdown}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Read:
     """A page as it was read, and what is to be said about it."""
 
-    page: Page
-    findings: tuple[Finding, ...] = ()
+    page: WikiPage
+    findings: tuple[PageFinding, ...] = ()
 
 
 def read_page(path: str, text: str, hierarchy: Hierarchy = WIKI) -> Read:
@@ -36,7 +36,7 @@ def read_page(path: str, text: str, hierarchy: Hierarchy = WIKI) -> Read:
     parsed = _READ[format](plain)
     type, name, doubts = _identity(PurePosixPath(path), parsed, hierarchy)
     about = parsed.about
-    page = Page(
+    page = WikiPage(
         id=name if type == NOTE else page_id(type, name),
         type=type,
         name=name,
@@ -54,10 +54,10 @@ def read_page(path: str, text: str, hierarchy: Hierarchy = WIKI) -> Read:
     said = [*about.problems, *notes, *doubts]
     if not (page.title or page.lead or page.sections):
         said.append("It is empty.")
-    return Read(page=page, findings=tuple(Finding(page=page.id, message=message) for message in said))
+    return Read(page=page, findings=tuple(PageFinding(page=page.id, message=message) for message in said))
 
 
-def export_page(page: Page, format: Format | None = None) -> str:
+def export_page(page: WikiPage, format: Format | None = None) -> str:
     """The page as a file: as it was where nobody touched it, written anew where it changed or changes its format."""
     wanted = format or page.format
     if page.raw is not None and wanted == page.format:
@@ -98,19 +98,19 @@ def _identity(path: PurePosixPath, parsed: Parsed, hierarchy: Hierarchy) -> tupl
     return votes[0], path.stem, doubts
 
 
-def distinct(pages: Iterable[Page]) -> tuple[list[Page], list[Finding]]:
+def distinct(pages: Iterable[WikiPage]) -> tuple[list[WikiPage], list[PageFinding]]:
     """The pages with an id each of its own; a second one of a name gets a suffix, and both are named (B16)."""
-    kept: dict[str, Page] = {}
+    kept: dict[str, WikiPage] = {}
     seen: dict[str, str] = {}
-    said: list[Finding] = []
+    said: list[PageFinding] = []
     for page in pages:
         id = free_id(page.id, kept)
         if id != page.id:
             message = f"{page.path} has the same name as {kept[page.id].path}: it becomes {id}."
-            said.append(Finding(page=page.id, message=message))
+            said.append(PageFinding(page=page.id, message=message))
             page = replace(page, id=id, name=page.name + id.removeprefix(page.id))
         elif (twin := seen.get(normal_name(page.id))) is not None:
-            said.append(Finding(page=page.id, message=f"Its name differs from {twin} only in case, `_` or spaces."))
+            said.append(PageFinding(page=page.id, message=f"Its name differs from {twin} only in case, `_` or spaces."))
         kept[page.id] = page
         seen.setdefault(normal_name(page.id), page.id)
     return list(kept.values()), said

@@ -14,7 +14,7 @@ order in which pages are written (B14), and decisions are made in the opposite o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from recollect.pages.rules.page import NOTE, PLAIN, TYPED_TITLE, Finding, Link, Page, type_and_name
+from recollect.pages.rules.page import NOTE, PLAIN, TYPED_TITLE, PageFinding, PageLink, WikiPage, type_and_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,14 +114,14 @@ class PageEdge:
     target: str
 
 
-def forward_links(page: Page, hierarchy: Hierarchy = WIKI) -> Iterator[Link]:
+def forward_links(page: WikiPage, hierarchy: Hierarchy = WIKI) -> Iterator[PageLink]:
     """The links of a page that lead down the hierarchy."""
     for link in page.links:
         if link.style == "typed" and hierarchy.edge_kind(link.relation, page.type, type_and_name(link.target)[0]):
             yield link
 
 
-def forward_edges(page: Page, hierarchy: Hierarchy = WIKI) -> list[PageEdge]:
+def forward_edges(page: WikiPage, hierarchy: Hierarchy = WIKI) -> list[PageEdge]:
     """The forward edges of a page, each once, in the order of its text."""
     edges = (
         PageEdge(source=page.id, relation=link.relation, target=link.target) for link in forward_links(page, hierarchy)
@@ -129,7 +129,7 @@ def forward_edges(page: Page, hierarchy: Hierarchy = WIKI) -> list[PageEdge]:
     return list(dict.fromkeys(edges))
 
 
-def children_by_parent(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> dict[str, list[PageEdge]]:
+def children_by_parent(pages: Iterable[WikiPage], hierarchy: Hierarchy = WIKI) -> dict[str, list[PageEdge]]:
     """The forward edges of each page that lead to another of these pages."""
     known = {page.id: page for page in pages}
     return {id: [edge for edge in forward_edges(page, hierarchy) if edge.target in known] for id, page in known.items()}
@@ -143,12 +143,12 @@ def execution_order(types_by_id: Mapping[str, str], hierarchy: Hierarchy = WIKI)
 # -- findings
 
 
-def findings(pages: Iterable[Page], hierarchy: Hierarchy = WIKI) -> list[Finding]:
+def findings(pages: Iterable[WikiPage], hierarchy: Hierarchy = WIKI) -> list[PageFinding]:
     """What does not fit the hierarchy (B01): reported, kept, and not followed."""
-    return [Finding(page=page.id, message=message) for page in pages for message in _messages(page, hierarchy)]
+    return [PageFinding(page=page.id, message=message) for page in pages for message in _messages(page, hierarchy)]
 
 
-def _messages(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
+def _messages(page: WikiPage, hierarchy: Hierarchy) -> Iterator[str]:
     if page.type == NOTE:
         yield from _of_note(page, hierarchy)
         return
@@ -162,7 +162,7 @@ def _messages(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
             yield problem
 
 
-def _of_note(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
+def _of_note(page: WikiPage, hierarchy: Hierarchy) -> Iterator[str]:
     """A note is bound to nothing; but one that is written like a typed page may have meant to be one."""
     typed = [link for link in dict.fromkeys(page.links) if link.style == "typed" and link.relation != PLAIN]
     named = TYPED_TITLE.fullmatch(page.title or "")
@@ -173,15 +173,15 @@ def _of_note(page: Page, hierarchy: Hierarchy) -> Iterator[str]:
             yield _unknown(link)
 
 
-def _unknown(link: Link) -> str:
+def _unknown(link: PageLink) -> str:
     return f"The relation of [[{link.relation}::{link.target}]] is not known: it is kept as a reference."
 
 
-def _has(page: Page, kind: EdgeKind, hierarchy: Hierarchy) -> bool:
+def _has(page: WikiPage, kind: EdgeKind, hierarchy: Hierarchy) -> bool:
     return any(link.relation == kind.name for link in forward_links(page, hierarchy))
 
 
-def _problem_of(page: Page, link: Link, hierarchy: Hierarchy) -> str | None:
+def _problem_of(page: WikiPage, link: PageLink, hierarchy: Hierarchy) -> str | None:
     target_type = type_and_name(link.target)[0]
     edge = f"[[{link.relation}::{link.target}]]"
     if not hierarchy.knows(link.relation):

@@ -8,7 +8,7 @@ import json
 import re
 
 from recollect.pages.rules.merge_plan import Verdict
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.recall.rules.prompts import fence_for, harmless
 
 LONGEST = 4000
@@ -25,7 +25,7 @@ Answer with one JSON object and nothing else: {{"same": true or false, "reason":
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
-def question(new: Page, old: Page, score: float) -> tuple[str, str]:
+def question(new: WikiPage, old: WikiPage, score: float) -> tuple[str, str]:
     """What the model is told: the system's part, and the two pages."""
     texts = [harmless(_excerpt(page)) for page in (new, old)]
     fence = fence_for(texts)
@@ -36,7 +36,7 @@ def question(new: Page, old: Page, score: float) -> tuple[str, str]:
     return SYSTEM.format(fence=fence), f"{shown}\n\nBy their words they are {score:.2f} alike. Are they the same?"
 
 
-def _excerpt(page: Page) -> str:
+def _excerpt(page: WikiPage) -> str:
     return f"{page.name}\n\n{page.overview}\n\n{page.content}"[:LONGEST]
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import unquote
 
-from recollect.pages.rules.page import Finding, Link, Page, normal_name
+from recollect.pages.rules.page import PageFinding, PageLink, WikiPage, normal_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,14 +19,14 @@ class Resolved:
     """A link of a page, and the page it leads to; None where it leads nowhere."""
 
     source: str
-    link: Link
+    link: PageLink
     target: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resolution:
     links: tuple[Resolved, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PageFinding, ...] = ()
 
     @property
     def unresolved(self) -> list[Resolved]:
@@ -36,12 +36,12 @@ class Resolution:
 class Directory:
     """How pages can be found: by id, by path, by name, by alias."""
 
-    def __init__(self, pages: Iterable[Page]) -> None:
+    def __init__(self, pages: Iterable[WikiPage]) -> None:
         self._ids: dict[str, str] = {}
         self._normal_ids: dict[str, str] = {}
         self._paths: dict[str, str] = {}
         self._normal_paths: dict[str, str] = {}
-        self._names: dict[str, list[Page]] = {}
+        self._names: dict[str, list[WikiPage]] = {}
         for page in pages:
             self._ids[page.id] = page.id
             self._normal_ids.setdefault(normal_name(page.id), page.id)
@@ -51,24 +51,24 @@ class Directory:
             for name in dict.fromkeys(map(normal_name, names)):
                 self._names.setdefault(name, []).append(page)
 
-    def find(self, page: Page, link: Link) -> str | None:
+    def find(self, page: WikiPage, link: PageLink) -> str | None:
         if link.style == "path":
             return self._at_path(page, link.target)
         if link.style == "typed":
             return self._ids.get(link.target) or self._normal_ids.get(normal_name(link.target))
         return self._by_wikilink(page, link.target)
 
-    def nearly(self, page: Page, link: Link) -> str | None:
+    def nearly(self, page: WikiPage, link: PageLink) -> str | None:
         """What a link to nowhere may have meant: the file at its path but for case."""
         if link.style != "path":
             return None
         tries = (self._normal_paths.get(_without_suffix(path).casefold()) for path in _paths(page, link.target))
         return next(filter(None, tries), None)
 
-    def _at_path(self, page: Page, target: str) -> str | None:
+    def _at_path(self, page: WikiPage, target: str) -> str | None:
         return next(filter(None, (self._paths.get(path) for path in _paths(page, target))), None)
 
-    def _by_wikilink(self, page: Page, target: str) -> str | None:
+    def _by_wikilink(self, page: WikiPage, target: str) -> str | None:
         if not target:  # [[#heading]] is a place on the page itself
             return page.id
         if found := self._normal_paths.get(_without_suffix(target.removeprefix("/")).casefold()):
@@ -81,20 +81,20 @@ class Directory:
         return min(named, key=lambda one: _distance(page, one)).id if named else None
 
 
-def resolve(pages: Sequence[Page], others: Iterable[Page] = ()) -> Resolution:
+def resolve(pages: Sequence[WikiPage], others: Iterable[WikiPage] = ()) -> Resolution:
     """Where every link of these pages leads, among them and some others."""
     directory = Directory([*pages, *others])
     links: list[Resolved] = []
-    said: list[Finding] = []
+    said: list[PageFinding] = []
     for page in pages:
         for link in page.links:
             target = directory.find(page, link)
             links.append(Resolved(source=page.id, link=link, target=target))
             if target is None:
-                said.append(Finding(page=page.id, message=_nowhere(link, directory.nearly(page, link))))
+                said.append(PageFinding(page=page.id, message=_nowhere(link, directory.nearly(page, link))))
             elif link.style == "typed" and target != link.target:
                 message = f"[[{link.target}]] is taken as {target}: the name differs in case, `_` or spaces."
-                said.append(Finding(page=page.id, message=message))
+                said.append(PageFinding(page=page.id, message=message))
     return Resolution(links=tuple(links), findings=tuple(said))
 
 
@@ -107,19 +107,19 @@ def back_links(resolution: Resolution) -> Mapping[str, list[Resolved]]:
     return found
 
 
-def _nowhere(link: Link, nearly: str | None) -> str:
+def _nowhere(link: PageLink, nearly: str | None) -> str:
     written = f"({link.target})" if link.style == "path" else f"[[{link.target}]]"
     hint = f" {nearly} differs from it only in case." if nearly else ""
     return f"The link {written} leads nowhere: it was kept as text.{hint}"
 
 
-def _paths(page: Page, target: str) -> list[str]:
+def _paths(page: WikiPage, target: str) -> list[str]:
     """The paths that a link may mean: as written or decoded, from the page's folder or from the top."""
     spellings = dict.fromkeys((target, unquote(target)))
     return [path for one in spellings for path in (_from(page, one), normpath(one.lstrip("/")))]
 
 
-def _from(page: Page, target: str) -> str:
+def _from(page: WikiPage, target: str) -> str:
     folder = PurePosixPath(page.path).parent
     return normpath(target.lstrip("/") if target.startswith("/") else str(folder / target))
 
@@ -131,7 +131,7 @@ def _without_suffix(path: str) -> str:
     return path
 
 
-def _distance(page: Page, other: Page) -> tuple[bool, int, str]:
+def _distance(page: WikiPage, other: WikiPage) -> tuple[bool, int, str]:
     """Pages of the same folder first, then those nearest to the top."""
     here, there = PurePosixPath(page.path).parent, PurePosixPath(other.path)
     return (there.parent != here, len(there.parts), other.path)

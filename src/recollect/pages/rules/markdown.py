@@ -12,7 +12,7 @@ import yaml
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules.documents import FRONT_MATTER, LOOKS_LIKE_FRONT_MATTER, front_matter
-from recollect.pages.rules.page import Page
+from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.text import lines_with_code
 from recollect.pages.rules.wiki import About, Parsed, cut_title, sections_of, settled, sources_from
 
@@ -100,7 +100,7 @@ def _scalar(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Fields.add_representer(str, _scalar)
 
 
-def render_markdown(page: Page) -> str:
+def render_markdown(page: WikiPage) -> str:
     parts = [*_front_matter_of(page)]
     parts += [f"# {page.title}"] if page.title else []
     parts += [_escaped(page.lead)] if page.lead else []
@@ -110,7 +110,7 @@ def render_markdown(page: Page) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _front_matter_of(page: Page) -> Iterator[str]:
+def _front_matter_of(page: WikiPage) -> Iterator[str]:
     fields: dict[str, Any] = {}
     if page.sources:
         fields["sources"] = [{"kind": one.kind, "title": one.title, "url": one.url} for one in page.sources]

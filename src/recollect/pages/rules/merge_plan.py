@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from recollect.pages.rules.page import Finding, Page
+from recollect.pages.rules.page import PageFinding, WikiPage
 
 MAX_RETRIES = 3
 
@@ -53,7 +53,7 @@ class NodePlan:
     page_id: str
     page_type: str
     decision: Verdict
-    page: Page | None = None
+    page: WikiPage | None = None
     merge_target_id: str | None = None
     best_match_score: float | None = None
     reason: str = ""
@@ -103,7 +103,7 @@ class MergePlan:
     subgraphs: tuple[SubgraphPlan, ...]
     created_pages: tuple[str, ...] = ()
     edited_pages: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PageFinding, ...] = ()
     generated: datetime | None = None
 
     def with_nodes(self, nodes: Mapping[str, NodePlan]) -> "MergePlan":

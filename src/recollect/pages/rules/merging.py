@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recollect.pages.rules.page import Link, Page, Section, Source, changed, links_in, normal_name
+from recollect.pages.rules.page import PageLink, Section, Source, WikiPage, changed, links_in, normal_name
 from recollect.pages.rules.text import Block, blocks, closed, lines_with_code, said, said_in, sentences_of
 
 FEWEST_WORDS = 4
@@ -22,14 +22,14 @@ _TARGET = re.compile(r"(\[\[(?:[\w-]+::)?)([^\[\]|#\n]+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Merged:
+class MergedPage:
     """The page that two became, and what could not be settled."""
 
-    page: Page
+    page: WikiPage
     conflicts: tuple[str, ...] = ()
 
 
-def merge_pages(old: Page, new: Page, *, updated: str | None = None) -> Merged:
+def merge_pages(old: WikiPage, new: WikiPage, *, updated: str | None = None) -> MergedPage:
     """The old page with what the new one adds; the very same old page where it adds nothing."""
     fields, conflicts = _fields(old.fields, new.fields)
     body = _Body(old)
@@ -44,9 +44,9 @@ def merge_pages(old: Page, new: Page, *, updated: str | None = None) -> Merged:
         sections=body.sections(),
     )
     if merged == changed(old):
-        return Merged(page=old)
+        return MergedPage(page=old)
     latest = updated or max(filter(None, (old.last_updated, new.last_updated)), default=None)
-    return Merged(page=changed(merged, last_updated=latest), conflicts=tuple(conflicts))
+    return MergedPage(page=changed(merged, last_updated=latest), conflicts=tuple(conflicts))
 
 
 def _sources(old: Sequence[Source], new: Sequence[Source]) -> tuple[Source, ...]:
@@ -81,7 +81,7 @@ def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, A
     return merged, conflicts
 
 
-def _is_all_said(old: Page, new: Page) -> bool:
+def _is_all_said(old: WikiPage, new: WikiPage) -> bool:
     """Whether the old page has every heading, sentence, block and link of the new one, wherever that may be."""
     headings = {normal_name(one.heading) for one in old.sections}
     known = _by_target(old.links)
@@ -94,7 +94,7 @@ def _is_all_said(old: Page, new: Page) -> bool:
     )
 
 
-def _prose(page: Page) -> set[str]:
+def _prose(page: WikiPage) -> set[str]:
     prose = (block for text in page.texts for block in blocks(text) if not _is_whole(block) and block.kind != "link")
     return {said(one) for block in prose for one in sentences_of(block)}
 
@@ -103,30 +103,30 @@ def _prose(page: Page) -> set[str]:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Part:
+class _PagePart:
     """A section while pages are being merged: it may grow, and it knows what is below it."""
 
     heading: str
     level: int
     body: str
-    below: list["_Part"] = field(default_factory=list)
+    below: list["_PagePart"] = field(default_factory=list)
 
     @property
     def key(self) -> str:
         return normal_name(re.sub(r"[`*'_:.]+", " ", self.heading))
 
-    def all(self) -> Iterator["_Part"]:
+    def all(self) -> Iterator["_PagePart"]:
         yield self
         for part in self.below:
             yield from part.all()
 
 
-def _tree(page: Page) -> _Part:
+def _tree(page: WikiPage) -> _PagePart:
     """The sections below each other, under a root that stands for the page and its lead."""
-    root = _Part(heading="", level=0, body=page.lead)
+    root = _PagePart(heading="", level=0, body=page.lead)
     path = [root]
     for section in page.sections:
-        part = _Part(heading=section.heading, level=section.level, body=section.body)
+        part = _PagePart(heading=section.heading, level=section.level, body=section.body)
         while path[-1].level >= part.level and len(path) > 1:
             path.pop()
         path[-1].below.append(part)
@@ -137,7 +137,7 @@ def _tree(page: Page) -> _Part:
 class _Body:
     """The text of the old page, growing by what a new page adds to it."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: WikiPage) -> None:
         self._root = _tree(page)
         bodies = [part.body for part in self._root.all()]
         self._said = {one for one in said_in(bodies) if _is_long(one)}
@@ -152,28 +152,28 @@ class _Body:
         parts = (part for part in self._root.all() if part is not self._root)
         return tuple(Section(level=part.level, heading=part.heading, body=part.body) for part in parts)
 
-    def add(self, page: Page) -> None:
+    def add(self, page: WikiPage) -> None:
         new = _tree(page)
         self._grow(self._root, new.body)
         self._add_below(self._root, new, _claims(self._root, new))
         for part in [*self._root.all()][:-1]:
             part.body = closed(part.body)  # else its code would go on into the section that now follows
 
-    def _add_below(self, here: _Part, new: _Part, claims: Mapping[int, _Part]) -> None:
+    def _add_below(self, here: _PagePart, new: _PagePart, claims: Mapping[int, _PagePart]) -> None:
         """Add the sections below one of the new page: to those they match, else at their place here."""
         place = 0
         for part in new.below:
             match = claims.get(id(part))
             if match is None:
                 place = min(place, _end(here))
-                match = _Part(heading=part.heading, level=_level_at(here, place, part), body="")
+                match = _PagePart(heading=part.heading, level=_level_at(here, place, part), body="")
                 here.below.insert(place, match)
             if match in here.below:
                 place = _index(here.below, match) + 1
             self._grow(match, part.body)
             self._add_below(match, part, claims)
 
-    def _grow(self, part: _Part, body: str) -> None:
+    def _grow(self, part: _PagePart, body: str) -> None:
         """Append what the new body says and the page does not."""
         here = said_in([part.body])
         for block in _with_their_labels(list(self._fresh(blocks(body), here))):
@@ -208,7 +208,7 @@ class _Body:
             self._whole.add(_whole(block))
             yield block
 
-    def _enrich(self, link: Link) -> bool:
+    def _enrich(self, link: PageLink) -> bool:
         """Add label and note of a link to the line that holds it already; False where no line holds it alone."""
         known = self._links.get((link.relation, link.target), [])
         for part in self._root.all():
@@ -234,9 +234,9 @@ class _Body:
             yield Block(kind=block.kind, text=(mark[0] if mark else "") + " ".join(fresh))
 
 
-def _claims(old: _Part, new: _Part) -> dict[int, _Part]:
+def _claims(old: _PagePart, new: _PagePart) -> dict[int, _PagePart]:
     """Which section of the old page each one of the new page belongs to: by its place first, then by its heading."""
-    claims: dict[int, _Part] = {}
+    claims: dict[int, _PagePart] = {}
     _claim_by_place(old, new, claims)
     taken = {id(part) for part in claims.values()}
     for part in new.all():
@@ -251,8 +251,8 @@ def _claims(old: _Part, new: _Part) -> dict[int, _Part]:
     return claims
 
 
-def _claim_by_place(old: _Part, new: _Part, claims: dict[int, _Part]) -> None:
-    by_heading: dict[str, list[_Part]] = {}
+def _claim_by_place(old: _PagePart, new: _PagePart, claims: dict[int, _PagePart]) -> None:
+    by_heading: dict[str, list[_PagePart]] = {}
     for part in old.below:
         by_heading.setdefault(part.key, []).append(part)
     taken = {id(part) for part in claims.values()}
@@ -264,17 +264,17 @@ def _claim_by_place(old: _Part, new: _Part, claims: dict[int, _Part]) -> None:
             _claim_by_place(same[0], part, claims)
 
 
-def _level_at(here: _Part, place: int, part: _Part) -> int:
+def _level_at(here: _PagePart, place: int, part: _PagePart) -> int:
     """The level of a section put in among others: that of the next or the last one, so that none slips below it."""
     beside = here.below[place : place + 1] or here.below[-1:]
     return beside[0].level if beside else min(max(part.level, here.level + 1), 6)
 
 
-def _index(parts: Sequence[_Part], part: _Part) -> int:
+def _index(parts: Sequence[_PagePart], part: _PagePart) -> int:
     return next(number for number, one in enumerate(parts) if one is part)
 
 
-def _end(here: _Part) -> int:
+def _end(here: _PagePart) -> int:
     """Where sections may be added at the latest: the related pages stay last."""
     last = here.below[-1].key if here.below else ""
     return len(here.below) - 1 if last == normal_name(RELATED) else len(here.below)
@@ -315,24 +315,24 @@ def _is_long(sentence: str) -> bool:
 # -- links
 
 
-def _by_target(links: Iterable[Link]) -> dict[tuple[str, str], list[Link]]:
+def _by_target(links: Iterable[PageLink]) -> dict[tuple[str, str], list[PageLink]]:
     """The links by relation and target, those that say most first."""
-    found: dict[tuple[str, str], list[Link]] = {}
+    found: dict[tuple[str, str], list[PageLink]] = {}
     for link in sorted(links, key=lambda link: -link.richness):
         found.setdefault((link.relation, link.target), []).append(link)
     return found
 
 
-def _is_covered(link: Link, known: Mapping[tuple[str, str], Sequence[Link]]) -> bool:
+def _is_covered(link: PageLink, known: Mapping[tuple[str, str], Sequence[PageLink]]) -> bool:
     return any(_covers(one, link) for one in known.get((link.relation, link.target), ()))
 
 
-def _covers(known: Link, link: Link) -> bool:
+def _covers(known: PageLink, link: PageLink) -> bool:
     """Whether a link says all that another one to the same target says."""
     return said(link.note) in said(known.note) and bool(known.label or not link.label)
 
 
-def _enriched(line: str, known: Link, link: Link) -> str:
+def _enriched(line: str, known: PageLink, link: PageLink) -> str:
     if link.label and not known.label:
         line = line.replace("]]", f"|{link.label}]]", 1)
     if said(link.note) not in said(known.note):
@@ -353,7 +353,7 @@ def _rewritten(line: str, results: Mapping[str, str]) -> str:
     return _TARGET.sub(lambda found: found[1] + results.get(found[2].strip(), found[2]), line)
 
 
-def with_rewritten_links(page: Page, results: Mapping[str, str]) -> Page:
+def with_rewritten_links(page: WikiPage, results: Mapping[str, str]) -> WikiPage:
     """The page with its links rewritten, in what was read and in the file as it was."""
     sections = tuple(
         Section(level=one.level, heading=rewrite_links(one.heading, results), body=rewrite_links(one.body, results))
@@ -365,7 +365,7 @@ def with_rewritten_links(page: Page, results: Mapping[str, str]) -> Page:
     return rewritten if page.raw is None else replace(rewritten, raw=rewrite_links(page.raw, results))
 
 
-def without_links_to(page: Page, gone: Collection[str]) -> Page:
+def without_links_to(page: WikiPage, gone: Collection[str]) -> WikiPage:
     """The page without the lines that do nothing but link to pages that will not be there."""
     if not any(link.target in gone for link in page.links):
         return page
@@ -382,7 +382,7 @@ def _only_links_to(line: str, gone: Collection[str]) -> bool:
     return any(block.kind == "link" for block in blocks(line)) and all(link.target in gone for link in links_in([line]))
 
 
-def with_links(page: Page, links: Iterable[tuple[str, str, str]]) -> Page:
+def with_links(page: WikiPage, links: Iterable[tuple[str, str, str]]) -> WikiPage:
     """The page with some links (relation, target, note) that it does not have yet, each beside others of its kind."""
     for relation, target, note in links:
         if any(link.relation == relation and link.target == target for link in page.links):
@@ -392,7 +392,7 @@ def with_links(page: Page, links: Iterable[tuple[str, str, str]]) -> Page:
     return page
 
 
-def _with_line(page: Page, relation: str, line: str) -> Page:
+def _with_line(page: WikiPage, relation: str, line: str) -> WikiPage:
     """After the last link of the same relation, else at the end of the related pages, which are made where missing."""
     sections = list(page.sections)
     own = [n for n, one in enumerate(sections) if any(link.relation == relation for link in links_in([one.body]))]

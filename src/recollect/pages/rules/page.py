@@ -34,7 +34,7 @@ _GITHUB_URL = re.compile(r"\[\[github_url::([^\[\]\n]+)\]\]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class PageFinding:
     """Something worth saying about a page: what was not understood, or does not fit."""
 
     page: str
@@ -68,7 +68,7 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class PageLink:
     """A link as the page writes it: typed (`[[edge::Type:Name]]`), a wikilink, or a path to another file."""
 
     relation: str
@@ -86,7 +86,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class WikiPage:
     id: str
     type: str
     name: str
@@ -100,7 +100,7 @@ class Page:
     lead: str = ""
     sections: tuple[Section, ...] = ()
     raw: str | None = None
-    links: tuple[Link, ...] = field(init=False)
+    links: tuple[PageLink, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         # Derived from the text at every construction, so that no page can hold links its text does not.
@@ -152,12 +152,12 @@ class Page:
         return "\n".join(part for part in parts if part)
 
 
-def changed(page: Page, **changes: Any) -> Page:
+def changed(page: WikiPage, **changes: Any) -> WikiPage:
     """The page with some of it replaced; from now on it is written anew, not as it once was."""
     return replace(page, raw=None, **changes)
 
 
-def same_content(one: Page, other: Page) -> bool:
+def same_content(one: WikiPage, other: WikiPage) -> bool:
     """Whether two pages say the same, whatever format they are written in."""
     return replace(one, raw=None, format="wiki") == replace(other, raw=None, format="wiki")
 
@@ -180,9 +180,9 @@ def normal_name(name: str) -> str:
 # -- links
 
 
-def links_in(texts: Iterable[str]) -> list[Link]:
+def links_in(texts: Iterable[str]) -> list[PageLink]:
     """All links of some texts, in order; code holds none."""
-    found: list[Link] = []
+    found: list[PageLink] = []
     for text in texts:
         if "[" not in text:
             continue
@@ -191,7 +191,7 @@ def links_in(texts: Iterable[str]) -> list[Link]:
     return found
 
 
-def _links_of_line(line: str) -> list[Link]:
+def _links_of_line(line: str) -> list[PageLink]:
     if "](" not in line and "[[" not in line:
         return []
     line = without_code(line)
@@ -202,7 +202,7 @@ def _links_of_line(line: str) -> list[Link]:
     return [link for _, link in sorted(found, key=lambda one: one[0]) if link]
 
 
-def _bracket_link(match: re.Match[str], rest_of_line: str) -> Link | None:
+def _bracket_link(match: re.Match[str], rest_of_line: str) -> PageLink | None:
     inner, _, label = match["inner"].partition("|")
     note = rest_of_line.strip(" \t-–—:·")
     if typed := _RELATION.fullmatch(inner.strip()):
@@ -217,7 +217,7 @@ def _bracket_link(match: re.Match[str], rest_of_line: str) -> Link | None:
             target, _, anchor = target.partition("^")
     if not target.strip() and not anchor.strip():
         return None
-    return Link(
+    return PageLink(
         relation=relation,
         target=target.strip(),
         style=style,
@@ -228,11 +228,11 @@ def _bracket_link(match: re.Match[str], rest_of_line: str) -> Link | None:
     )
 
 
-def _path_link(match: re.Match[str]) -> Link | None:
+def _path_link(match: re.Match[str]) -> PageLink | None:
     target, _, anchor = match["target"].strip("<>").partition("#")
     if _SCHEME.match(target) or not target.lower().endswith((".md", ".markdown")):
         return None
-    return Link(relation=PLAIN, target=target, style="path", label=match["label"].strip(), anchor=anchor)
+    return PageLink(relation=PLAIN, target=target, style="path", label=match["label"].strip(), anchor=anchor)
 
 
 def _strings(value: object) -> list[str]:

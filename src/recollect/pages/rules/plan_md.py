@@ -24,7 +24,7 @@ from recollect.pages.rules.merge_plan import (
     SubgraphStatus,
     Verdict,
 )
-from recollect.pages.rules.page import Page, type_and_name
+from recollect.pages.rules.page import WikiPage, type_and_name
 
 COLUMNS = ("Node", "Decision", "Target", "Score", "Parent", "Deferred Edge", "Status")
 NOTHING = "-"
@@ -132,7 +132,7 @@ def _audit_status(subgraph: SubgraphPlan) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+class _PlanPart:
     """The lines below one `###` heading."""
 
     name: str
@@ -163,14 +163,14 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _subgraph_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, _Part]]]:
+def _subgraph_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, _PlanPart]]]:
     name: str | None = None
     parts: dict[str, list[str]] = {}
     current: list[str] = []
     for line in [*lines, "## SubGraph 0: end"]:
         if found := _SUBGRAPH.fullmatch(line):
             if name is not None:
-                yield name, {one: _Part(name=one, lines=tuple(held)) for one, held in parts.items()}
+                yield name, {one: _PlanPart(name=one, lines=tuple(held)) for one, held in parts.items()}
             name, parts = _plain(found[1]), {}
         elif found := _PART.fullmatch(line):
             current = parts.setdefault(found[1], [])
@@ -179,7 +179,7 @@ def _subgraph_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, _Part
 
 
 def _read_subgraph(
-    name: str, parts: Mapping[str, _Part], elsewhere: dict[str, list[tuple[Verdict, str | None]]]
+    name: str, parts: Mapping[str, _PlanPart], elsewhere: dict[str, list[tuple[Verdict, str | None]]]
 ) -> SubgraphPlan:
     for wanted in ("Node Plans", "Execution Order"):
         if wanted not in parts:
@@ -209,7 +209,7 @@ def _read_subgraph(
     )
 
 
-def _read_rows(name: str, part: _Part, reasons: Mapping[str, str]) -> Iterator[NodePlan]:
+def _read_rows(name: str, part: _PlanPart, reasons: Mapping[str, str]) -> Iterator[NodePlan]:
     for line in part.lines:
         cells = [cell.strip() for cell in _CELLS.split(line)[1:-1]]
         if cells == list(COLUMNS) or all(re.fullmatch(r":?-+:?", cell) for cell in cells):
@@ -251,11 +251,11 @@ def _read_step(line: str, name: str, elsewhere: dict[str, list[tuple[Verdict, st
     return _plain(page)
 
 
-def _facts(part: _Part | None) -> dict[str, str]:
+def _facts(part: _PlanPart | None) -> dict[str, str]:
     return {found[1]: found[2] for line in (part.lines if part else ()) if (found := _FACT.fullmatch(line))}
 
 
-def _reasons(part: _Part | None) -> Iterator[tuple[str, str]]:
+def _reasons(part: _PlanPart | None) -> Iterator[tuple[str, str]]:
     """`- Type:Name: reason`: an id may hold colons, never a colon and a space."""
     for line in part.lines if part else ():
         if (found := _REASON.fullmatch(line)) and found[2] != NOTHING:
@@ -337,7 +337,7 @@ def _target(decision: Verdict, target: str | None) -> str | None:
 def with_edits(
     plan: MergePlan,
     edits: Sequence[Edit],
-    pages: Mapping[str, Page],
+    pages: Mapping[str, WikiPage],
     children: Mapping[str, Sequence[PageEdge]],
 ) -> MergePlan:
     """The plan as a person wants it, and all that follows from that; InvalidInput where an edit cannot be honoured."""
@@ -363,7 +363,7 @@ def _top_down(nodes: Mapping[str, NodePlan]) -> list[str]:
     return list(TopologicalSorter(above).static_order())
 
 
-def _check(edit: Edit, nodes: Mapping[str, NodePlan], pages: Mapping[str, Page]) -> None:
+def _check(edit: Edit, nodes: Mapping[str, NodePlan], pages: Mapping[str, WikiPage]) -> None:
     node = nodes.get(edit.page_id)
     if node is None:
         raise InvalidInput(f"The plan has no page {edit.page_id}.")

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy, forward_edges
-from recollect.pages.rules.page import Page, type_and_name
+from recollect.pages.rules.page import WikiPage, type_and_name
 from recollect.recall.rules import lexical
 
 Matrix = NDArray[np.float32]
@@ -67,7 +67,7 @@ class SuppliedScores:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class SimilarityTable:
     """All new pages of a type against all old ones."""
 
     new_at: Mapping[str, int]
@@ -79,7 +79,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    tables: Mapping[str, Table]
+    tables: Mapping[str, SimilarityTable]
     type_of: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
@@ -96,15 +96,15 @@ class Comparison:
         return {name: round(value, 4) for name, value in {**seen, "similarity": float(table.similarity[place])}.items()}
 
 
-def text_for_vector(page: Page) -> str:
+def text_for_vector(page: WikiPage) -> str:
     """What a page is embedded by: its name and the beginning of its overview."""
     name = _HUMPS.sub(" ", page.name.rsplit("/", 1)[-1]).replace("_", " ")
     return f"{name}. {page.overview[:OVERVIEW_CHARACTERS]}".strip()
 
 
 def compare(
-    new: Sequence[Page],
-    old: Sequence[Page],
+    new: Sequence[WikiPage],
+    old: Sequence[WikiPage],
     *,
     new_vectors: Matrix | None = None,
     old_vectors: Matrix | None = None,
@@ -117,7 +117,7 @@ def compare(
     views = [_WordView(read, [*new, *old]) for read in _readers(hierarchy).values()]
     names = dict(zip(_readers(hierarchy), views, strict=True))
     spellings = _spellings([*new, *old])
-    tables: dict[str, Table] = {}
+    tables: dict[str, SimilarityTable] = {}
     for type in sorted({page.type for page in new}):
         rows = [place for place, page in enumerate(new) if page.type == type]
         columns = [place for place, page in enumerate(old) if page.type == type]
@@ -127,7 +127,7 @@ def compare(
         if new_vectors is not None and old_vectors is not None:
             seen["meaning"] = _meaning(new_vectors[rows], old_vectors[columns])
         similarity = _mean_of_present(list(seen.values()))
-        tables[type] = Table(
+        tables[type] = SimilarityTable(
             new_at={new[place].id: row for row, place in enumerate(rows)},
             old_at={old[place].id: column for column, place in enumerate(columns)},
             views=seen,
@@ -187,7 +187,7 @@ def name_words(name: str) -> list[str]:
     return lexical.words(_HUMPS.sub(" ", name).replace("_", " "))
 
 
-def _readers(hierarchy: Hierarchy) -> dict[str, Callable[[Page], list[str]]]:
+def _readers(hierarchy: Hierarchy) -> dict[str, Callable[[WikiPage], list[str]]]:
     return {
         "name": lambda page: name_words(page.name),
         "overview": lambda page: _with_pairs([*name_words(page.name), *name_words(page.overview)]),
@@ -200,7 +200,7 @@ def _with_pairs(words: list[str]) -> list[str]:
     return [*words, *(f"{one} {other}" for one, other in pairwise(words))]
 
 
-def _children_words(page: Page, hierarchy: Hierarchy) -> list[str]:
+def _children_words(page: WikiPage, hierarchy: Hierarchy) -> list[str]:
     leaves = {one.name for one in hierarchy.types if one.is_leaf}
     targets = (type_and_name(edge.target) for edge in forward_edges(page, hierarchy))
     return [word for type, name in targets if type not in leaves for word in name_words(name)]
@@ -209,7 +209,7 @@ def _children_words(page: Page, hierarchy: Hierarchy) -> list[str]:
 class _WordView:
     """One view of all pages as weighted words: the cosines between two groups of them, by way of an inverted list."""
 
-    def __init__(self, read: Callable[[Page], list[str]], pages: Sequence[Page]) -> None:
+    def __init__(self, read: Callable[[WikiPage], list[str]], pages: Sequence[WikiPage]) -> None:
         numbers: dict[str, int] = {}
         texts = [[numbers.setdefault(word, len(numbers)) for word in read(page)] for page in pages]
         owners = np.repeat(np.arange(len(pages)), [len(text) for text in texts])
@@ -265,7 +265,7 @@ def _ranges(starts: Numbers, counts: Numbers) -> Numbers:
     return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
-def _spellings(pages: Sequence[Page]) -> list[str]:
+def _spellings(pages: Sequence[WikiPage]) -> list[str]:
     """The telling words of each name, as one text."""
     words = [set(name_words(page.name)) for page in pages]
     common = Counter(word for name in words for word in name)

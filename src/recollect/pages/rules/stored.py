@@ -17,7 +17,7 @@ from recollect.pages.rules.formats import export_page, read_page
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import DeferredEdge, MergePlan, NodePlan, SubgraphPlan, Verdict
-from recollect.pages.rules.page import Finding, Link, Page
+from recollect.pages.rules.page import PageFinding, PageLink, WikiPage
 from recollect.pages.rules.similarity import text_for_vector
 from recollect.plan import Row
 
@@ -32,7 +32,7 @@ class StoredPage:
     """A page as it is kept: its node, and the columns that a plan may change."""
 
     node_id: UUID
-    page: Page
+    page: WikiPage
     row: Row
 
     @property
@@ -51,25 +51,25 @@ class StoredPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
+class PageBatch:
     """Pages that came in together: what is planned for them, and what was noticed when they were read."""
 
     id: UUID
     label: str
     plan: MergePlan
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PageFinding, ...] = ()
 
 
 # -- from rows, to rows
 
 
-def page_from(*, id: str, type: str, name: str, path: str, text: str) -> Page:
+def page_from(*, id: str, type: str, name: str, path: str, text: str) -> WikiPage:
     """The page that a stored text is; which page it is was settled when it came in."""
     page = read_page(path, text).page
     return page if (page.id, page.type, page.name) == (id, type, name) else replace(page, id=id, type=type, name=name)
 
 
-def row_of(page: Page, came_from: Mapping[str, str]) -> dict[str, Any]:
+def row_of(page: WikiPage, came_from: Mapping[str, str]) -> dict[str, Any]:
     """The columns of a page's node that follow from the page."""
     text = export_page(page)
     about = {
@@ -90,7 +90,7 @@ def row_of(page: Page, came_from: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def new_row(page: Page, came_from: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def new_row(page: WikiPage, came_from: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """The whole row of a page that is made."""
     moments = {"created_at": now.isoformat(), "updated_at": now.isoformat()}
     known = {"kind": "page", "status": "active", "source": SOURCE, "source_id": page.id}
@@ -105,14 +105,14 @@ def embedded_by(name: str | None, text: str) -> str:
 # -- links as edges
 
 
-def edges_between(pages: Sequence[Page], hierarchy: Hierarchy = WIKI) -> dict[EdgeKey, Link]:
+def edges_between(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> dict[EdgeKey, PageLink]:
     """The edges that the links of some pages are, each once, with the link that says most.
 
     A back-link says again what its parent says, and a link to a place on the page itself leads to no other: neither is
     an edge.
     """
     types = {page.id: page.type for page in pages}
-    found: dict[EdgeKey, Link] = {}
+    found: dict[EdgeKey, PageLink] = {}
     for one in resolve(pages).links:
         if one.target is None or one.target == one.source:
             continue
@@ -124,7 +124,7 @@ def edges_between(pages: Sequence[Page], hierarchy: Hierarchy = WIKI) -> dict[Ed
     return found
 
 
-def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: Link, now: datetime) -> dict[str, Any]:
+def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: PageLink, now: datetime) -> dict[str, Any]:
     """A link as an edge. It has no strength of its own, so it does not fade: it stands as long as the text says so."""
     details = {"label": link.label, "anchor": link.anchor, "embed": link.embed}
     return {
@@ -142,7 +142,7 @@ def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: Link, no
 # -- what came before
 
 
-def known_results(new: Iterable[Page], stored: Iterable[StoredPage]) -> dict[str, str]:
+def known_results(new: Iterable[WikiPage], stored: Iterable[StoredPage]) -> dict[str, str]:
     """For each new page that came before, word for word, the page it became."""
     became = {(id, sum): one.page.id for one in stored if one.is_living for sum, id in one.known_as.items()}
     known = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
@@ -185,7 +185,7 @@ def planned_row(node: NodePlan, subgraph: SubgraphPlan) -> dict[str, Any]:
     }
 
 
-def node_from(page: Page, planned: Mapping[str, Any]) -> NodePlan:
+def node_from(page: WikiPage, planned: Mapping[str, Any]) -> NodePlan:
     return NodePlan(
         page_id=page.id,
         page_type=page.type,

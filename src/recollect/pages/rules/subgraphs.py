@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy, PageEdge, execution_order, forward_edges
-from recollect.pages.rules.page import Finding, Page
+from recollect.pages.rules.page import PageFinding, WikiPage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class SubGraph:
 class Detected:
     subgraphs: tuple[SubGraph, ...]
     edges: tuple[PageEdge, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PageFinding, ...] = ()
 
     def parents(self) -> dict[str, list[PageEdge]]:
         """The edges that lead to each page, inside the batch."""
@@ -45,7 +45,7 @@ class Detected:
         return found
 
 
-def detect_subgraphs(pages: Sequence[Page], hierarchy: Hierarchy = WIKI) -> Detected:
+def detect_subgraphs(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> Detected:
     """All sub-graphs of the new pages; roots of high types first, then by id, whatever order the pages came in."""
     types = {page.id: page.type for page in pages}
     edges, cuts = without_cycles(_edges(pages, types, hierarchy), types, hierarchy)
@@ -57,7 +57,7 @@ def detect_subgraphs(pages: Sequence[Page], hierarchy: Hierarchy = WIKI) -> Dete
     )
 
 
-def _edges(pages: Iterable[Page], known: Mapping[str, str], hierarchy: Hierarchy) -> list[PageEdge]:
+def _edges(pages: Iterable[WikiPage], known: Mapping[str, str], hierarchy: Hierarchy) -> list[PageEdge]:
     """The edges among the new pages. Others lead to pages that are there already, or nowhere: page_links says which."""
     edges = (edge for page in pages for edge in forward_edges(page, hierarchy))
     return sorted({edge for edge in edges if edge.target in known})
@@ -105,7 +105,7 @@ def _breadth_first(root: str, below: Mapping[str, Sequence[PageEdge]]) -> list[s
 
 def without_cycles(
     edges: Sequence[PageEdge], types: Mapping[str, str], hierarchy: Hierarchy
-) -> tuple[list[PageEdge], list[Finding]]:
+) -> tuple[list[PageEdge], list[PageFinding]]:
     """The edges without those that close a cycle, and what was cut."""
     kept = [edge for edge in edges if edge.source != edge.target]
     said = [_cut(edge, "it leads to itself") for edge in edges if edge.source == edge.target]
@@ -159,6 +159,6 @@ def _depths(edges: Sequence[PageEdge]) -> dict[str, int]:
     return depth
 
 
-def _cut(edge: PageEdge, why: str) -> Finding:
+def _cut(edge: PageEdge, why: str) -> PageFinding:
     message = f"[[{edge.relation}::{edge.target}]] was not followed, because {why}."
-    return Finding(page=edge.source, message=message)
+    return PageFinding(page=edge.source, message=message)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from recollect.pages.rules.page import Page, normal_name
+from recollect.pages.rules.page import WikiPage, normal_name
 from recollect.pages.rules.text import lines_with_code, said, sentences
 from recollect.recall.rules import lexical
 
-Veto = Callable[[Page, Page], str | None]
+Veto = Callable[[WikiPage, WikiPage], str | None]
 """Two pages in, the reason against merging them out; None where there is none."""
 
 
-def veto(new: Page, old: Page) -> str | None:
+def veto(new: WikiPage, old: WikiPage) -> str | None:
     rule = VETOES.get(new.type)
     return rule(new, old) if rule else None
 
@@ -30,7 +30,7 @@ def veto(new: Page, old: Page) -> str | None:
 _DECLARED = re.compile(r"(?:async[ \t]+)?(?:def|class|function|func|fn|interface|struct)[ \t]+([A-Za-z_]\w+)")
 
 
-def other_api(new: Page, old: Page) -> str | None:
+def other_api(new: WikiPage, old: WikiPage) -> str | None:
     """Two pages of one name are about one API; else one of them must at least mention what the other declares."""
     if normal_name(new.name) == normal_name(old.name):
         return None
@@ -42,13 +42,13 @@ def other_api(new: Page, old: Page) -> str | None:
     return f"another API: {_some(here)} here, {_some(there)} there"
 
 
-def declared(page: Page) -> set[str]:
+def declared(page: WikiPage) -> set[str]:
     """What the code of a page declares at the margin; methods and helpers inside are not its API."""
     lines = (line for text in page.texts for line, is_code in lines_with_code(text) if is_code)
     return {found[1] for line in lines if (found := _DECLARED.match(line))}
 
 
-def _mentions(page: Page, names: set[str]) -> bool:
+def _mentions(page: WikiPage, names: set[str]) -> bool:
     return not names.isdisjoint(re.findall(r"\w+", f"{page.name} {page.content}"))
 
 
@@ -83,7 +83,7 @@ class Range:
         return f"{low}+" if self.high is None else f"{low} up to below {'.'.join(map(str, self.high))}"
 
 
-def incompatible_versions(new: Page, old: Page) -> str | None:
+def incompatible_versions(new: WikiPage, old: WikiPage) -> str | None:
     here, there = requirements(new), requirements(old)
     for name in sorted(here.keys() & there.keys()):
         if not here[name].overlaps(there[name]):
@@ -91,7 +91,7 @@ def incompatible_versions(new: Page, old: Page) -> str | None:
     return None
 
 
-def requirements(page: Page) -> dict[str, Range]:
+def requirements(page: WikiPage) -> dict[str, Range]:
     """What a page requires, as it says it first: later mentions tell of exceptions and errors."""
     found: dict[str, Range] = {}
     for text in _requiring_texts(page):
@@ -101,7 +101,7 @@ def requirements(page: Page) -> dict[str, Range]:
     return found
 
 
-def _requiring_texts(page: Page) -> Iterator[str]:
+def _requiring_texts(page: WikiPage) -> Iterator[str]:
     yield page.lead
     for section in page.sections:
         if _REQUIRES.search(section.heading):
@@ -157,7 +157,7 @@ class Advice:
     sentence: str
 
 
-def contradicting_advice(new: Page, old: Page) -> str | None:
+def contradicting_advice(new: WikiPage, old: WikiPage) -> str | None:
     there = list(advice(old))
     for one in advice(new):
         for other in there:
@@ -166,7 +166,7 @@ def contradicting_advice(new: Page, old: Page) -> str | None:
     return None
 
 
-def advice(page: Page) -> Iterator[Advice]:
+def advice(page: WikiPage) -> Iterator[Advice]:
     """The sentences of a page that advise something: which begin with advice, or deny it."""
     for text in (page.lead, *(section.body for section in page.sections)):
         prose = "\n".join(line for line, is_code in lines_with_code(text) if not is_code)

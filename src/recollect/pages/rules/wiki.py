@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recollect.pages.rules.page import Page, Section, Source
+from recollect.pages.rules.page import Section, Source, WikiPage
 from recollect.pages.rules.text import lines_with_code
 
 OPENING = '{| class="wikitable infobox" style="float:right; margin-left:1em; width:300px;"'
@@ -254,7 +254,7 @@ def _unescaped(line: str) -> str:
 # -- writing
 
 
-def render_wiki(page: Page) -> str:
+def render_wiki(page: WikiPage) -> str:
     """The page as wiki text. The infobox is always there: it is what tells this format from Markdown."""
     parts = [f"# {page.title}"] if page.title else []
     parts.append("\n".join([OPENING, *_infobox_rows(page), "|}"]))
@@ -266,7 +266,7 @@ def render_wiki(page: Page) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _infobox_rows(page: Page) -> Iterator[str]:
+def _infobox_rows(page: WikiPage) -> Iterator[str]:
     if page.sources:
         yield from ("|-", f"! {SOURCES}")
         yield from _source_lines(page.sources)

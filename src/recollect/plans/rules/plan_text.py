@@ -35,7 +35,7 @@ Labels = Mapping[UUID, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class PlanLine:
     """One row that a decision changes. Only the first line of a decision has its number and its state."""
 
     number: int | None
@@ -72,11 +72,11 @@ def sign_of(change: Change) -> str:
     return CHANGES
 
 
-def lines_of(decision: Decision, labels: Labels) -> list[Line]:
+def lines_of(decision: Decision, labels: Labels) -> list[PlanLine]:
     """The subject of a decision with its reason, then the other rows that change with it."""
     main = next((one for one in decision.changes if one.id == decision.subject), None)
     others = [one for one in decision.changes if one is not main]
-    first = Line(
+    first = PlanLine(
         number=decision.number,
         sign=CHANGES if main is None else sign_of(main),
         id=decision.subject,
@@ -98,14 +98,14 @@ def label_of(id_: UUID, labels: Labels) -> str:
     return labels.get(id_) or str(id_)
 
 
-def _rows(others: Sequence[Change], labels: Labels) -> Iterator[Line]:
+def _rows(others: Sequence[Change], labels: Labels) -> Iterator[PlanLine]:
     for one in others[:MOST_ROWS]:
         why = _altered(one).strip(" ()") or _retired(one)
-        yield Line(number=None, sign=sign_of(one), id=one.id, what=label_of(one.id, labels), why=why)
+        yield PlanLine(number=None, sign=sign_of(one), id=one.id, what=label_of(one.id, labels), why=why)
     if rest := others[MOST_ROWS:]:
         signs = Counter(map(sign_of, rest))
         what = f"and {len(rest):,} more rows: {', '.join(f'{sign} {count:,}' for sign, count in signs.items())}"
-        yield Line(number=None, sign=" ", id=rest[0].id, what=what, why="")
+        yield PlanLine(number=None, sign=" ", id=rest[0].id, what=what, why="")
 
 
 def _altered(change: Change) -> str:
@@ -214,7 +214,7 @@ def markdown_decisions(decisions: Iterable[Decision], labels: Labels, *, with_he
     return heading + "".join(map(_markdown_line, lines))
 
 
-def _markdown_line(line: Line) -> str:
+def _markdown_line(line: PlanLine) -> str:
     number = "" if line.number is None else str(line.number)
     # In code, lest a lone sign be taken for the beginning of a list.
     sign = f"`{line.sign}`" if line.sign.strip() else ""

@@ -115,7 +115,7 @@ FAILS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Done:
+class AppliedGroups:
     """What became of the decisions of one group, which tables they are about, and how large the edges are that left
     the living graph (A29)."""
 
@@ -150,7 +150,9 @@ async def apply(db: Transaction, plan: Plan, now: datetime) -> Outcome:
     return Outcome(plan_id=plan.id, status=PlanStatus.APPLIED, applied=len(plan.decisions))
 
 
-async def apply_groups(db: Transaction, plan_id: UUID, groups: Sequence[kept.Group], now: datetime) -> Done:
+async def apply_groups(
+    db: Transaction, plan_id: UUID, groups: Sequence[kept.PlanGroup], now: datetime
+) -> AppliedGroups:
     """Carry out the waiting decisions of groups that follow each other, in this transaction: all of it, or none."""
     work = Work(await driver(db), db.space_id, plan_id, now)
     waiting = await work.waiting(groups)
@@ -205,7 +207,7 @@ class Work:
 
     async def carry_out(
         self, needs: Mapping[int, Sequence[int]], stages: Mapping[int, int], stale: Mapping[int, str]
-    ) -> Done:
+    ) -> AppliedGroups:
         """Stage by stage: what no longer fits the world is stale, with all that needs it; the rest is written."""
         tables: set[str] = set()
         for stage in sorted(set(stages.values())):
@@ -218,9 +220,9 @@ class Work:
                 await self.write([number for number in standing if number not in stale], shapes)
             tables |= {shape.table for shape in shapes}
         applied = [number for number in needs if number not in stale]
-        return Done(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
+        return AppliedGroups(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
 
-    async def waiting(self, groups: Sequence[kept.Group]) -> list[asyncpg.Record]:
+    async def waiting(self, groups: Sequence[kept.PlanGroup]) -> list[asyncpg.Record]:
         found: list[asyncpg.Record] = await self.raw.fetch(
             """SELECT number, stage, needs FROM decisions WHERE space_id = $1 AND plan_id = $2
                   AND number BETWEEN $4 AND $5 AND group_number = ANY($3) AND status = 'proposed'

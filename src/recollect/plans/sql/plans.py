@@ -347,7 +347,7 @@ async def mark(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class PlanGroup:
     """The waiting decisions of a group: how many, and between which numbers they are found."""
 
     number: int
@@ -356,7 +356,7 @@ class Group:
     last: int
 
 
-async def groups_to_do(db: Transaction, plan_id: UUID) -> list[Group]:
+async def groups_to_do(db: Transaction, plan_id: UUID) -> list[PlanGroup]:
     """The groups that still have waiting decisions, in order."""
     raw = await driver(db)
     found = await raw.fetch(
@@ -365,7 +365,7 @@ async def groups_to_do(db: Transaction, plan_id: UUID) -> list[Group]:
         db.space_id,
         plan_id,
     )
-    return [Group(**row) for row in found]
+    return [PlanGroup(**row) for row in found]
 
 
 async def take_turn(db: Transaction, *, wait_seconds: float = 30.0) -> None:

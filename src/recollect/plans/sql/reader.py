@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from recollect.cases import sql as case_store
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
-from recollect.concepts.rules.concepts import Known, LastPass
+from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.concepts.sql import columns, concepts
 from recollect.engine.sql import spaces
 from recollect.graph.rules.arrays import EdgeColumns, as_ids
@@ -23,7 +23,7 @@ from recollect.graph.sql import edges as kept
 from recollect.memories.sql import nodes
 from recollect.model import Edge, Topic
 from recollect.pages import sql as page_store
-from recollect.pages.rules.stored import Batch, StoredPage
+from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.store import rows
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
@@ -195,7 +195,7 @@ class StoreReader:
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return await kept.of_nodes(self.db, ids)
 
-    async def concepts(self) -> Known:
+    async def concepts(self) -> KnownConcepts:
         return await columns.read(self.db)
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
@@ -223,7 +223,7 @@ class StoreReader:
     async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
         return await page_store.all_pages(self.db, ids)
 
-    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> Batch:
+    async def page_batch(self, batch: UUID, page_ids: Sequence[str] | None = None) -> PageBatch:
         return await page_store.get_batch(self.db, batch, page_ids)
 
     async def page_edges(self) -> Mapping[tuple[UUID, str, UUID], UUID]:

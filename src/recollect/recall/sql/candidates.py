@@ -102,18 +102,18 @@ class FirstLook:
     space: Space
     version: int
     waiting: bool
-    words: lexicon.Question | None
+    words: lexicon.LexicalQuestion | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CandidateQuery:
     """A question as the legs ask it: where, by which model's vector (None where it cannot read it), by which words."""
 
     space_id: UUID
     model: str
     dim: int
     vector: NDArray[np.float32] | None
-    words: lexicon.Question | None = None
+    words: lexicon.LexicalQuestion | None = None
     with_summaries: bool = False
 
     @property
@@ -171,7 +171,7 @@ async def summaries(db: Transaction) -> list[UUID]:
 
 async def nearest(
     db: Transaction,
-    asked: Asked,
+    asked: CandidateQuery,
     *,
     kinds: Sequence[str],
     exactly: bool,
@@ -195,7 +195,7 @@ async def nearest(
         most *= 4
 
 
-async def _nearest(db: Transaction, asked: Asked, *, kinds: Sequence[str], exactly: bool, most: int) -> Found:
+async def _nearest(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int) -> Found:
     raw, dim = await driver(db), asked.dim
     those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
@@ -207,12 +207,12 @@ async def _nearest(db: Transaction, asked: Asked, *, kinds: Sequence[str], exact
     return dict(await raw.fetch(statement, asked.space_id, asked.model, asked.half, list(kinds), most))
 
 
-async def nearest_of(db: Transaction, asked: Asked, few: Few) -> tuple[int, Found]:
+async def nearest_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
     """How many some nodes are; if not too many to look at, the nearest of them and their cosines, exactly."""
     return await _best_of(db, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
 
 
-async def matching(db: Transaction, asked: Asked, *, kinds: Sequence[str]) -> Found:
+async def matching(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str]) -> Found:
     """The nodes of these kinds that match best, and their BM25 scores."""
     if asked.words is None:
         return {}
@@ -220,7 +220,7 @@ async def matching(db: Transaction, asked: Asked, *, kinds: Sequence[str]) -> Fo
     return dict(await raw.fetch(MATCHING, asked.words.match, asked.words.weights, list(kinds), POOL))
 
 
-async def matching_of(db: Transaction, asked: Asked, few: Few) -> tuple[int, Found]:
+async def matching_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
     """The same by words: those of some nodes that match best, and their BM25 scores."""
     if asked.words is None:
         return 0, {}
@@ -240,7 +240,7 @@ async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> s
     return set((await db.execute(statement)).scalars())
 
 
-def _details(asked: Asked, source: str) -> str:
+def _details(asked: CandidateQuery, source: str) -> str:
     """Both legs' scores, each looked up only where it is not known yet: `coalesce` asks no further than it must."""
     may_be_told = "n.status = 'active' AND NOT n.exclude" if asked.with_summaries else "n.recallable"
     return f"""
@@ -254,7 +254,7 @@ def _details(asked: Asked, source: str) -> str:
 
 
 async def details(
-    db: Transaction, asked: Asked, ids: Sequence[UUID], *, cosines: Found, words: Found
+    db: Transaction, asked: CandidateQuery, ids: Sequence[UUID], *, cosines: Found, words: Found
 ) -> list[Candidate]:
     """What ranking needs to know of some nodes: both legs' scores for each of them, whichever leg found it."""
     given = (ids, [*map(cosines.get, ids)], [*map(words.get, ids)])
@@ -262,7 +262,7 @@ async def details(
 
 
 async def neighbours(
-    db: Transaction, asked: Asked, near: Sequence[Candidate], *, known: Collection[UUID]
+    db: Transaction, asked: CandidateQuery, near: Sequence[Candidate], *, known: Collection[UUID]
 ) -> list[Candidate]:
     """The nodes before and after some candidates in their threads, those that are not candidates yet."""
     places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
@@ -272,7 +272,7 @@ async def neighbours(
     return list({one.id: one for one in found if one.id not in known}.values())
 
 
-async def _looked_up(db: Transaction, asked: Asked, source: str, *given: Sequence[Any]) -> list[Candidate]:
+async def _looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:
     raw = await driver(db)
     weights = asked.words.weights if asked.words else lexicon.NO_WORDS
     found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, *given)

@@ -73,7 +73,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class LexicalQuestion:
     """A question's side of BM25: which words find candidates, and what each is worth."""
 
     match: list[int]
@@ -115,13 +115,13 @@ def terms_of(space_id: UUID, asked: str) -> list[int]:
     return sorted(lexical.terms(asked, _salt(space_id)))
 
 
-def weighed(terms: Sequence[int], containing: Mapping[int, int], *, documents: int) -> Question | None:
+def weighed(terms: Sequence[int], containing: Mapping[int, int], *, documents: int) -> LexicalQuestion | None:
     """A question's words weighed by their rarity among so many texts; None when no word of it could find anything."""
     if not containing:
         return None
     rarity = {term: lexical.rarity(documents, containing.get(term, 0)) for term in terms}
     known = {term: rarity[term] for term in containing}
-    return Question(
+    return LexicalQuestion(
         match=_rarer(containing), weights=_sparse(known), most_possible=lexical.most_possible(rarity.values())
     )
 

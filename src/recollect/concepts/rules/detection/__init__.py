@@ -12,9 +12,9 @@ and its name at least 0.75. No pair is found by luck, none is missed.
 """
 
 from recollect.concepts.rules.detection.blocks import Blocks, block
-from recollect.concepts.rules.detection.columns import Concepts, Sets
-from recollect.concepts.rules.detection.detect import Found, detect
+from recollect.concepts.rules.detection.columns import ConceptColumns, Sets
+from recollect.concepts.rules.detection.detect import FoundPairs, detect
 from recollect.concepts.rules.detection.matching import Match, best_match
 from recollect.concepts.rules.detection.pairs import Pairs
 
-__all__ = ["Blocks", "Concepts", "Found", "Match", "Pairs", "Sets", "best_match", "block", "detect"]
+__all__ = ["Blocks", "ConceptColumns", "FoundPairs", "Match", "Pairs", "Sets", "best_match", "block", "detect"]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.concepts.rules.detection.columns import Bits, Concepts, Id, Ints, Mask, Matrix
+from recollect.concepts.rules.detection.columns import Bits, ConceptColumns, Id, Ints, Mask, Matrix
 from recollect.concepts.rules.similarity import Name, ordered, plain
 
 Strings = NDArray[np.object_]
@@ -42,7 +42,7 @@ _BUCKETS = 32
 class Blocks:
     """Concepts made ready to be compared. Everything but `concepts` and `copies` is by place."""
 
-    concepts: Concepts
+    concepts: ConceptColumns
     rows: Ints
     types: Ints
     plain: Strings
@@ -76,7 +76,7 @@ class Blocks:
         return [np.array(one) for _, one in sorted(members.items())]
 
 
-def block(concepts: Concepts, *, dimensions: int | None = DIMENSIONS) -> Blocks:
+def block(concepts: ConceptColumns, *, dimensions: int | None = DIMENSIONS) -> Blocks:
     """The concepts, made ready. `dimensions` None compares whole vectors: for thresholds too low for the bounds."""
     names = [plain(name) for name in concepts.names]
     order = canonical_order(concepts.types, names, concepts.ids)
@@ -116,7 +116,7 @@ def canonical_order(types: Ints, names: Sequence[str], ids: Sequence[Id]) -> lis
 # -- copies
 
 
-def folded(concepts: Concepts, names: Sequence[str], order: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
+def folded(concepts: ConceptColumns, names: Sequence[str], order: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
     """One row for each set of identical ones, in order; and those sets, that row first."""
     kept: list[int] = []
     copies: list[Ints] = []
@@ -143,7 +143,7 @@ def runs(types: Ints, names: Sequence[str], order: Sequence[int]) -> Iterator[li
         yield run
 
 
-def identical(concepts: Concepts, run: Sequence[int]) -> list[list[int]]:
+def identical(concepts: ConceptColumns, run: Sequence[int]) -> list[list[int]]:
     """Rows that no factor and no doubt can tell apart, protected ones last: the first stands for all."""
     groups: dict[object, list[int]] = {}
     for row in sorted(run, key=lambda row: bool(concepts.protected[row])):
@@ -151,7 +151,7 @@ def identical(concepts: Concepts, run: Sequence[int]) -> list[list[int]]:
     return list(groups.values())
 
 
-def everything_compared(concepts: Concepts, row: int) -> tuple[object, ...]:
+def everything_compared(concepts: ConceptColumns, row: int) -> tuple[object, ...]:
     """What has neither name nor vector is like nothing but itself."""
     if not concepts.has_vector[row] and not concepts.names[row].strip():
         return (row,)
@@ -209,7 +209,7 @@ def series(types: Ints, names: Strings) -> Ints:
 # -- vectors
 
 
-def shortened(concepts: Concepts, rows: Ints, dimensions: int | None) -> tuple[Matrix, Matrix | None]:
+def shortened(concepts: ConceptColumns, rows: Ints, dimensions: int | None) -> tuple[Matrix, Matrix | None]:
     """The vectors along the directions that tell most, with the length of the rest as the last column.
 
     Whole vectors where that would not make them much shorter.

@@ -59,7 +59,7 @@ def one_bit_each(values: Ints, starts: Ints) -> Bits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Concepts:
+class ConceptColumns:
     """What is known of the concepts of a space. Vectors are unit vectors; a row of zeros where there is none.
 
     `statements` numbers the (key, value) pairs of the metadata. `has_text`: the vector is that of a text, not of the
@@ -109,7 +109,7 @@ class Concepts:
         weight: ArrayLike | None = None,
         protected: ArrayLike | None = None,
         aliases: Mapping[int, Sequence[str]] | None = None,
-    ) -> "Concepts":
+    ) -> "ConceptColumns":
         """Columns from what is given; what is not given is empty, zero, or the order of the rows."""
         count = len(names)
         matrix, has_vector = unit_rows(vectors, count)

@@ -18,7 +18,7 @@ import numpy as np
 
 from recollect.concepts.rules.detection.blocks import Blocks
 from recollect.concepts.rules.detection.columns import Bits, Floats, Ints, Mask, Matrix
-from recollect.concepts.rules.similarity import Weights
+from recollect.concepts.rules.similarity import FactorWeights
 
 # Short vectors are multiplied in single precision: what rounding may hide is let through and scored exactly.
 MARGIN = 2e-4
@@ -40,7 +40,7 @@ class Bounds:
     """The least that each factor must reach, the others being perfect."""
 
     threshold: float
-    weights: Weights
+    weights: FactorWeights
 
     @property
     def cosine(self) -> float:

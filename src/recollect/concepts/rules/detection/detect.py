@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recollect.concepts.rules.detection.blocks import Blocks, block, project, telling_directions
-from recollect.concepts.rules.detection.columns import Concepts, Ints, Mask, Matrix
+from recollect.concepts.rules.detection.columns import ConceptColumns, Ints, Mask, Matrix
 from recollect.concepts.rules.detection.compare import Bounds, candidates
 from recollect.concepts.rules.detection.pairs import Pairs, scored
-from recollect.concepts.rules.similarity import WEIGHTS, Weights
+from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights
 
 THRESHOLD = 0.95
 MOST_PARTNERS = 200
@@ -25,7 +25,7 @@ _SAMPLE = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class FoundPairs:
     """Rows that score at least the threshold with each other.
 
     `pairs` best first, between rows that differ; `copies` are sets of identical rows, of which only the first stands in
@@ -38,23 +38,23 @@ class Found:
     crowded: Ints
     series: tuple[Ints, ...]
     threshold: float
-    weights: Weights
+    weights: FactorWeights
 
-    def above(self, threshold: float) -> "Found":
+    def above(self, threshold: float) -> "FoundPairs":
         """The same, looked at from a higher threshold."""
         return replace(self, pairs=self.pairs.only(self.pairs.score >= threshold), threshold=threshold)
 
 
 def detect(
-    concepts: Concepts,
+    concepts: ConceptColumns,
     threshold: float = THRESHOLD,
     *,
     changed: Mask | None = None,
-    weights: Weights = WEIGHTS,
+    weights: FactorWeights = WEIGHTS,
     blocks: Blocks | None = None,
     most_partners: int = MOST_PARTNERS,
     threads: int = 1,
-) -> Found:
+) -> FoundPairs:
     """All pairs at or above the threshold, within a type; with `changed`, those that have a changed row."""
     bounds = Bounds(threshold=threshold, weights=weights)
     blocks = blocks or block(concepts, dimensions=useful_dimensions(concepts, bounds))
@@ -69,7 +69,7 @@ def detect(
         part = scored(blocks, bounds, left, right, threads)
         crowd.count(places[part.left], places[part.right])
         parts.append(part)
-    return Found(
+    return FoundPairs(
         pairs=lower_left(Pairs.joined(parts)).best_first(),
         copies=tuple(one for one in blocks.copies if changed is None or changed[one].any()),
         crowded=np.sort(blocks.rows[crowd.is_full()]),
@@ -118,7 +118,7 @@ def lower_left(pairs: Pairs) -> Pairs:
 # -- which method
 
 
-def useful_dimensions(concepts: Concepts, bounds: Bounds) -> int | None:
+def useful_dimensions(concepts: ConceptColumns, bounds: Bounds) -> int | None:
     """How short the vectors may be: longer ones cost more to multiply, shorter ones let more pairs through.
 
     None for whole vectors: a low threshold rules out so little that nothing shorter pays.

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from recollect.concepts.rules.detection.columns import Concepts
+from recollect.concepts.rules.detection.columns import ConceptColumns
 
 
 class Keep(StrEnum):
@@ -11,7 +11,7 @@ class Keep(StrEnum):
     MORE_LINKS = "prefer_more_links"
 
 
-def keeper_rank(concepts: Concepts, row: int, keep: Keep = Keep.OLDER) -> tuple[object, ...]:
+def keeper_rank(concepts: ConceptColumns, row: int, keep: Keep = Keep.OLDER) -> tuple[object, ...]:
     """The lowest is kept. Ties are settled by age, links, weight, id: never by the order of the rows."""
     age, links, weight = concepts.created[row], -concepts.degree[row], -concepts.weight[row]
     first = {Keep.OLDER: age, Keep.HIGHER_WEIGHT: weight, Keep.MORE_LINKS: links}[keep]

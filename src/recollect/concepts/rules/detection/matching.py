@@ -17,9 +17,9 @@ from recollect.concepts.rules.similarity import (
     BARE,
     WEIGHTS,
     Factors,
+    FactorWeights,
     Name,
     Traits,
-    Weights,
     compare,
     likeness,
     name_of,
@@ -45,7 +45,7 @@ def best_match(
     blocks: Blocks,
     threshold: float = THRESHOLD,
     *,
-    weights: Weights = WEIGHTS,
+    weights: FactorWeights = WEIGHTS,
     is_apart: Callable[[int], bool] = lambda row: False,
 ) -> Match | None:
     """The best of the type `kind` that reaches the threshold: certain ones first, then by score, then as a keeper.
@@ -72,7 +72,7 @@ def rank(match: Match, blocks: Blocks) -> tuple[object, ...]:
     return (not match.is_certain, -match.factors.score, *keeper_rank(blocks.concepts, match.row))
 
 
-def is_out_of_reach(cosine: float, name: float, wanted: float, weights: Weights) -> bool:
+def is_out_of_reach(cosine: float, name: float, wanted: float, weights: FactorWeights) -> bool:
     """Whether not even equal metadata could lift a pair to what is wanted."""
     return weights.cosine * min(max(cosine, 0.0), 1.0) + weights.name * name + weights.metadata < wanted - MARGIN
 

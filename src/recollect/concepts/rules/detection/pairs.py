@@ -13,9 +13,9 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from recollect.concepts.rules.detection.blocks import Blocks, Strings
-from recollect.concepts.rules.detection.columns import Concepts, Floats, Ints, Mask, Sets
+from recollect.concepts.rules.detection.columns import ConceptColumns, Floats, Ints, Mask, Sets
 from recollect.concepts.rules.detection.compare import Bounds, best_metadata, best_name
-from recollect.concepts.rules.similarity import PLACES, Factors, Weights, conflicts, doubts, plain
+from recollect.concepts.rules.similarity import PLACES, Factors, FactorWeights, conflicts, doubts, plain
 
 GATHER = 16_384
 ONE_WORKER_UP_TO = 20_000
@@ -49,7 +49,7 @@ class Pairs:
     def best_first(self) -> "Pairs":
         return self.only(np.lexsort((self.right, self.left, -self.score)))
 
-    def factors(self, concepts: Concepts, place: int) -> Factors:
+    def factors(self, concepts: ConceptColumns, place: int) -> Factors:
         """One pair laid open, with its doubts."""
         one, other = concepts.traits(int(self.left[place])), concepts.traits(int(self.right[place]))
         cosine = float(self.cosine[place])
@@ -157,7 +157,7 @@ def tagged_values(sets: Sets, rows: Ints, most: int) -> Ints:
     return owners * most + values
 
 
-def totals(cosine: Floats, name: Floats, metadata: Floats, weights: Weights) -> Floats:
+def totals(cosine: Floats, name: Floats, metadata: Floats, weights: FactorWeights) -> Floats:
     """The weighted sum; where there is no cosine the other weights are stretched (C04)."""
     rest = weights.name * name + weights.metadata * metadata
     with_cosine: Floats = weights.cosine * np.nan_to_num(cosine) + weights.name * name + weights.metadata * metadata
