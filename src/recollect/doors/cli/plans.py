@@ -27,7 +27,7 @@ PANEL = "Tidy"
 PAGES = "merge_pages"
 
 
-class PlanGroup(CommandGroup):
+class PlanCommands(CommandGroup):
     """`recollect plan prune` is short for `recollect plan propose prune`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -44,7 +44,7 @@ class PlanGroup(CommandGroup):
 
 
 app = typer.Typer()
-group = typer.Typer(cls=PlanGroup)
+group = typer.Typer(cls=PlanCommands)
 
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id, or its first 4 or more characters.")]
 Set = Annotated[

@@ -31,7 +31,7 @@ from recollect.pages.rules.merge_plan import (
     Verdict,
     after_audit,
 )
-from recollect.pages.rules.page import PageLink, Section, WikiPage, changed
+from recollect.pages.rules.page import Section, WikiLink, WikiPage, changed
 from recollect.pages.rules.plan_md import Edit, with_edits
 from recollect.pages.rules.stored import (
     EdgeKey,
@@ -334,7 +334,7 @@ class _Writing:
         source, relation, target = key
         return self.world.edges.get((self.nodes[source], relation, self.nodes[target]))
 
-    def _made(self, key: EdgeKey, link: PageLink) -> Change:
+    def _made(self, key: EdgeKey, link: WikiLink) -> Change:
         source, relation, target = key
         row = edge_row(uuid4(), self.nodes[source], relation, self.nodes[target], link, self.now)
         return Change(table="edges", id=UUID(row["id"]), before=None, after=row)

@@ -14,7 +14,7 @@ order in which pages are written (B14), and decisions are made in the opposite o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from recollect.pages.rules.page import NOTE, PLAIN, TYPED_TITLE, PageFinding, PageLink, WikiPage, type_and_name
+from recollect.pages.rules.page import NOTE, PLAIN, TYPED_TITLE, PageFinding, WikiLink, WikiPage, type_and_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +114,7 @@ class PageEdge:
     target: str
 
 
-def forward_links(page: WikiPage, hierarchy: Hierarchy = WIKI) -> Iterator[PageLink]:
+def forward_links(page: WikiPage, hierarchy: Hierarchy = WIKI) -> Iterator[WikiLink]:
     """The links of a page that lead down the hierarchy."""
     for link in page.links:
         if link.style == "typed" and hierarchy.edge_kind(link.relation, page.type, type_and_name(link.target)[0]):
@@ -173,7 +173,7 @@ def _of_note(page: WikiPage, hierarchy: Hierarchy) -> Iterator[str]:
             yield _unknown(link)
 
 
-def _unknown(link: PageLink) -> str:
+def _unknown(link: WikiLink) -> str:
     return f"The relation of [[{link.relation}::{link.target}]] is not known: it is kept as a reference."
 
 
@@ -181,7 +181,7 @@ def _has(page: WikiPage, kind: EdgeKind, hierarchy: Hierarchy) -> bool:
     return any(link.relation == kind.name for link in forward_links(page, hierarchy))
 
 
-def _problem_of(page: WikiPage, link: PageLink, hierarchy: Hierarchy) -> str | None:
+def _problem_of(page: WikiPage, link: WikiLink, hierarchy: Hierarchy) -> str | None:
     target_type = type_and_name(link.target)[0]
     edge = f"[[{link.relation}::{link.target}]]"
     if not hierarchy.knows(link.relation):

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import unquote
 
-from recollect.pages.rules.page import PageFinding, PageLink, WikiPage, normal_name
+from recollect.pages.rules.page import PageFinding, WikiLink, WikiPage, normal_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,7 +19,7 @@ class Resolved:
     """A link of a page, and the page it leads to; None where it leads nowhere."""
 
     source: str
-    link: PageLink
+    link: WikiLink
     target: str | None
 
 
@@ -51,14 +51,14 @@ class Directory:
             for name in dict.fromkeys(map(normal_name, names)):
                 self._names.setdefault(name, []).append(page)
 
-    def find(self, page: WikiPage, link: PageLink) -> str | None:
+    def find(self, page: WikiPage, link: WikiLink) -> str | None:
         if link.style == "path":
             return self._at_path(page, link.target)
         if link.style == "typed":
             return self._ids.get(link.target) or self._normal_ids.get(normal_name(link.target))
         return self._by_wikilink(page, link.target)
 
-    def nearly(self, page: WikiPage, link: PageLink) -> str | None:
+    def nearly(self, page: WikiPage, link: WikiLink) -> str | None:
         """What a link to nowhere may have meant: the file at its path but for case."""
         if link.style != "path":
             return None
@@ -107,7 +107,7 @@ def back_links(resolution: Resolution) -> Mapping[str, list[Resolved]]:
     return found
 
 
-def _nowhere(link: PageLink, nearly: str | None) -> str:
+def _nowhere(link: WikiLink, nearly: str | None) -> str:
     written = f"({link.target})" if link.style == "path" else f"[[{link.target}]]"
     hint = f" {nearly} differs from it only in case." if nearly else ""
     return f"The link {written} leads nowhere: it was kept as text.{hint}"

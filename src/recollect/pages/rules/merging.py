@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recollect.pages.rules.page import PageLink, Section, Source, WikiPage, changed, links_in, normal_name
+from recollect.pages.rules.page import Section, Source, WikiLink, WikiPage, changed, links_in, normal_name
 from recollect.pages.rules.text import Block, blocks, closed, lines_with_code, said, said_in, sentences_of
 
 FEWEST_WORDS = 4
@@ -208,7 +208,7 @@ class _Body:
             self._whole.add(_whole(block))
             yield block
 
-    def _enrich(self, link: PageLink) -> bool:
+    def _enrich(self, link: WikiLink) -> bool:
         """Add label and note of a link to the line that holds it already; False where no line holds it alone."""
         known = self._links.get((link.relation, link.target), [])
         for part in self._root.all():
@@ -315,24 +315,24 @@ def _is_long(sentence: str) -> bool:
 # -- links
 
 
-def _by_target(links: Iterable[PageLink]) -> dict[tuple[str, str], list[PageLink]]:
+def _by_target(links: Iterable[WikiLink]) -> dict[tuple[str, str], list[WikiLink]]:
     """The links by relation and target, those that say most first."""
-    found: dict[tuple[str, str], list[PageLink]] = {}
+    found: dict[tuple[str, str], list[WikiLink]] = {}
     for link in sorted(links, key=lambda link: -link.richness):
         found.setdefault((link.relation, link.target), []).append(link)
     return found
 
 
-def _is_covered(link: PageLink, known: Mapping[tuple[str, str], Sequence[PageLink]]) -> bool:
+def _is_covered(link: WikiLink, known: Mapping[tuple[str, str], Sequence[WikiLink]]) -> bool:
     return any(_covers(one, link) for one in known.get((link.relation, link.target), ()))
 
 
-def _covers(known: PageLink, link: PageLink) -> bool:
+def _covers(known: WikiLink, link: WikiLink) -> bool:
     """Whether a link says all that another one to the same target says."""
     return said(link.note) in said(known.note) and bool(known.label or not link.label)
 
 
-def _enriched(line: str, known: PageLink, link: PageLink) -> str:
+def _enriched(line: str, known: WikiLink, link: WikiLink) -> str:
     if link.label and not known.label:
         line = line.replace("]]", f"|{link.label}]]", 1)
     if said(link.note) not in said(known.note):

@@ -68,7 +68,7 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PageLink:
+class WikiLink:
     """A link as the page writes it: typed (`[[edge::Type:Name]]`), a wikilink, or a path to another file."""
 
     relation: str
@@ -100,7 +100,7 @@ class WikiPage:
     lead: str = ""
     sections: tuple[Section, ...] = ()
     raw: str | None = None
-    links: tuple[PageLink, ...] = field(init=False)
+    links: tuple[WikiLink, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         # Derived from the text at every construction, so that no page can hold links its text does not.
@@ -180,9 +180,9 @@ def normal_name(name: str) -> str:
 # -- links
 
 
-def links_in(texts: Iterable[str]) -> list[PageLink]:
+def links_in(texts: Iterable[str]) -> list[WikiLink]:
     """All links of some texts, in order; code holds none."""
-    found: list[PageLink] = []
+    found: list[WikiLink] = []
     for text in texts:
         if "[" not in text:
             continue
@@ -191,7 +191,7 @@ def links_in(texts: Iterable[str]) -> list[PageLink]:
     return found
 
 
-def _links_of_line(line: str) -> list[PageLink]:
+def _links_of_line(line: str) -> list[WikiLink]:
     if "](" not in line and "[[" not in line:
         return []
     line = without_code(line)
@@ -202,7 +202,7 @@ def _links_of_line(line: str) -> list[PageLink]:
     return [link for _, link in sorted(found, key=lambda one: one[0]) if link]
 
 
-def _bracket_link(match: re.Match[str], rest_of_line: str) -> PageLink | None:
+def _bracket_link(match: re.Match[str], rest_of_line: str) -> WikiLink | None:
     inner, _, label = match["inner"].partition("|")
     note = rest_of_line.strip(" \t-–—:·")
     if typed := _RELATION.fullmatch(inner.strip()):
@@ -217,7 +217,7 @@ def _bracket_link(match: re.Match[str], rest_of_line: str) -> PageLink | None:
             target, _, anchor = target.partition("^")
     if not target.strip() and not anchor.strip():
         return None
-    return PageLink(
+    return WikiLink(
         relation=relation,
         target=target.strip(),
         style=style,
@@ -228,11 +228,11 @@ def _bracket_link(match: re.Match[str], rest_of_line: str) -> PageLink | None:
     )
 
 
-def _path_link(match: re.Match[str]) -> PageLink | None:
+def _path_link(match: re.Match[str]) -> WikiLink | None:
     target, _, anchor = match["target"].strip("<>").partition("#")
     if _SCHEME.match(target) or not target.lower().endswith((".md", ".markdown")):
         return None
-    return PageLink(relation=PLAIN, target=target, style="path", label=match["label"].strip(), anchor=anchor)
+    return WikiLink(relation=PLAIN, target=target, style="path", label=match["label"].strip(), anchor=anchor)
 
 
 def _strings(value: object) -> list[str]:

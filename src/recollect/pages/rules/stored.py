@@ -17,7 +17,7 @@ from recollect.pages.rules.formats import export_page, read_page
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import DeferredEdge, MergePlan, NodePlan, SubgraphPlan, Verdict
-from recollect.pages.rules.page import PageFinding, PageLink, WikiPage
+from recollect.pages.rules.page import PageFinding, WikiLink, WikiPage
 from recollect.pages.rules.similarity import text_for_vector
 from recollect.plan import Row
 
@@ -105,14 +105,14 @@ def embedded_by(name: str | None, text: str) -> str:
 # -- links as edges
 
 
-def edges_between(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> dict[EdgeKey, PageLink]:
+def edges_between(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> dict[EdgeKey, WikiLink]:
     """The edges that the links of some pages are, each once, with the link that says most.
 
     A back-link says again what its parent says, and a link to a place on the page itself leads to no other: neither is
     an edge.
     """
     types = {page.id: page.type for page in pages}
-    found: dict[EdgeKey, PageLink] = {}
+    found: dict[EdgeKey, WikiLink] = {}
     for one in resolve(pages).links:
         if one.target is None or one.target == one.source:
             continue
@@ -124,7 +124,7 @@ def edges_between(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> dic
     return found
 
 
-def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: PageLink, now: datetime) -> dict[str, Any]:
+def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: WikiLink, now: datetime) -> dict[str, Any]:
     """A link as an edge. It has no strength of its own, so it does not fade: it stands as long as the text says so."""
     details = {"label": link.label, "anchor": link.anchor, "embed": link.embed}
     return {
