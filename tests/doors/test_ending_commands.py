@@ -11,8 +11,8 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,12 @@ import recollect.doors
 from recollect.doors.cli.app import ENDED, build
 from recollect.store.database import PREPARE_LOCK
 from tests.doors import test_cli_support as support
+from tests.waiting import HANG_SECONDS, until_it_holds
 
 own_database = support.own_database
 
 ALL_OF_THEM = int(os.environ.get("TEST_TIMES", "1")) > 1
 AT_ONCE = 26
-PATIENCE_SECONDS = 120
 NEEDS_NO_DATABASE = {("config",), ("notify",), ("notify", "test"), ("plan", "policies")}
 ITS_OWN_DATABASE = {("demo",)}
 WORD = "abcd"
@@ -40,12 +40,12 @@ GIVEN = {
     ("edit",): ["--importance", "0.5"],
     ("graph", "picture"): [WORD, "--out", "new.svg"],
     ("never-merge", "add"): [WORD, "efgh"],
-    ("schedules", "set"): ["--every", "1h"],
+    ("schedules", "set"): ["--every", "1440"],
     ("spaces", "set"): ["--open-tags"],
 }
 LOOP = r"\b(anyio|asyncio)\.run\(|\.run_until_complete\("
 EXIT_CODES = {"serve": 0, "mcp": 0}  # else ENDED
-HEAVY = ["recollect.doors.cli.app", "recollect.doors.mcp.stdio", "recollect.doors.api.server"]
+HEAVY = ["recollect.doors.cli.app", "recollect.doors.mcp.stdio", "recollect.doors.api.server", __name__]
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -85,19 +85,17 @@ def run_command(arguments: Sequence[str], url: str, said: Path) -> None:
     main()
 
 
-async def until_all_wait(url: str, names: set[str]) -> None:
+async def until_all_wait(url: str, children: Mapping[str, BaseProcess]) -> None:
+    """Or have ended before, which their exit code will tell."""
     connection = await asyncpg.connect(url)
-    deadline = time.monotonic() + PATIENCE_SECONDS
+
+    async def all_wait() -> bool:
+        rows = await connection.fetch("SELECT application_name FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        waiting = {row[0] for row in rows}
+        return all(name in waiting or child.exitcode is not None for name, child in children.items())
+
     try:
-        while missing := names - {
-            row[0]
-            for row in await connection.fetch(
-                "SELECT application_name FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            )
-        }:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"these never waited for the database: {sorted(missing)}")
-            await anyio.sleep(0.05)
+        await until_it_holds(all_wait)
     finally:
         await connection.close()
 
@@ -138,12 +136,17 @@ def told_to_end_while_they_wait(
     for child in children.values():
         child.start()
     try:
-        anyio.run(until_all_wait, url, set(children))
+        anyio.run(until_all_wait, url, children)
     finally:
         for child in children.values():
             child.terminate()
-            child.join(PATIENCE_SECONDS)
-    return {name: (child.exitcode, (place / name).read_text()) for name, child in children.items()}
+            child.join(HANG_SECONDS)
+    return {name: (child.exitcode, complaints(place / name)) for name, child in children.items()}
+
+
+def complaints(said: Path) -> str:
+    """What a command said; that a server logs its end is none."""
+    return "".join(line for line in said.read_text().splitlines(keepends=True) if "[info" not in line)
 
 
 def test_S01_every_loop_of_a_command_hears_SIGTERM() -> None:

@@ -18,7 +18,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ import pytest
 from recollect.store.embedded import EmbeddedServer
 from tests.quality.test_documents import PAGES
 from tests.reference import ROOT
+from tests.waiting import until
 
 # Page, reason, and how many blocks.
 NOT_RUN = {
@@ -216,11 +216,10 @@ class Reader:
             process = subprocess.Popen(command, cwd=self.directory, env=self.environment, stdout=log, stderr=log)
         self.serving = how, process
         self.tools.callback(self.stop)
-        while not self._answers():
-            assert process.poll() is None, (self.directory.parent / "server.log").read_text()
-            time.sleep(0.1)
+        until(lambda: self._answers(process))
 
-    def _answers(self) -> bool:
+    def _answers(self, server: "subprocess.Popen[bytes]") -> bool:
+        assert server.poll() is None, (self.directory.parent / "server.log").read_text()
         try:
             return httpx.get(f"http://127.0.0.1:{self.port}/health/ready").is_success
         except httpx.TransportError:
@@ -262,9 +261,8 @@ def reader(new_home: Path) -> Iterator[Reader]:
     with EmbeddedServer(new_home), ExitStack() as tools:  # else each command would start it anew
         server = tools.enter_context(subprocess.Popen(quick, env=environment | {"PYTHONPATH": str(ROOT / "src")}))
         tools.callback(server.terminate)
-        while not (top / "quick").exists():
-            assert server.poll() is None
-            time.sleep(0.05)
+        until(lambda: (top / "quick").exists() or server.poll() is not None)
+        assert server.poll() is None
         yield Reader(directory, environment, tools, free_port())
 
 
