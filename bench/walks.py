@@ -1,0 +1,111 @@
+"""How far one walks to follow a verb: the files, functions and calls between files that it goes through.
+
+    ./run bench walks
+
+A newcomer who reads along opens each of those files. What is counted is what runs in this package, in the thread of the
+loop and in those that work for it; a file that only holds a noun counts too. No bar is measured in seconds here.
+"""
+
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import anyio
+
+import recollect
+from bench.figures import Figure
+from recollect.engine.engine import Engine
+from recollect.settings import Settings
+
+HOUSE = str(Path(recollect.__file__).parent)
+BARS = {"wiki import": 25, "recall": 15}
+WIKI = [
+    (
+        "principles/Loading.md",
+        "# Principle: Loading\n\n== Overview ==\nHow.\n\n* [[implemented_by::Implementation:Loader]]\n",
+    ),
+    ("implementations/Loader.md", "# Implementation: Loader\n\n== Overview ==\nThe class that loads a model.\n"),
+]
+
+
+@dataclass
+class Walk:
+    """What was walked through between the beginning and the end of a verb."""
+
+    functions: set[tuple[str, str]] = field(default_factory=set)
+    crossings: int = 0
+
+    def note(self, frame: FrameType, event: str, _argument: object) -> None:
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(HOUSE):
+            return
+        self.functions.add((file, frame.f_code.co_qualname))
+        above = frame.f_back
+        if above and above.f_code.co_filename != file and above.f_code.co_filename.startswith(HOUSE):
+            self.crossings += 1
+
+    @property
+    def files(self) -> int:
+        return len({file for file, _ in self.functions})
+
+
+@asynccontextmanager
+async def walked() -> AsyncIterator[Walk]:
+    walk = Walk()
+    threading.setprofile(walk.note)
+    sys.setprofile(walk.note)
+    try:
+        yield walk
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+
+async def walks(memory: Engine) -> AsyncIterator[tuple[str, Callable[[], Awaitable[Any]]]]:
+    """Each verb, with what it needs made before."""
+    tea = await memory.add("Linh prefers tea, never coffee")
+    rain = await memory.add("Rain all day, tea in the garden")
+    yield "add", lambda: memory.add("Minh is allergic to shrimp")
+    yield "recall", lambda: memory.recall("what does Linh drink?")
+    for name in ("jasmine_tea", "Jasmine Tea"):
+        await memory.concepts.add(name, "drink", text=f"Green tea with jasmine, called {name}", threshold=1.0)
+    yield "duplicates propose", lambda: memory.plans.propose("duplicates")
+    for relation in ("similar", "extends"):
+        await memory.graph.link(tea.id, rain.id, relation)
+    plan = await memory.plans.propose("merge-edges")
+    yield "show", lambda: memory.plans.show(plan.id)
+    yield "apply", lambda: memory.plans.apply(plan.id)
+    yield "undo", lambda: memory.plans.undo(plan.id)
+    pages = await memory.pages.import_texts(WIKI)
+    yield "wiki import", lambda: memory.pages.import_texts([("a/New.md", WIKI[1][1].replace("Loader", "New"))])
+    yield "wiki apply", lambda: memory.pages.apply(pages.plan.id)
+    yield "scheduled run", lambda: memory.schedules.run("prune")
+
+
+async def measure() -> dict[str, Walk]:
+    found = {}
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        settings = Settings.load(home=Path(directory) / "home", embedder="hashing:64")
+        async with Engine(settings) as memory:
+            async for name, verb in walks(memory):
+                async with walked() as walk:
+                    await verb()
+                found[name] = walk
+    return found
+
+
+def run(_size: int | None, _rest: list[str]) -> list[Figure]:
+    figures = []
+    for name, walk in anyio.run(measure).items():
+        how = f"{len(walk.functions)} functions, {walk.crossings} calls across files"
+        figures.append(Figure(name=f"{name}: files", value=walk.files, bar=BARS.get(name), better="lower", how=how))
+    sources = [file for file in Path(HOUSE).rglob("*.py") if "migrations" not in file.parts]
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in sources)
+    return [*figures, Figure(name="lines", value=lines, better="lower", how=f"{len(sources)} files, migrations aside")]
