@@ -64,7 +64,7 @@ async def walked() -> AsyncIterator[Walk]:
         yield walk
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 async def walks(memory: Engine) -> AsyncIterator[tuple[str, Callable[[], Awaitable[Any]]]]:
