@@ -53,9 +53,12 @@ def test_add_update_and_outcomes(cli: Cli) -> None:
     changed = cli.json("cases", "update", case, "--answer", "A lot.", "--protect", "--reason", "it grew")
     assert (changed["response_text"], changed["protected"], changed["version"]) == ("A lot.", True, 2)
     assert "Nothing." in cli("history", case).out
-    for _ in range(10):
+    said = cli("cases", "outcome", case, "--failure", "--error", "outdated", "--ms", "12.5")
+    assert said.out == f"{case[:8]}: success rate unknown until there are 10 outcomes (1 so far).\n"
+    assert "unknown until there are 10 outcomes (1 so far)" in cli("cases", "show", case).out
+    for _ in range(9):
         said = cli("cases", "outcome", case, "--failure", "--error", "outdated", "--ms", "12.5")
-    assert said.out == f"{case[:8]}: success rate 0.0 %.\n"
+    assert said.out == f"{case[:8]}: success rate 0.0 % of the last 10 outcomes.\n"
     assert "outdated 10" in cli("cases", "reflect").out
     assert "--success or --failure" in cli.refused("cases", "outcome", case, code=2)
     assert cli.json("cases", "archive", case)["archived_reason"] == "by_hand"

@@ -20,6 +20,7 @@ from recollect.recall.rules import lexical
         ("차를 좋아해요", ["차를", "좋아", "아해", "해요"]),
         ("喜欢喝茶", ["喜欢", "欢喝", "喝茶"]),
         ("茶", ["茶"]),
+        ("ปลาหมึก", ["ปล", "ลา", "าห", "หม", "มก"]),
         ("PR #260 on 2026-11-15", ["pr", "260", "2026", "11", "15"]),
         ("snake_case_name", ["snake", "case", "name"]),
         ("?! … 🍵", []),
@@ -28,6 +29,20 @@ from recollect.recall.rules import lexical
 )
 def test_words_of_many_scripts(text: str, words: list[str]) -> None:
     assert lexical.words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("แมวของฉันชอบกินปลา", "แมว"),  # Thai
+        ("ແມວຂອງຂ້ອຍມັກກິນປາ", "ແມວ"),  # Lao
+        ("ကြောင်ကငါးစားတယ်", "ငါး"),  # Burmese
+        ("ឆ្មារបស់ខ្ញុំចូលចិត្តត្រី", "ឆ្មា"),  # Khmer
+        ("猫が魚を食べる", "魚を"),
+    ],
+)
+def test_D43_a_word_is_found_in_a_script_without_spaces(text: str, asked: str) -> None:
+    assert set(lexical.words(asked)) <= set(lexical.words(text))
 
 
 def test_one_tokeniser_for_both_sides() -> None:

@@ -50,6 +50,7 @@ def test_G08_another_word_is_no_slip(tag: str) -> None:
 def test_G08_a_known_tag_is_no_slip_and_a_registered_one_comes_first() -> None:
     assert likely_meant("files", {"file", "files"}) is None
     assert likely_meant("helth", {"helt", "health"}) == "health"
+    assert likely_meant("lessson", {"Lessson", "lesson"}) == "lesson"
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x" * 101, "a\nb", "a\0b", "a\tb", "a\u2028b", "\ud800", None, 1])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 PANEL = "Remember and look"
 MOST_LINES = 20
+OUTCOMES_OF_A_RATE = 10  # fewer make none: the database computes it (0004_cases)
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The case's id, or its first 4 or more characters.")]
 Category = Annotated[
@@ -239,7 +240,7 @@ def outcome(
             id_, success, error_type=error, milliseconds=milliseconds, search=search
         )
     )
-    door.show(case, lambda case: output.say(f"{output.short(case.case_id)}: success rate {_rate(case.success_rate)}."))
+    door.show(case, lambda case: output.say(f"{output.short(case.case_id)}: success rate {_success(case)}."))
 
 
 # -- tidying
@@ -342,16 +343,19 @@ def _show_case(case: Case) -> None:
         "category": case.category_path or "",
         "state": _state(case),
         "uses": f"{case.usage_count:,}, last {output.minute(case.last_accessed_at)}",
-        "success": _rate(case.success_rate)
-        + (f" of the last {counted(case.judged, 'outcome')}" if case.judged else ""),
+        "success": _success(case),
         "version": f"{case.version}, {output.minute(case.updated_at)}",
         "by": case.updated_by or "",
     }
     output.facts((name, value) for name, value in known.items() if value)
 
 
-def _of_outcomes(judged: int) -> str:
-    return f" of the last {counted(judged, 'outcome')}" if judged else ""
+def _success(case: Case) -> str:
+    """The success rate and what it stands on: few outcomes make none, and one that came with the case is as it was."""
+    if case.success_rate is None and case.judged:
+        return f"unknown until there are {OUTCOMES_OF_A_RATE} outcomes ({case.judged} so far)"
+    of = f" of the last {counted(case.judged, 'outcome')}" if case.judged >= OUTCOMES_OF_A_RATE else ""
+    return _rate(case.success_rate) + of
 
 
 def _state(case: Case) -> str:

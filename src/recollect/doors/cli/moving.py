@@ -118,6 +118,8 @@ async def _export(memory: "Engine", *, out: Path | BinaryIO, with_vectors: bool,
 
 def _show_report(report: "ImportReport") -> None:
     output.say(f"{report}.")
+    if not (report.added or report.already_there or report.lines):
+        output.note("There was nothing to read: name a file with text, or a folder that holds such files.")
     for line in report.lines[:MOST_LINES]:
         output.note(f"{line.what}: {line}")
     if len(report.lines) > MOST_LINES:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SHORTENED = 160  # columns of a text in a line that nobody may ever see on a screen
 LINES_OF_BLOCK = 3
 INDENT = 4
+LEAST_OF_LAST = 20  # columns that the last column of a table needs to be read
 BROKEN_PIPE = 141  # as for every program that a closed pipe ends: 128 + SIGPIPE
 SHORT_ID = 8
 # Control characters except tab and line feed, and the marks that turn the direction of writing round.
@@ -101,7 +102,10 @@ async def document_in_parts(head: Mapping[str, object], name: str, parts: AsyncI
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, wrap: bool = False) -> None:
-    """One line an item; on a terminal the last column takes what room is left, and is cut there unless it may wrap."""
+    """One line an item; on a terminal the last column takes what room is left, and is cut there unless it may wrap.
+
+    Where hardly any room is left, it stands on a line of its own: no id is cut, and no column lost.
+    """
     if not sys.stdout.isatty():
         for row in rows:
             write(sys.stdout, "\t".join(one_line(cell) for cell in row) + "\n")
@@ -181,14 +185,27 @@ def _draw(on: "Console", headings: Sequence[str], rows: Iterable[Sequence[str]],
     from rich.table import Table
     from rich.text import Text
 
+    lines = [tuple(map(one_line, row)) for row in rows]
+    if not _has_room(on, headings, lines):
+        for *short, long in lines:
+            on.print("  ".join(short), style="cyan")
+            _indented(on, long)
+        return
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(headings), header_style="bold")
     for heading in headings[:-1]:
         drawn.add_column(heading, no_wrap=True, style="cyan")
     drawn.add_column(headings[-1])
-    for row in rows:
-        *short, long = (one_line(cell) for cell in row)
+    for *short, long in lines:
         drawn.add_row(*map(Text, short), Text(long, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis"))
     on.print(drawn)
+
+
+def _has_room(on: "Console", headings: Sequence[str], lines: Sequence[Sequence[str]]) -> bool:
+    """Whether the last column can be read beside the others."""
+    from rich.cells import cell_len
+
+    *others, last = (max(map(cell_len, column)) for column in zip(headings, *lines, strict=False))
+    return sum(others) + 2 * len(others) + min(last, LEAST_OF_LAST) <= on.width
 
 
 # -- while it takes long

@@ -74,11 +74,13 @@ def notes_on(given: Iterable[str], *, registered: Collection[str], used: Collect
 
 
 def likely_meant(tag: str, known: Collection[str]) -> str | None:
-    """The known tag that a new one is probably a misspelling of; the nearest, a registered one first."""
+    """The known tag that a new one is probably a misspelling of: a registered one first, then the nearest.
+
+    What others used may be slips itself: `lessson` is `lesson`, though somebody wrote `Lessson` before."""
     if tag in known:
         return None
     slips = {one: _slips(_folded(tag), _folded(one)) for one in known}
-    likely = [(number, one not in REGISTERED_TAGS, one) for one, number in slips.items() if number is not None]
+    likely = [(one not in REGISTERED_TAGS, number, one) for one, number in slips.items() if number is not None]
     return min(likely)[2] if likely else None
 
 

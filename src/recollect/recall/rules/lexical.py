@@ -25,17 +25,18 @@ STOP_WORDS = frozenset([
 ])
 # fmt: on
 
-_CJK = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿"
-_WORDS = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+# Scripts that put no space between words: CJK; Thai and Lao, Burmese, Khmer.
+_UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_WORDS = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as they are compared: folded, stemmed lightly; CJK as pairs of characters."""
+    """The words of a text as they are compared: folded, stemmed lightly; without spaces, pairs of characters."""
     found: list[str] = []
     for run in _WORDS.findall(fold(text)):
-        if _is_cjk(run[0]):
+        if _is_unspaced(run[0]):
             found += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
         elif run not in STOP_WORDS:
             found.append(stem(run))
@@ -87,5 +88,5 @@ def most_possible(rarities: Iterable[float]) -> float:
     return (K1 + 1) * sum(rarities)
 
 
-def _is_cjk(character: str) -> bool:
-    return not character.isascii() and bool(re.match(f"[{_CJK}]", character))
+def _is_unspaced(character: str) -> bool:
+    return not character.isascii() and bool(re.match(f"[{_UNSPACED}]", character))
