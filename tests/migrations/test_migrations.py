@@ -88,6 +88,10 @@ async def test_D43_E35_what_was_stored_before_is_cured(own_server: EmbeddedServe
             waiting = await raw.fetch(
                 "SELECT text FROM embedding_jobs j JOIN nodes n ON n.id = j.node_id WHERE j.status = 'pending'"
             )
+            indexed = await raw.fetch("SELECT text FROM lexicon l JOIN nodes n ON n.id = l.node_id")
+            counted = await raw.fetchval("SELECT documents FROM lexicon_totals WHERE space_id = $1", memory.space.id)
+        assert {row["text"] for row in indexed} == {*texts, "how?"} - {texts[1]}
+        assert counted == len(texts)
         assert {row["text"] for row in left} == {texts[0], texts[2], "how?"}
         assert {row["text"] for row in waiting} == {texts[1], texts[3], texts[4]}
         found = await memory.cases.get(case.case_id)

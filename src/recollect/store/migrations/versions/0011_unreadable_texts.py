@@ -31,6 +31,25 @@ ON CONFLICT (space_id, node_id, model) DO UPDATE
        claimed_at = NULL, completed_at = NULL
 """
 
+# Thai, Lao, Burmese and Khmer were one word a line, so that no word in them was found. They are indexed by pairs of
+# characters now: what waits to be embedded leaves the index, and the worker puts it in again.
+SPACELESS = r"[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF]"
+INDEX_ANEW = f"""
+WITH gone AS (
+    DELETE FROM lexicon l USING embedding_jobs j, nodes n
+     WHERE j.space_id = l.space_id AND j.node_id = l.node_id AND j.status = 'pending'
+       AND n.space_id = l.space_id AND n.id = l.node_id AND concat_ws(' ', n.name, n.text) ~ '{SPACELESS}'
+    RETURNING l.space_id, l.terms, l.length
+), fewer AS (
+    UPDATE term_stats t SET documents = t.documents - c.number
+      FROM (SELECT space_id, term, count(*) AS number FROM gone, unnest(terms) AS term GROUP BY space_id, term) c
+     WHERE t.space_id = c.space_id AND t.term = c.term
+)
+UPDATE lexicon_totals t SET documents = t.documents - c.number, total_length = t.total_length - c.length
+  FROM (SELECT space_id, count(*) AS number, sum(length) AS length FROM gone GROUP BY space_id) c
+ WHERE t.space_id = c.space_id
+"""
+
 # How many of the outcomes were counted as search hits before cannot be known: at least one use for each there was.
 USES_OF_OUTCOMES = """
 INSERT INTO activity (space_id, node_id, uses, last_used_at)
@@ -44,6 +63,7 @@ ON CONFLICT (space_id, node_id) DO UPDATE
 def upgrade() -> None:
     _allow(f"{STATES}, 'unreadable'")
     op.execute(EMBED_ANEW)
+    op.execute(INDEX_ANEW)
     op.execute(USES_OF_OUTCOMES)
 
 
