@@ -18,11 +18,14 @@ import hypothesis
 import pytest
 import structlog
 
+from recollect.engine.core import Core
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
+from recollect.store.database import Database, open_database
 from recollect.store.embedded import EmbeddedServer
 
 MADE = "made"
+POOL_SIZE = 4
 HERE = Path(__file__).parent
 FAST = ("unit", "spec")
 # Nobody needs this server after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
@@ -73,8 +76,9 @@ def every_line_is_logged() -> None:
     structlog.reset_defaults()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
+    """One event loop a module, so that its tests can share connections."""
     return "asyncio"
 
 
@@ -137,7 +141,7 @@ def database_url(server: EmbeddedServer) -> str:
 
 @pytest.fixture
 def settings(database_url: str) -> Settings:
-    return Settings.load(database_url=database_url, embedder="hashing:64", pool_size=4)
+    return Settings.load(database_url=database_url, embedder="hashing:64", pool_size=POOL_SIZE)
 
 
 async def fresh_space(settings: Settings) -> Settings:
@@ -150,8 +154,29 @@ async def _new_space(engine: Engine) -> str:
     return (await engine.add_space(f"t-{uuid4().hex[:12]}")).slug
 
 
+class Lent(Database):
+    """The open connections of a module: whoever borrows them closes the rest of an engine, and leaves these open."""
+
+    async def close(self) -> None:
+        """Not yet."""
+
+    async def close_for_good(self) -> None:
+        await super().close()
+
+
+@pytest.fixture(scope="module")
+async def lent(database_url: str, anyio_backend: str) -> AsyncIterator[Lent]:
+    """Connecting, and all that a new connection has yet to learn, takes longer than most tests do."""
+    opened = await open_database(database_url, pool_size=POOL_SIZE)
+    lent = Lent(engine=opened.engine, dsn=opened.dsn, role=opened.role, notes=opened.notes)
+    yield lent
+    await lent.close_for_good()
+
+
 @pytest.fixture
-async def memory(settings: Settings, anyio_backend: str) -> AsyncIterator[Engine]:
+async def memory(settings: Settings, lent: Lent) -> AsyncIterator[Engine]:
     """An engine in a space of its own, with the hashing embedder and no worker beside it."""
-    async with Engine(settings) as engine:
-        yield await engine.in_space(await _new_space(engine))
+    engine = Engine(settings)
+    engine._core = Core(settings=settings, database=lent)
+    yield await engine.in_space(await _new_space(engine))
+    await engine.core.close()
