@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import anyio
 import asyncpg
 import pytest
 
@@ -19,6 +23,7 @@ from recollect.plans.process import ProposalRequest
 from recollect.plans.registry import policy_named
 from recollect.store.embedded import EmbeddedServer
 from tests.case_support import NOW, a_case, direction, stopped, with_vector
+from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -145,3 +150,48 @@ async def test_whoever_gives_up_leaves_no_process_behind(served: Engine, monkeyp
     with pytest.raises(asyncio.CancelledError):
         await proposing
     assert started.children[0].returncode == -signal.SIGKILL
+
+
+async def test_S09_a_server_that_closes_leaves_no_process_behind(
+    served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By anyio, which cancels again at every await."""
+    started = Started(monkeypatch)
+    async with anyio.create_task_group() as group:
+        group.start_soon(served.plans.propose, "cases")
+        await started.there_is_one.wait()
+        group.cancel_scope.cancel()
+    assert started.children[0].returncode == -signal.SIGKILL
+
+
+async def test_S09_a_server_that_is_killed_leaves_no_process_behind(memory: Engine) -> None:
+    proposing = f"import asyncio, pickle, sys; from {beside.__name__} import proposed"
+    command = [sys.executable, "-c", f"{proposing}; asyncio.run(proposed(pickle.load(sys.stdin.buffer)))"]
+    async with memory.core.database.owner() as connection:
+        await connection.exec_driver_sql("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
+
+        async def somebody_waits() -> object:
+            found = await connection.exec_driver_sql("SELECT 1 FROM pg_locks WHERE NOT granted")
+            return found.first()
+
+        async def child_has_ended() -> bool:
+            return not _command_line(child)
+
+        server = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE)
+        try:
+            assert server.stdin is not None
+            server.stdin.write(pickle.dumps(asked(memory)))
+            await until_it_holds(somebody_waits)
+            child = int(Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text())
+        finally:
+            server.kill()
+            await server.wait()
+        await until_it_holds(child_has_ended)
+
+
+def _command_line(process: int) -> bytes:
+    """Empty for one that has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""

@@ -2,19 +2,23 @@
 
 Looking through a large space is much work for Python, and Python does one thing at a time: whoever asks the same
 process something meanwhile would wait. So a server leaves it to a process that makes way for all others, reads the
-space by itself, and hands the plan back piece by piece. The server saves it, as it does with every other.
+space by itself, and hands the plan back piece by piece. The server saves it, as it does with every other. However the
+server ends, that process ends with it.
 """
 
 import asyncio
 import os
 import pickle
 import sys
+import threading
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+import anyio
 
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Decision, Plan
@@ -52,13 +56,13 @@ async def proposed(asked: ProposalRequest) -> Plan:
     child = await asyncio.create_subprocess_exec(*CHILD, stdin=PIPE, stdout=PIPE, start_new_session=True)
     try:
         assert child.stdin
-        child.stdin.write(pickle.dumps(asked))
-        child.stdin.close()
+        child.stdin.write(pickle.dumps(asked))  # and left open: it ends with this process, as the other one sees
         return await _received(child)
     finally:
         if child.returncode is None:
             child.kill()
-        await child.wait()
+        with anyio.CancelScope(shield=True):
+            await child.wait()
 
 
 async def _received(child: asyncio.subprocess.Process) -> Plan:
@@ -95,9 +99,17 @@ def answer() -> None:
     """Read what is asked, and write the plan, or why there is none."""
     if hasattr(os, "nice"):
         os.nice(LAST_IN_LINE)
-    for piece in asyncio.run(_answered(pickle.load(sys.stdin.buffer))):
+    asked = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_the_asker, daemon=True).start()
+    for piece in asyncio.run(_answered(asked)):
         written = pickle.dumps(piece)
         sys.stdout.buffer.write(len(written).to_bytes(LENGTH) + written)
+
+
+def _end_with_the_asker() -> None:
+    """Nobody takes the plan of a server that was killed. Nothing is written here, so nothing has to be closed."""
+    os.read(sys.stdin.fileno(), 1)  # nothing comes, but the end
+    os._exit(1)
 
 
 async def _answered(asked: ProposalRequest) -> Iterator[Any]:
