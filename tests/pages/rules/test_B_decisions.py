@@ -13,7 +13,7 @@ from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.subgraphs import detect_subgraphs
 from recollect.pages.rules.vetoes import veto
-from tests.spec.page_support import carried_out, edges, id_of, page, planned
+from tests.pages.rules.page_support import carried_out, edges, id_of, page, planned
 
 MERGE, CREATE_NEW = Verdict.MERGE, Verdict.CREATE_NEW
 
@@ -278,7 +278,7 @@ def test_B28_edges_to_one_target_are_one() -> None:
     assert [link.target for link in after["Principle:P1"].links] == ["Implementation:I1"]
 
 
-# Partial failure, and audit and retry: tests/spec/test_B_execution.py
+# Partial failure, and audit and retry: tests/pages/rules/test_B_execution.py
 
 
 # -- B29: deciding

@@ -11,7 +11,7 @@ from recollect.schedules import run
 from recollect.schedules.sql import schedules
 from recollect.schedules.sql.schedules import Schedule
 from tests.case_support import NOW, a_case, statuses, stopped
-from tests.engine.test_cases import Heard
+from tests.cases.test_cases import Heard
 
 pytestmark = pytest.mark.anyio
 

@@ -25,7 +25,7 @@ from recollect.pages.rules.merge_plan import (
 from recollect.pages.rules.merging import merge_pages
 from recollect.pages.rules.page import WikiPage, same_content
 from recollect.pages.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
-from tests.spec.page_support import carried_out, edges, page, planned
+from tests.pages.rules.page_support import carried_out, edges, page, planned
 
 OLD = [page("P1", "I1"), page("I1", "E1"), page("E1")]
 NEW = [page("P8", "I8"), page("I8", "E8"), page("E8")]

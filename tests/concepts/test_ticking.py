@@ -9,7 +9,7 @@ from recollect.engine.engine import Engine
 from recollect.schedules import run as scheduled
 from recollect.schedules import scheduler
 from recollect.schedules.sql import schedules
-from tests.engine.test_concepts import make
+from tests.concepts.test_concepts import make
 
 pytestmark = pytest.mark.anyio
 

@@ -27,8 +27,8 @@ from recollect.store.database import driver
 from tests.conftest import fresh_space
 from tests.local_server import Reply
 from tests.model_server import ModelServer
-from tests.spec.page_support import id_of, page
-from tests.spec.test_B19_walkthrough import NEW, OLD, SCORES
+from tests.pages.rules.page_support import id_of, page
+from tests.pages.rules.test_B19_walkthrough import NEW, OLD, SCORES
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -165,7 +165,7 @@ async def test_S09_a_server_that_closes_leaves_no_process_behind(
 
 
 async def test_S09_a_server_that_is_killed_leaves_no_process_behind(memory: Engine) -> None:
-    proposing = f"import asyncio, pickle, sys; from {beside.__name__} import proposed"
+    proposing = f"import asyncio, pickle, sys; from {process.__name__} import proposed"
     command = [sys.executable, "-c", f"{proposing}; asyncio.run(proposed(pickle.load(sys.stdin.buffer)))"]
     async with memory.core.database.owner() as connection:
         await connection.exec_driver_sql("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
