@@ -1,8 +1,8 @@
 """The command line: `recollect` and `python -m recollect`."""
 
+import atexit
 import os
 import sys
-import threading
 from typing import NoReturn
 
 
@@ -24,13 +24,12 @@ def main() -> None:
 
 
 def _leave_at_once(code: int) -> NoReturn:
-    """Python waits for its threads, but one that reads stdin or compares a million pairs cannot be told to end. By now
-    whatever had to be closed is closed."""
-    if any(not (thread.daemon or thread is threading.main_thread()) for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    """Python waits for its threads, but one that reads stdin or compares a million pairs cannot be told to end. And if
+    Ctrl-C came while a string was executed (dataclasses are made so), it gives another exit code than ours."""
+    atexit._run_exitfuncs()  # the database inside, if it was only just started
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

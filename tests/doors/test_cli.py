@@ -186,7 +186,7 @@ def test_D37_forget_history_undo_restore(cli: Cli) -> None:
     ]
     plan = entries[-1]["plan_id"]
     assert f"archive\t{plan[:8]}\tout of date (status active -> archived)\n" in cli("history", id_).out
-    assert cli("undo", plan[:8]).out.startswith("Undone: 1 decision undone")
+    assert cli("undo", plan[:8]).out.startswith("Undone: 1 decision, by")
     assert cli("undo", plan).out == "That was undone already.\n"
     assert cli.json("undo", plan)["repeated"] is True
     assert len(cli.json("recall", "tea")["hits"]) == 1

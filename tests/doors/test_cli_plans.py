@@ -168,7 +168,7 @@ def test_P03_P07_a_plan_is_declined_in_part_applied_shown_and_undone(cli: Cli) -
     assert cli("apply", plan).out == f"The plan {plan[:8]} was applied already: 1 applied, 1 declined.\n"
     shown = cli("history", first[:10]).out
     assert f"merge\t{plan[:8]}\t2 edges between the same ends" in shown
-    assert cli("undo", plan).out.startswith("Undone: 1 decision undone")
+    assert cli("undo", plan).out.startswith("Undone: 1 decision, by")
     assert cli("undo", plan).out == "That was undone already.\n"
     assert decisions(cli, plan) == {first: "undone", second: "declined"}
     actions = [line.split("\t")[2:4] for line in cli("plan", "runs", plan[:8]).out.splitlines()]

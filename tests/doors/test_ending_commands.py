@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.process import BaseProcess
@@ -43,6 +44,15 @@ GIVEN = {
     ("schedules", "set"): ["--every", "1440"],
     ("spaces", "set"): ["--open-tags"],
 }
+# Python itself, when a KeyboardInterrupt came by within a string that was executed (a dataclass is made so), ends by
+# SIGINT whatever exit code it is given, if it was started with -m.
+TOLD_WITHIN_A_STRING = """
+import os, signal
+from recollect.doors.cli import app
+from recollect.__main__ import main
+app.build = lambda: exec("while True: os.kill(os.getpid(), signal.SIGTERM)")
+main()
+"""
 LOOP = r"\b(anyio|asyncio)\.run\(|\.run_until_complete\("
 EXIT_CODES = {"serve": 0, "mcp": 0}  # else ENDED
 HEAVY = ["recollect.doors.cli.app", "recollect.doors.mcp.stdio", "recollect.doors.api.server", __name__]
@@ -121,6 +131,14 @@ def test_S01_SIGTERM_ends_every_command_though_SIGINT_is_ignored(locked_database
         some = {".".join(path): typed(path, known[path], tmp_path) for path in chosen[first : first + AT_ONCE]}
         ends |= told_to_end_while_they_wait(some, locked_database, tmp_path)
     assert {name: end for name, end in ends.items() if end != (EXIT_CODES.get(name, ENDED), "")} == {}
+
+
+def test_S01_SIGTERM_while_a_command_is_being_built(tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(TOLD_WITHIN_A_STRING)
+    end = subprocess.run(
+        [sys.executable, "-m", "told", "config"], cwd=tmp_path, capture_output=True, timeout=HANG_SECONDS, check=False
+    )
+    assert (end.returncode, end.stderr) == (ENDED, b"")
 
 
 def told_to_end_while_they_wait(

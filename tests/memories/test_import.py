@@ -622,7 +622,7 @@ CHILD = """
     import asyncio, sys
     from recollect.memories import import_ as importing
     from recollect.engine.engine import Engine
-    from recollect.memories.sources import Options
+    from recollect.memories.sources import ImportOptions
     from recollect.settings import Settings
 
     importing.MOST_MEMORIES = 7
@@ -639,7 +639,7 @@ CHILD = """
 
         async with Engine(Settings.load(database_url=url, embedder="hashing:64", space=space, pool_size=4)) as memory:
             say(0)
-            await memory.import_([folder], options=Options(chunk_tokens=100), progress=say)
+            await memory.import_([folder], options=ImportOptions(chunk_tokens=100), progress=say)
 
     asyncio.run(main(*sys.argv[1:]))
 """

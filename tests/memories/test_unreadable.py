@@ -64,7 +64,7 @@ async def test_D43_what_the_model_cannot_read_gets_no_vector_and_its_job_ends(re
 async def test_D43_it_is_found_by_its_words_and_the_answer_says_so(reading: Engine) -> None:
     await remember(reading, [*THAI, ENGLISH])
     hits = await reading.recall(THAI[1])
-    assert [hit.node.text for hit in hits] == [THAI[1]]
+    assert hits[0].node.text == THAI[1]  # others share pairs of characters with it, and come after
     assert (hits[0].source, hits[0].parts.cosine) == ("words", 0.0)
     assert "cannot read this question" in hits.notes[0]
     assert hits.ways["search"] == "by words alone"
@@ -120,7 +120,7 @@ async def test_D43_a_space_of_nothing_readable_can_be_asked_measured_and_moved(r
     other = await reading.in_space((await reading.add_space(f"{reading.space.slug}-b")).slug)
     await other.import_([file])
     assert (await other.jobs()).unreadable == 4
-    assert await found(other, THAI[0]) == [THAI[0]]
+    assert (await found(other, THAI[0]))[0] == THAI[0]
 
 
 async def test_D43_another_model_that_can_read_it_gives_it_a_vector(reading: Engine, database_url: str) -> None:
