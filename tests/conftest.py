@@ -6,6 +6,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import Counter
@@ -40,6 +41,12 @@ hypothesis.settings.load_profile("any machine")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only rules, policies and worked examples")
+
+
+def pytest_configure() -> None:
+    """What a script starts with `&` ignores Ctrl-C, and so would every program that the tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
