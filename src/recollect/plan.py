@@ -61,7 +61,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Premise:
-    """What must still hold of a row at applying: columns by value, or tests by name (plans/sql/changes)."""
+    """What must still hold of a row at applying: columns by value, or tests by name (plans/sql/premises)."""
 
     table: str
     id: UUID

@@ -18,7 +18,7 @@ import pytest
 from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Plan
-from recollect.plans import consolidate, process
+from recollect.plans import process, propose
 from recollect.plans.process import ProposalRequest
 from recollect.plans.registry import policy_named
 from recollect.store.embedded import EmbeddedServer
@@ -37,7 +37,7 @@ async def served(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
         await with_vector(memory, case, direction(1.0))
     await with_vector(memory, await a_case(memory, "why is it slow", uses=50, rate=5.0), direction(0.0, 1.0))
     monkeypatch.setattr(memory.core, "serves", True)
-    monkeypatch.setattr(consolidate, "LARGE", 0)
+    monkeypatch.setattr(propose, "LARGE", 0)
     return memory
 
 
@@ -87,7 +87,7 @@ async def test_E18_what_another_process_proposes_is_what_this_one_would(
 
 
 async def test_a_small_space_is_looked_through_here(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consolidate, "LARGE", 3)
+    monkeypatch.setattr(propose, "LARGE", 3)
     started = Started(monkeypatch)
     assert (await served.plans.propose("cases")).decisions
     assert not started.children

@@ -14,7 +14,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import NewEdge, NewMemory
 from recollect.plan import Change, DecisionStatus, Draft, Plan, PlanStatus, Premise, Risk
-from recollect.plans import consolidate
+from recollect.plans import run
 from recollect.plans.sql import plans as kept
 from recollect.store.database import Transaction, driver
 
@@ -161,10 +161,10 @@ async def test_P03_low_risk_applies_by_itself_and_high_risk_waits_in_production(
     assert tidied.outcome is not None
     assert tidied.outcome.applied == 1
     high = replace(tidied.plan, risk=Risk.HIGH)
-    assert consolidate.applies_by_itself(graph.core, high)
+    assert run.applies_by_itself(graph.core, high)
     graph.core.settings = graph.core.settings.model_copy(update={"production": True})
-    assert not consolidate.applies_by_itself(graph.core, high)
-    assert consolidate.applies_by_itself(graph.core, tidied.plan)
+    assert not run.applies_by_itself(graph.core, high)
+    assert run.applies_by_itself(graph.core, tidied.plan)
 
 
 async def test_P04_a_protection_between_showing_and_applying_makes_the_decision_stale(graph: Engine) -> None:

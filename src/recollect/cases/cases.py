@@ -29,7 +29,7 @@ from recollect.model import (
     NewCase,
 )
 from recollect.plan import HistoryEntry
-from recollect.plans.consolidate import Progress
+from recollect.plans.apply import Progress
 
 
 class Cases(Face):

@@ -17,8 +17,9 @@ from recollect.errors import Conflict, NotFound
 from recollect.memories import edit
 from recollect.model import Case, CaseStatus, Status
 from recollect.plan import Decision, DecisionStatus, Plan, patch, single
-from recollect.plans import consolidate
-from recollect.plans.consolidate import Progress
+from recollect.plans import propose, review, undo
+from recollect.plans import run as running
+from recollect.plans.apply import Progress
 from recollect.plans.sql import changes, plans
 from recollect.store.database import Transaction
 
@@ -92,9 +93,9 @@ async def run(
 ) -> Consolidation:
     """Retire what fails, merge what repeats, shelve what nobody asks for; a dry run only says what would be done."""
     if dry_run:
-        plan = await consolidate.propose(core, space_id, POLICY.name, options, created_by=by)
+        plan = await propose.propose(core, space_id, POLICY.name, options, created_by=by)
         return _told(plan, plan.decisions, dry_run=True, status="waiting")
-    tidied = await consolidate.run(core, space_id, POLICY.name, options, created_by=by, progress=progress)
+    tidied = await running.run(core, space_id, POLICY.name, options, created_by=by, progress=progress)
     if tidied.outcome is None:
         waits = tidied.plan.decisions or tidied.plan.summary["doubtful"]
         status: Literal["applied", "waiting"] = "waiting" if waits else "applied"
@@ -113,7 +114,7 @@ def _told(
     notes: tuple[str, ...] = (),
 ) -> Consolidation:
     if doubted := plan.summary["doubtful"]:
-        notes = (*(note for note in notes if decisions or note != consolidate.NOTHING_TO_DO), _in_doubt(doubted))
+        notes = (*(note for note in notes if decisions or note != running.NOTHING_TO_DO), _in_doubt(doubted))
     merged = tuple(_merged(one) for one in decisions if one.verb == "merge")
     removed, archived = (_archived(decisions, reason) for reason in (LOW_PERFORMANCE, INACTIVE))
     return Consolidation(
@@ -186,8 +187,8 @@ async def restore(core: Core, space_id: UUID, id_: UUID, *, by: str = "user") ->
             await _revive(core, db, case, by)
     if retired is not None:
         plan_id, number = retired
-        await consolidate.undo(core, space_id, plan_id, decisions=[number], by=by)
-        await consolidate.remember_declined(core, space_id, plan_id, number)
+        await undo.undo(core, space_id, plan_id, decisions=[number], by=by)
+        await review.remember_declined(core, space_id, plan_id, number)
     async with core.transaction(space_id) as db:
         await sql.touch(db, id_, core.now())
         return await sql.get(db, id_)

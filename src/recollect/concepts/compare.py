@@ -23,7 +23,7 @@ from recollect.memories.edit import checked_reason
 from recollect.memories.sql import nodes
 from recollect.model import Kind, Node, Status
 from recollect.plan import Draft, HistoryEntry, Outcome, Plan
-from recollect.plans import consolidate
+from recollect.plans import apply
 from recollect.plans.sql import journal, plans
 from recollect.plans.sql.reader import StoreReader
 from recollect.recall.sql import candidates
@@ -218,7 +218,7 @@ async def merge(
             raise Conflict("They are on the never-merge list: `recollect never-merge remove` takes them off it.")
         plan = await _by_hand(core, db, keeper, absorbed, said)
         await plans.save(db, plan)
-    return await consolidate.apply(core, space_id, plan.id)
+    return await apply.apply(core, space_id, plan.id)
 
 
 async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence[Node], reason: str) -> Plan:

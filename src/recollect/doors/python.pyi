@@ -74,9 +74,10 @@ from recollect.pages.rules.merge_plan import MergePlan
 from recollect.pages.rules.page import Format as RulesPageFormat
 from recollect.pages.rules.similarity import Scores
 from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run
-from recollect.plans.consolidate import Progress as PlansConsolidateProgress
-from recollect.plans.consolidate import Started, Tidied
+from recollect.plans.apply import Progress as PlansApplyProgress
+from recollect.plans.apply import Started
 from recollect.plans.notices import Notified
+from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.recall.calibrate import Measurement
 from recollect.schedules.run import Ran
@@ -331,7 +332,7 @@ class Plans:
         options: Mapping[str, Any] | None = None,
         *,
         created_by: str = "user",
-        progress: PlansConsolidateProgress | None = None,
+        progress: PlansApplyProgress | None = None,
     ) -> Tidied:
         """Propose, and apply at once where the risk is low and the brake off; else the plan waits for approval."""
     def gate(self) -> str | None:
@@ -375,7 +376,7 @@ class Plans:
         *,
         decline: Sequence[int] = (),
         by: str = "user",
-        progress: PlansConsolidateProgress | None = None,
+        progress: PlansApplyProgress | None = None,
         started: Started | None = None,
     ) -> Outcome:
         """Carry a plan out, all but what is declined. An interrupted plan goes on; applying twice is success.
@@ -559,7 +560,7 @@ class Cases:
         *,
         dry_run: bool = False,
         by: str = "user",
-        progress: PlansConsolidateProgress | None = None,
+        progress: PlansApplyProgress | None = None,
     ) -> Consolidation:
         """Retire what fails, merge what repeats, shelve what nobody asks for; or only say what would be done."""
     def archive(self, case: Reference, *, reason: str | None = None) -> Case:
@@ -578,7 +579,7 @@ class Pages:
         hidden: bool = False,
         scores: Scores | None = None,
         created_by: str = "user",
-        progress: PlansConsolidateProgress | None = None,
+        progress: PlansApplyProgress | None = None,
     ) -> PageImport:
         """Read a wiki or a vault of notes and propose to merge it into the pages there are. Nothing is changed yet.
 
@@ -612,7 +613,7 @@ class Pages:
         decline: Sequence[int] = (),
         file: str | Path | None = None,
         by: str = "user",
-        progress: PlansConsolidateProgress | None = None,
+        progress: PlansApplyProgress | None = None,
         started: Started | None = None,
     ) -> Merged:
         """Carry a merge out: as the text of its plan.md says it, without what is declined, tried again where the audit

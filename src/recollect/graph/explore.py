@@ -31,7 +31,7 @@ from recollect.graph.sql import graph
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Edge, Node, Topic
-from recollect.plans import consolidate
+from recollect.plans import run
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
 
@@ -307,7 +307,7 @@ async def stats(core: Core, space_id: UUID) -> Stats:
         first_edge_at=first,
         topics=len(gathered),
         weakest=_weakest(columns, strong),
-        gate=await consolidate.gate(core, space_id),
+        gate=await run.gate(core, space_id),
     )
 
 

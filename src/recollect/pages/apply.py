@@ -35,8 +35,9 @@ from recollect.pages.rules.merge_plan import (
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.plan_md import Edit, edits_in, render_plan, with_edits
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
-from recollect.plans import consolidate
-from recollect.plans.consolidate import Progress, Started
+from recollect.plans import apply as applying
+from recollect.plans import propose
+from recollect.plans.apply import Progress, Started
 from recollect.plans.sql import plans
 from recollect.store.database import Transaction
 
@@ -184,7 +185,7 @@ async def _with_edits(core: Core, space_id: UUID, head: Plan, shown: MergePlan, 
     earlier = {edit.page_id: edit for edit in _edits(head)}
     wanted = [*{**earlier, **{edit.page_id: edit for edit in edits}}.values()]
     options = {**head.options, "edits": [(one.page_id, one.decision.value, one.target) for one in wanted]}
-    plan = await consolidate.anew(core, space_id, head, options, by)
+    plan = await propose.anew(core, space_id, head, options, by)
     async with core.transaction(space_id) as db:
         await _kept_apart(core, db, shown, edits, there)
     return plan
@@ -241,7 +242,7 @@ async def apply(
         applied.append(id)
 
     async with _kept_current(core, space_id, applied, file):
-        outcome = await consolidate.apply(
+        outcome = await applying.apply(
             core, space_id, plan.id, decline=decline, by=by, progress=progress, started=started, trying=trying
         )
     return Merged(outcome=outcome, plans=tuple(applied[1:]), result=await _result(core, space_id, applied[-1]))

@@ -32,7 +32,7 @@ from recollect.pages.rules.similarity import Scores, SuppliedScores, compare, te
 from recollect.pages.rules.stored import KnownFirst, PageBatch, StoredPage, known_results
 from recollect.pages.rules.vetoes import veto
 from recollect.plan import Plan
-from recollect.plans import consolidate
+from recollect.plans import propose
 from recollect.plans.sql.reader import StoreReader
 from recollect.ports import LanguageModel, Vectors
 from recollect.providers.embedders import embed_readable
@@ -111,7 +111,7 @@ async def _import(
     async with core.transaction(space_id) as db:
         await kept.save_batch(db, batch, {"scope": how.scope}, core.now())
     wanted = {"batch": str(batch.id)}
-    plan = await consolidate.propose(core, space_id, "merge_pages", wanted, created_by=how.created_by)
+    plan = await propose.propose(core, space_id, "merge_pages", wanted, created_by=how.created_by)
     return PageImport(plan=plan, batch=batch.id, merge=batch.plan, pages=len(new), lines=tuple(map(str, findings)))
 
 

@@ -17,7 +17,7 @@ from recollect.pages.rules.merge_plan import MergePlan
 from recollect.pages.rules.page import Format
 from recollect.pages.rules.similarity import Scores
 from recollect.plan import Plan
-from recollect.plans.consolidate import Progress, Started
+from recollect.plans.apply import Progress, Started
 
 LONGEST_PAGE = 1000
 

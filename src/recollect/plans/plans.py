@@ -1,4 +1,4 @@
-"""`memory.plans`: propose, show, approve, decline, apply, undo, and what happened (plans/consolidate.py does it)."""
+"""`memory.plans`: propose, show, approve, decline, apply, undo, and what happened (one file a verb beside this one)."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -7,10 +7,11 @@ from uuid import UUID
 from recollect.engine.part import Face, Reference
 from recollect.errors import InvalidInput
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
-from recollect.plans import consolidate
+from recollect.plans import apply, propose, review, run, undo
 from recollect.plans import show as shown
-from recollect.plans.consolidate import Progress, Started, Tidied
+from recollect.plans.apply import Progress, Started
 from recollect.plans.registry import POLICIES
+from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.plans.sql import plans
 
@@ -28,7 +29,7 @@ class Plans(Face):
 
     async def propose(self, policy: str, options: Mapping[str, Any] | None = None, *, created_by: str = "user") -> Plan:
         """Let a policy say what it would change, and why. Nothing is changed; the plan is saved."""
-        return await consolidate.propose(self.core, self.space_id, policy, options, created_by=created_by)
+        return await propose.propose(self.core, self.space_id, policy, options, created_by=created_by)
 
     async def run(
         self,
@@ -39,13 +40,11 @@ class Plans(Face):
         progress: Progress | None = None,
     ) -> Tidied:
         """Propose, and apply at once where the risk is low and the brake off; else the plan waits for approval."""
-        return await consolidate.run(
-            self.core, self.space_id, policy, options, created_by=created_by, progress=progress
-        )
+        return await run.run(self.core, self.space_id, policy, options, created_by=created_by, progress=progress)
 
     async def gate(self) -> str | None:
         """Why the graph is not tidied by schedule yet; None when it is."""
-        return await consolidate.gate(self.core, self.space_id)
+        return await run.gate(self.core, self.space_id)
 
     async def get(self, reference: Reference, *, decisions: bool = True) -> Plan:
         """A plan, by its id or a unique beginning of it; without its decisions where they are not wanted."""
@@ -108,7 +107,7 @@ class Plans(Face):
 
     async def approve(self, reference: Reference, *, by: str = "user") -> Plan:
         """Say yes; `apply` carries it out."""
-        return await consolidate.approve(self.core, self.space_id, await self._id(reference), by=by)
+        return await review.approve(self.core, self.space_id, await self._id(reference), by=by)
 
     async def decline(
         self, reference: Reference, decisions: Sequence[int] | None = None, *, never: bool = False
@@ -116,7 +115,7 @@ class Plans(Face):
         """Say no to a plan, or to some decisions and what needs them. `never` keeps their pairs apart for good."""
         _check_numbers(decisions or (), "decisions")
         id_ = await self._id(reference)
-        return await consolidate.decline(self.core, self.space_id, id_, decisions, never=never)
+        return await review.decline(self.core, self.space_id, id_, decisions, never=never)
 
     async def apply(
         self,
@@ -133,7 +132,7 @@ class Plans(Face):
         """
         _check_numbers(decline, "decline")
         id_ = await self._id(reference)
-        return await consolidate.apply(
+        return await apply.apply(
             self.core, self.space_id, id_, decline=decline, by=by, progress=progress, started=started
         )
 
@@ -143,23 +142,23 @@ class Plans(Face):
         """Carry a plan out for somebody who is no person, if its risk is not above `most` or a person approved it."""
         _check_numbers(decline, "decline")
         id_ = await self._id(reference)
-        return await consolidate.apply_within(self.core, self.space_id, id_, most, decline=decline, by=by)
+        return await run.apply_within(self.core, self.space_id, id_, most, decline=decline, by=by)
 
     async def undo(self, reference: Reference, *, decisions: Sequence[int] | None = None, by: str = "user") -> Outcome:
         """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success."""
         _check_numbers(decisions or (), "decisions")
         id_ = await self._id(reference)
-        return await consolidate.undo(self.core, self.space_id, id_, decisions=decisions, by=by)
+        return await undo.undo(self.core, self.space_id, id_, decisions=decisions, by=by)
 
     async def runs(self, plan: Reference | None = None, *, limit: int = 20) -> Sequence[Run]:
         """What was applied and undone, newest first, with reports."""
         _check_limit(limit)
         id_ = None if plan is None else await self._id(plan)
-        return await consolidate.runs(self.core, self.space_id, plan_id=id_, limit=limit)
+        return await shown.runs(self.core, self.space_id, plan_id=id_, limit=limit)
 
     async def get_run(self, run_id: UUID) -> Run:
         """One run: how far it is, or its report."""
-        return await consolidate.get_run(self.core, self.space_id, run_id)
+        return await shown.get_run(self.core, self.space_id, run_id)
 
     async def _id(self, reference: Reference) -> UUID:
         async with self.core.transaction(self.space_id) as db:

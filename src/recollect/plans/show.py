@@ -13,10 +13,10 @@ from recollect.engine.core import Core
 from recollect.graph.rules import strength
 from recollect.graph.rules.labels import shortened
 from recollect.model import Edge
-from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Risk
-from recollect.plans import consolidate
+from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Risk, Run
 from recollect.plans.registry import POLICIES
 from recollect.plans.rules.plan_text import Tally, edge_label, name_in, short_name
+from recollect.plans.run import gate
 from recollect.plans.sql import labels, plans
 from recollect.plans.sql.labels import Ends
 from recollect.store.database import Transaction
@@ -127,7 +127,7 @@ async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
     if "waits" in plan.summary:
         said.append(f"The brake is on: {plan.summary['waits']}. By schedule it would wait for approval: look closely.")
     policy = POLICIES.get(plan.policy)
-    closed = await consolidate.gate(core, space_id) if policy and policy.gated else None
+    closed = await gate(core, space_id) if policy and policy.gated else None
     if closed:
         said.append(f"By schedule this would not run yet, for {closed}; by hand it may.")
     return tuple(said)
@@ -189,3 +189,13 @@ def _ends_in(changed: Iterable[Change]) -> dict[UUID, Ends]:
 def _edge(ends: Ends, names: Mapping[UUID, str]) -> str:
     source, target = (names.get(end) or str(end) for end in (ends.source, ends.target))
     return edge_label(source, ends.relation, target)
+
+
+async def runs(core: Core, space_id: UUID, *, plan_id: UUID | None = None, limit: int = 20) -> list[Run]:
+    async with core.transaction(space_id) as db:
+        return await plans.list_runs(db, plan_id=plan_id, limit=limit)
+
+
+async def get_run(core: Core, space_id: UUID, run_id: UUID) -> Run:
+    async with core.transaction(space_id) as db:
+        return await plans.get_run(db, run_id)

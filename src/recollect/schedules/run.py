@@ -19,10 +19,11 @@ from recollect.engine import care
 from recollect.engine.core import Core
 from recollect.errors import Busy, InvalidInput, NotFound, RecollectError
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
-from recollect.plans import consolidate, notices
-from recollect.plans.consolidate import Tidied
+from recollect.plans import notices, show
+from recollect.plans import run as running
 from recollect.plans.policy import Policy
 from recollect.plans.registry import POLICIES, policy_named
+from recollect.plans.run import Tidied
 from recollect.plans.sql import plans
 from recollect.ports import Notice
 from recollect.schedules.rules.timing import Timing, next_time
@@ -192,7 +193,7 @@ class _Running:
             self.log.info("scheduled run done", **report)
             return Ran(name=self.name, status="done", outcome="done", report=report)
         policy = POLICIES[self.name]
-        closed = await consolidate.gate(self.core, self.space_id) if policy.gated else None
+        closed = await running.gate(self.core, self.space_id) if policy.gated else None
         if closed and not self.by_hand:
             self.log.info("skipped", why=closed)
             return Ran(name=self.name, status="skipped", outcome=f"skipped: {closed}")
@@ -215,15 +216,15 @@ class _Running:
     async def _tidied(self) -> Tidied:
         """Finish what an earlier run left, then propose anew; while a plan of ours waits, no second one is made."""
         if self.by_hand:
-            return await consolidate.run(self.core, self.space_id, self.name, self.schedule.options, created_by="user")
+            return await running.run(self.core, self.space_id, self.name, self.schedule.options, created_by="user")
         for plan in await self._left():
-            if plan.status is not PlanStatus.APPROVED and not consolidate.applies_by_itself(self.core, plan):
+            if plan.status is not PlanStatus.APPROVED and not running.applies_by_itself(self.core, plan):
                 return Tidied(plan=plan, outcome=None, notes=(_still_waits(plan),))
             self.log.info("finishing what an earlier run left", plan=str(plan.id))
-            tidied = await consolidate.carry_out(self.core, self.space_id, plan, by=SCHEDULE)
+            tidied = await running.carry_out(self.core, self.space_id, plan, by=SCHEDULE)
             if tidied.outcome is None:
                 return tidied
-        return await consolidate.run(self.core, self.space_id, self.name, self.schedule.options, created_by=SCHEDULE)
+        return await running.run(self.core, self.space_id, self.name, self.schedule.options, created_by=SCHEDULE)
 
     async def _left(self) -> list[Plan]:
         """Plans of earlier runs that were neither carried out to the end nor declined."""
@@ -276,7 +277,7 @@ class _Running:
         """What the applying itself reported, if there was one."""
         if outcome is None or outcome.run_id is None:
             return {}
-        return (await consolidate.get_run(self.core, self.space_id, outcome.run_id)).report
+        return (await show.get_run(self.core, self.space_id, outcome.run_id)).report
 
     # -- what is written down
 

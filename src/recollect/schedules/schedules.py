@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.engine.part import Face
 from recollect.errors import InvalidInput
-from recollect.plans import consolidate, notices
+from recollect.plans import notices, propose
 from recollect.plans.notices import Notified
 from recollect.plans.registry import POLICIES
 from recollect.ports import Notice
@@ -113,6 +113,6 @@ class Schedules(Face):
 
 def _check_options(schedule: Schedule) -> None:
     if schedule.name in POLICIES:
-        consolidate.options_of(POLICIES[schedule.name], schedule.options)
+        propose.options_of(POLICIES[schedule.name], schedule.options)
     elif schedule.options:
         raise InvalidInput(f"{schedule.name} has no options.", field="options")

@@ -20,7 +20,7 @@ from recollect.plans.rules import plan_text
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.pages.apply import Merged
-    from recollect.plans.consolidate import Tidied
+    from recollect.plans.run import Tidied
     from recollect.plans.show import ShownPlan
 
 PANEL = "Tidy"

@@ -12,7 +12,7 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.pages.apply import Merged
-    from recollect.plans.consolidate import Tidied
+    from recollect.plans.run import Tidied
     from recollect.plans.show import PolicyInfo, ShownPlan
 
 FIRST = 50

@@ -8,6 +8,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
 from recollect.plans.sql import changes
 from recollect.plans.sql import plans as kept
+from recollect.plans.sql.work import Work
 from recollect.store.database import Transaction, driver
 
 # What came last goes first, all of it in one group.
@@ -59,7 +60,7 @@ async def undo(
         return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
     inverse, needs = await _turned_round(db, plan, wanted, now, created_by)
     with changes.said_in_words():
-        work = changes.Work(await driver(db), db.space_id, inverse, now, undoing=True)
+        work = Work(await driver(db), db.space_id, inverse, now, undoing=True)
         done = await work.carry_out(needs, levels(needs), {})
     if done.stale:
         raise Conflict(await _explain(db, plan, inverse, done.stale))

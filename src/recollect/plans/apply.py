@@ -1,0 +1,324 @@
+"""Applying: one at a time in a space; each group of a plan is one transaction, audited inside it (P05).
+
+A run that was killed left each group in its old or its new state: applying the plan again goes on where it stopped.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from recollect.engine.core import Core
+from recollect.engine.sql import spaces
+from recollect.errors import Busy, Conflict, RecollectError
+from recollect.memories.remember import models_of
+from recollect.memories.sql import jobs
+from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
+from recollect.plans.propose import anew, options_of, policy_of, propose
+from recollect.plans.review import decline_in
+from recollect.plans.sql import changes, plans
+from recollect.plans.sql.reader import StoreReader
+from recollect.plans.sql.work import AppliedGroups
+from recollect.store.database import Transaction
+
+log = structlog.get_logger("recollect.consolidate")
+
+Progress = Callable[[int, int], None]
+Started = Callable[[UUID], None]
+Trying = Callable[[UUID], None]
+TRIES = 3
+# So many decisions share a transaction at most, where a policy lets its groups share one.
+MOST_TOGETHER = 500
+
+
+async def apply(
+    core: Core,
+    space_id: UUID,
+    plan_id: UUID,
+    *,
+    decline: Sequence[int] = (),
+    by: str = "user",
+    progress: Progress | None = None,
+    started: Started | None = None,
+    trying: Trying | None = None,
+) -> Outcome:
+    """Carry out a plan, group by group; a plan that was interrupted goes on. Applying twice is success.
+
+    Every door comes through here (P21). A policy may plan anew without what was declined, and try again what failed:
+    then several plans are applied, one after the other, and `trying` is told each.
+    """
+    applied = 0
+    async with _turn(core, space_id):
+        next_one: UUID | None = await _settled(core, space_id, plan_id, decline, by)
+        while next_one is not None:
+            plan_id = next_one
+            if trying is not None:
+                trying(plan_id)
+            outcome = await _apply_once(core, space_id, plan_id, by, progress, started)
+            applied += outcome.applied
+            next_one = await _next_try(core, space_id, plan_id, outcome, by)
+    return replace(outcome, applied=applied)
+
+
+async def _apply_once(
+    core: Core, space_id: UUID, plan_id: UUID, by: str, progress: Progress | None, started: Started | None
+) -> Outcome:
+    async with core.transaction(space_id) as db:
+        plan = await _made_ready(core, db, plan_id, by)
+        applying = _Applying(core, space_id, plan, progress, started)
+        if not await applying.begin(db):
+            return await _as_it_is(db, plan_id)
+    return await applying.run()
+
+
+async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str) -> UUID:
+    """The plan that is to be applied: this one less what is declined, or the one its policy makes without that."""
+    async with core.transaction(space_id) as db:
+        plan = await _in_force(db, plan_id)
+        if decline and plan.id != plan_id:
+            raise Conflict(f"The plan {plan_id} was replaced by {plan.id}: look at that one, its numbers are others.")
+        _refuse_ended(plan)
+        if decline:
+            await decline_in(core, db, plan, decline, never=False)
+        policy = policy_of(plan)
+        declined = await plans.decisions_of(db, plan.id, status=DecisionStatus.DECLINED, with_changes=False)
+        waiting = await plans.groups_to_do(db, plan.id)
+    if policy is None or policy.without is None or not declined or not waiting:
+        return plan.id
+    return (await anew(core, space_id, plan, policy.without(plan, declined), by)).id
+
+
+async def _in_force(db: Transaction, plan_id: UUID) -> Plan:
+    """A plan, or the one that has taken its place."""
+    plan = await plans.head(db, plan_id, lock=True)
+    while later := plan.summary.get("replaced_by"):
+        plan = await plans.head(db, UUID(later), lock=True)
+    return plan
+
+
+async def _next_try(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome, by: str) -> UUID | None:
+    """The plan of another try at what failed, where its policy knows one."""
+    if not outcome.failed:
+        return None
+    async with core.transaction(space_id) as db:
+        plan = await plans.head(db, plan_id)
+        failed = await plans.decisions_of(db, plan_id, status=DecisionStatus.FAILED, with_changes=False)
+    policy = policy_of(plan)
+    options = policy.again(plan, failed) if policy and policy.again else None
+    if options is None:
+        log.error("a plan could not be applied as a whole", plan=str(plan_id), why=outcome.failed[0])
+        return None
+    made = await propose(core, space_id, plan.policy, options, created_by=by)
+    log.warning("what failed is tried again", plan=str(made.id), why=outcome.failed[0])
+    return made.id if made.decisions else None
+
+
+@asynccontextmanager
+async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
+    """One applying or undoing at a time in a space, over all processes."""
+    async with core.applying, core.database.owner() as connection:
+        await plans.take_turn(Transaction(connection, space_id))
+        yield
+
+
+def _refuse_ended(plan: Plan) -> None:
+    if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
+        raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
+
+
+async def _made_ready(core: Core, db: Transaction, plan_id: UUID, by: str) -> Plan:
+    """The plan, approved, with what failed waiting again."""
+    plan = await plans.head(db, plan_id, lock=True)
+    if plan.status is PlanStatus.PROPOSED:
+        moments = {"approved_at": core.now(), "approved_by": by}
+        await plans.set_status(db, plan_id, PlanStatus.APPROVED, **moments)
+    else:
+        await plans.retry_failed(db, plan_id)
+    return plan
+
+
+async def _as_it_is(db: Transaction, plan_id: UUID) -> Outcome:
+    plan = await plans.head(db, plan_id)
+    counts = plan.counts
+    return Outcome(
+        plan_id=plan_id,
+        status=plan.status,
+        applied=counts.get("applied", 0),
+        declined=counts.get("declined", 0),
+        repeated=True,
+    )
+
+
+class AuditFailed(RecollectError):
+    """What was written is not what should be there: the group is taken back."""
+
+    code = "audit_failed"
+
+
+def together(groups: Sequence[plans.PlanGroup], most: int) -> Iterator[list[plans.PlanGroup]]:
+    """Groups that follow each other, so many at a time as long as they are small."""
+    some: list[plans.PlanGroup] = []
+    for group in groups:
+        if some and (len(some) >= most or sum(one.size for one in some) + group.size > MOST_TOGETHER):
+            yield some
+            some = []
+        some.append(group)
+    if some:
+        yield some
+
+
+class _Applying:
+    """One run of a plan."""
+
+    def __init__(
+        self, core: Core, space_id: UUID, plan: Plan, progress: Progress | None, started: Started | None
+    ) -> None:
+        self.core, self.space_id, self.plan = core, space_id, plan
+        self.policy = policy_of(plan)
+        self.progress = progress or (lambda _done, _total: None)
+        self.has_started = started or (lambda _run_id: None)
+        self.started = time.perf_counter()
+        self.total = self.seen = self.applied = self.freed_bytes = 0
+        self.stale: dict[int, str] = {}
+        self.failed: dict[int, str] = {}
+
+    async def begin(self, db: Transaction) -> bool:
+        """Look at what waits, once more where it rests on much, and say so in a run; False when nothing waits."""
+        self.groups = await plans.groups_to_do(db, self.plan.id)
+        if not self.groups:
+            if self.plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
+                await changes.finish(db, self.plan.id, self.core.now())
+            return False
+        if await self._recheck(db):
+            self.groups = await plans.groups_to_do(db, self.plan.id)
+        self.total = sum(group.size for group in self.groups)
+        about = {"policy": self.plan.policy, "total": self.total, "done": 0}
+        self.run_id = await plans.start_run(db, self.plan.id, "apply", about, self.core.now())
+        return True
+
+    async def run(self) -> Outcome:
+        self.has_started(self.run_id)
+        self.progress(0, self.total)
+        for some in together(self.groups, self.policy.together if self.policy else 1):
+            await self._groups(some)
+            self.progress(self.seen, self.total)
+        return await self._finish()
+
+    async def _recheck(self, db: Transaction) -> bool:
+        """Decisions that rest on more than their own rows (a bridge, say) are looked at once more: has any moved?"""
+        if self.policy is None or self.policy.recheck is None:
+            return False
+        if self.policy.rechecks_the_graph_alone and self.plan.seen == await spaces.version(db):
+            return False
+        waiting = await plans.waiting(db, self.plan.id)
+        chosen = options_of(self.policy, self.plan.options)
+        reader = StoreReader(db)
+        moved = await self.policy.recheck(reader, waiting, chosen, self.core.now())
+        await plans.mark(db, self.plan.id, moved, DecisionStatus.STALE)
+        self.stale |= moved
+        return bool(moved)
+
+    async def _groups(self, some: Sequence[plans.PlanGroup]) -> None:
+        """Small groups share a transaction; where one of them fails, each is tried in its own (P05)."""
+        if len(some) > 1:
+            try:
+                await self._write(some)
+                return
+            except (AuditFailed, Conflict):
+                log.info("groups are written one by one", plan=str(self.plan.id), groups=len(some))
+        for group in some:
+            await self._group(group)
+
+    async def _group(self, group: plans.PlanGroup) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._write([group])
+                return
+            except Busy as problem:
+                if attempt == TRIES:
+                    await self._fail(group, problem.message)
+            except (AuditFailed, Conflict) as problem:
+                await self._fail(group, problem.message)
+                return
+
+    async def _write(self, some: Sequence[plans.PlanGroup]) -> None:
+        """One transaction: written, audited, counted. The disk is waited for at the end of the run, once for all."""
+        core, size = self.core, sum(group.size for group in some)
+        async with core.transaction(self.space_id, in_passing=True) as db:
+            done = await changes.apply_groups(db, self.plan.id, some, core.now())
+            await self._embed_what_was_made(db, done.applied)
+            await self._audit(db, done)
+            report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
+            await plans.note_run(db, self.run_id, report)
+        self.seen += size
+        self.applied += len(done.applied)
+        self.freed_bytes += done.freed_bytes
+        self.stale |= done.stale
+
+    async def _embed_what_was_made(self, db: Transaction, applied: Sequence[int]) -> None:
+        if self.policy is None or not self.policy.makes_nodes:
+            return
+        core = self.core
+        space = await spaces.by_id(db)
+        await jobs.enqueue_made(
+            db,
+            self.plan.id,
+            applied,
+            models=models_of(core, space),
+            max_attempts=core.settings.job_max_attempts,
+            now=core.now(),
+        )
+
+    async def _audit(self, db: Transaction, done: AppliedGroups) -> None:
+        wrong = list(await changes.dangling(db, self.plan.id, done.applied)) if "nodes" in done.tables else []
+        if self.policy is not None and self.policy.audit is not None:
+            written = await plans.decisions_of(
+                db, self.plan.id, numbers=done.applied, with_changes=self.policy.audits_changes
+            )
+            wrong += await self.policy.audit(StoreReader(db), written)
+        if wrong:
+            raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")
+
+    async def _fail(self, group: plans.PlanGroup, why: str) -> None:
+        """A group that could not be written leaves no trace but this."""
+        async with self.core.transaction(self.space_id) as db:
+            waiting = await plans.decisions_of(db, self.plan.id, group=group.number, status=DecisionStatus.PROPOSED)
+            notes = {one.number: why for one in waiting}
+            await plans.mark(db, self.plan.id, notes, DecisionStatus.FAILED)
+        self.seen += group.size
+        self.failed |= notes
+        log.warning("a group of a plan failed", plan=str(self.plan.id), group=group.number, why=why)
+
+    async def _finish(self) -> Outcome:
+        core = self.core
+        async with core.transaction(self.space_id) as db:
+            counts = await changes.finish(db, self.plan.id, core.now())
+            status = changes.overall(counts)
+            seconds = time.perf_counter() - self.started
+            report = self._report(status, counts, seconds)
+            await plans.note_run(db, self.run_id, report, status="done", finished_at=core.now())
+        return Outcome(
+            plan_id=self.plan.id,
+            status=status,
+            applied=self.applied,
+            stale=tuple(f"{number}: {why}" for number, why in sorted(self.stale.items())),
+            declined=counts.get("declined", 0),
+            failed=tuple(f"{number}: {why}" for number, why in sorted(self.failed.items())),
+            run_id=self.run_id,
+        )
+
+    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float) -> dict[str, Any]:
+        """P14: planned, applied, stale, declined, failed, how long, and the policy's own metrics with their marks."""
+        measured = {"seconds": round(seconds, 4), "freed_bytes": self.freed_bytes}
+        metrics = self.policy.metrics(self.plan.summary, measured) if self.policy and self.policy.metrics else {}
+        return {
+            "status": status,
+            "planned": sum(counts.values()),
+            **{state: counts.get(state, 0) for state in ("applied", "stale", "declined", "failed")},
+            **measured,
+            "metrics": metrics,
+        }

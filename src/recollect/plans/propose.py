@@ -1,0 +1,115 @@
+"""Proposing: a policy reads one snapshot and returns a plan, which is saved; nothing else is written (P02)."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter, ValidationError
+
+from recollect.engine.core import Core
+from recollect.errors import InvalidInput
+from recollect.plan import DecisionStatus, Plan, PlanStatus, Risk
+from recollect.plans import notices, process
+from recollect.plans.policy import Policy
+from recollect.plans.registry import policy_named
+from recollect.plans.sql import changes, plans
+from recollect.plans.sql.reader import StoreReader
+from recollect.wording import cannot_be
+
+# A space of more nodes than this takes long enough to look through for others to notice.
+LARGE = 2_000
+HAND, UNDO = "hand", "undo"
+NOBODY_IS_TOLD = "somebody is to hear of it first, and nobody is told (RECOLLECT_NOTIFY)"
+
+
+async def propose(
+    core: Core,
+    space_id: UUID,
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    created_by: str = "user",
+) -> Plan:
+    """Let a policy propose a plan, and keep it. The plan returned is the very one that can be shown and applied."""
+    policy = policy_named(name)
+    chosen = options_of(policy, options or {})
+    proposed = await _proposed(core, space_id, policy, chosen)
+    # A plan without decisions has nothing to wait for.
+    status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
+    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
+    plan = _needs_telling(core, policy, plan)
+    async with core.transaction(space_id) as db:
+        await plans.save(db, plan, status=plan.status)
+    return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
+
+
+async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
+    """What a policy says; a server has a large space looked through by a process of its own."""
+    async with core.database.snapshot(space_id) as db:
+        reader = StoreReader(db)
+        if not (core.serves and await reader.count_nodes() > LARGE):
+            return await process.looked_through(reader, policy, chosen, core.now())
+    async with core.beside:
+        dsn, now = core.database.dsn, core.now()
+        asked = process.ProposalRequest(dsn=dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
+        return await process.proposed(asked)
+
+
+def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:
+    """A policy's options, checked: unknown names and values that do not fit are said plainly."""
+    known = {field.name: field for field in fields(policy.options)}
+    if unknown := sorted(set(wanted) - set(known)):
+        raise InvalidInput(
+            f"{policy.short} has no option {unknown[0]!r}: it has {', '.join(sorted(known))}.", field=unknown[0]
+        )
+    try:
+        return TypeAdapter(policy.options).validate_python(dict(wanted))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise InvalidInput(f"{cannot_be(f'The option {name}', first)}.", field=name) from error
+
+
+def _braked(core: Core, plan: Plan) -> Plan:
+    """P10: a plan that touches a large share of the graph waits for a person, whatever its policy's risk."""
+    scope, touched = plan.summary.get("scope", {}), plan.summary.get("touched", {})
+    share, least = core.settings.brake_share, core.settings.brake_at_least
+    for what, total in scope.items():
+        part = touched.get(what, 0)
+        if total >= least and part > share * total:
+            reason = f"it touches {part:,} of {total:,} {what} ({part / total:.0%}, more than {share:.0%})"
+            return replace(plan, risk=Risk.HIGH, summary={**plan.summary, "waits": reason})
+    return plan
+
+
+def is_announced(policy: Policy, plan: Plan) -> bool:
+    return policy.announces is not None and plan.summary.get(policy.announces, 0) > 0
+
+
+def _needs_telling(core: Core, policy: Policy, plan: Plan) -> Plan:
+    """E02: what somebody must hear of beforehand waits for a person where nobody can be told."""
+    if "waits" in plan.summary or not is_announced(policy, plan) or notices.is_anybody_told(core):
+        return plan
+    return replace(plan, summary={**plan.summary, "waits": NOBODY_IS_TOLD})
+
+
+async def anew(core: Core, space_id: UUID, plan: Plan, options: Mapping[str, Any], by: str) -> Plan:
+    """A plan made again with other options; it takes the place of the first."""
+    made = await propose(core, space_id, plan.policy, options, created_by=by)
+    async with core.transaction(space_id) as db:
+        waiting = [
+            one
+            for status in (DecisionStatus.PROPOSED, DecisionStatus.FAILED)
+            for one in await plans.decisions_of(db, plan.id, status=status, with_changes=False)
+        ]
+        notes = dict.fromkeys((one.number for one in waiting), f"the plan {made.id} takes its place")
+        await plans.mark(db, plan.id, notes, DecisionStatus.DECLINED)
+        await plans.set_status(db, plan.id, changes.overall(await plans.recount(db, plan.id)))
+        await plans.note(db, plan.id, "replaced_by", str(made.id))
+    return made
+
+
+def policy_of(plan: Plan) -> Policy | None:
+    """The policy that proposed a plan; a change by hand has none, nor has an undo."""
+    return None if plan.policy in (HAND, UNDO) else policy_named(plan.policy)

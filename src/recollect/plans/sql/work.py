@@ -1,0 +1,358 @@
+"""The decisions of one plan on their way into the tables: compared with the world, then written, a kind at a time.
+
+Rows go from the saved plan into the tables inside the database: nothing is sent twice.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import asyncpg
+
+from recollect.plan import falling_with
+from recollect.plans.sql import plans as kept
+from recollect.plans.sql.premises import KEYS, said, test, why
+
+# What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
+COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
+STRENGTHS = {"strength"}
+MOMENTS = {"last_activated_at", "last_reinforced_at", "last_used_at"}
+USAGE = COUNTS | STRENGTHS | MOMENTS
+
+# What is true of an edge that a plan made unless it said otherwise: an undo takes it away only while that holds.
+UNTOUCHED = {"status": "'active'", "protected": "false", "confidence": "NULL", "explanation": "NULL"}
+# What a change does to its row, in the order of writing: what retires makes room for what comes back or is made.
+TURNS = {
+    "removed": "c.after IS NULL",
+    "retired": "c.before IS NOT NULL AND c.after->>'status' <> 'active'",
+    "altered": "c.before IS NOT NULL AND NOT c.after ? 'status'",
+    "revived": "c.before IS NOT NULL AND c.after->>'status' = 'active'",
+    "made": "c.before IS NULL",
+}
+UPDATES = ("retired", "altered", "revived")
+# The decisions that a statement is about.
+AMONG = "ANY($3::text::int[])"
+# The columns that a change names, always in the same order.
+KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
+TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AppliedGroups:
+    """What became of the decisions of one group, which tables they are about, and how large the edges are that left
+    the living graph (A29)."""
+
+    applied: Sequence[int]
+    stale: Mapping[int, str]
+    tables: frozenset[str]
+    freed_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """Changes that are alike: what they do (see TURNS), to which columns of which table, and how many there are; or
+    premises that are."""
+
+    table: str
+    turn: str
+    before: Sequence[str]
+    after: Sequence[str]
+    size: int
+
+
+def _with_fallen(stale: Mapping[int, str], needs: Mapping[int, Sequence[int]]) -> dict[int, str]:
+    fallen = falling_with(stale, needs) if stale else set()
+    return {**dict.fromkeys(fallen, "what it needed did not come about"), **stale}
+
+
+class Work:
+    """The decisions of one plan on their way into the tables."""
+
+    def __init__(
+        self, raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, now: datetime, *, undoing: bool = False
+    ) -> None:
+        self.raw, self.mine, self.now, self.undoing = raw, (space_id, plan_id), now, undoing
+        self.freed_bytes = 0
+
+    async def carry_out(
+        self, needs: Mapping[int, Sequence[int]], stages: Mapping[int, int], stale: Mapping[int, str]
+    ) -> AppliedGroups:
+        """Stage by stage: what no longer fits the world is stale, with all that needs it; the rest is written."""
+        tables: set[str] = set()
+        for stage in sorted(set(stages.values())):
+            stale = _with_fallen(stale, needs)
+            standing = [number for number in needs if stages[number] == stage and number not in stale]
+            shapes = await self.shapes(standing)
+            if not await self.write_as_seen(standing, shapes):
+                moved = await self.moved(standing, shapes)
+                stale = _with_fallen({**stale, **moved}, needs)
+                await self.write([number for number in standing if number not in stale], shapes)
+            tables |= {shape.table for shape in shapes}
+        applied = [number for number in needs if number not in stale]
+        return AppliedGroups(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
+
+    async def waiting(self, groups: Sequence[kept.PlanGroup]) -> list[asyncpg.Record]:
+        found: list[asyncpg.Record] = await self.raw.fetch(
+            """SELECT number, stage, needs FROM decisions WHERE space_id = $1 AND plan_id = $2
+                  AND number BETWEEN $4 AND $5 AND group_number = ANY($3) AND status = 'proposed'
+                ORDER BY stage, number FOR UPDATE""",
+            *self.mine,
+            [group.number for group in groups],
+            min(group.first for group in groups),
+            max(group.last for group in groups),
+        )
+        return found
+
+    async def missing(self, needs: Mapping[int, Sequence[int]]) -> dict[int, str]:
+        """Decisions that need one of another group which was not applied."""
+        outside = {needed for some in needs.values() for needed in some} - needs.keys()
+        if not outside:
+            return {}
+        rows = await self.raw.fetch(
+            """SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)
+                  AND status <> 'applied'""",
+            *self.mine,
+            sorted(outside),
+        )
+        absent = {row["number"]: row["status"] for row in rows}
+        return {
+            number: f"it needs decision {needed}, which is {absent[needed]}"
+            for number, some in needs.items()
+            for needed in some
+            if needed in absent
+        }
+
+    async def shapes(self, numbers: Sequence[int]) -> list[Shape]:
+        """What some decisions change and rest on: so that each kind of it is one statement, however many there are."""
+        if not numbers:
+            return []
+        # Most say the very same as others do: their columns are looked at once.
+        rows = await self.raw.fetch(
+            f"""SELECT DISTINCT "table", 'asked' AS turn, ARRAY(SELECT jsonb_object_keys(must)) AS before,
+                       '{{}}'::text[] AS after, 0 AS size
+                  FROM (SELECT DISTINCT p->>'table' AS "table", p->'must' AS must
+                          FROM decisions d, jsonb_array_elements(d.premises) p
+                         WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG} AND d.premises <> '[]') p
+                 UNION ALL
+                SELECT c.table_name, CASE {TURN} END, {KEYS_OF.format("before")}, {KEYS_OF.format("after")}, sum(size)
+                  FROM (SELECT table_name, before, after, count(*) AS size FROM changes
+                         WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} GROUP BY 1, 2, 3) c
+                 GROUP BY 1, 2, 3, 4""",
+            *self.mine,
+            kept.listed(numbers),
+        )
+        return [Shape(**row) for row in rows]
+
+    async def write_as_seen(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> bool:
+        """The quick way, for what only changes rows: each is compared as it is written. Has any of them moved, nothing
+        is written, and each must be looked at."""
+        if not numbers or any(shape.turn in ("removed", "made") for shape in shapes):
+            return False
+        await self.raw.execute("SAVEPOINT as_seen")
+        try:
+            fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
+        except asyncpg.IntegrityConstraintViolationError:
+            fits = False  # what is refused may belong to a decision that is stale
+        await self.raw.execute("RELEASE as_seen" if fits else "ROLLBACK TO as_seen")
+        return fits
+
+    async def _rows_as_seen(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> bool:
+        freed = 0
+        for turn in UPDATES:
+            for table, columns in _columns(shapes, "after", {turn}).items():
+                seen = _columns(shapes, "before", {turn})[table]
+                written, size = await self._update(table, columns, numbers, turn, seen)
+                if written != sum(shape.size for shape in shapes if (shape.table, shape.turn) == (table, turn)):
+                    return False
+                freed += size
+        self.freed_bytes += freed
+        return True
+
+    async def moved(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+        """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
+        moved = await self._premises(numbers, shapes)
+        for table, columns in _columns(shapes, "before", TURNS.keys() - {"made"}).items():
+            moved |= await self._different(table, columns, numbers)
+        for table in _columns(shapes, "after", {"made"}):
+            moved |= await self._taken(table, numbers)
+        return moved
+
+    async def _premises(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+        """Decisions with a premise that does not hold any more; the rows of all premises are locked from here on."""
+        failing: dict[int, str] = {}
+        for table, tests in _columns(shapes, "before", {"asked"}).items():
+            failing |= await self._failing(table, tests, numbers)
+        return failing
+
+    async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
+        """Those of them that are about one table."""
+        key = KEYS[table]
+        holds = [
+            f"WHEN p.must ? '{name}' AND NOT coalesce({test(table, name)}, false) THEN '{name}'"
+            for name in sorted(tests)
+        ]
+        rows = await self.raw.fetch(
+            f"""WITH asked AS MATERIALIZED (
+                    SELECT d.number, (p->>'id')::uuid AS id, p->'must' AS must FROM decisions d,
+                           jsonb_array_elements(d.premises) p
+                     WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = {AMONG} AND p->>'table' = '{table}'
+                     ORDER BY id),
+                 locked AS MATERIALIZED (
+                    SELECT p.number, p.id, CASE {" ".join(holds)} END AS failed FROM asked p
+                      JOIN {table} t ON t.space_id = $1 AND t.{key} = p.id
+                     ORDER BY p.id FOR NO KEY UPDATE OF t)
+                SELECT number, failed FROM locked WHERE failed IS NOT NULL AND $4::timestamptz IS NOT NULL
+                 UNION ALL
+                SELECT number, 'gone' FROM asked WHERE id NOT IN (SELECT id FROM locked)""",
+            *self.mine,
+            kept.listed(numbers),
+            self.now,
+        )
+        return {row["number"]: why(table, row["failed"]) for row in rows}
+
+    async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
+        """Decisions that saw a row otherwise than it is, or that is not there."""
+        key = KEYS[table]
+        cases = [f"WHEN {differs} THEN '{column}'" for column, differs in self._differing(table, columns).items()]
+        if self.undoing and table == "edges":
+            cases += [
+                f"WHEN c.removes AND NOT c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {made}"
+                f" THEN '{column}'"
+                for column, made in UNTOUCHED.items()
+            ]
+        seen = f"CASE {' '.join(cases)} END" if cases else "NULL"
+        rows = await self.raw.fetch(
+            f"""WITH mine AS MATERIALIZED (
+                    SELECT decision, row_id, before, after IS NULL AS removes FROM changes
+                     WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} AND table_name = '{table}'
+                       AND before IS NOT NULL ORDER BY row_id),
+                 locked AS MATERIALIZED (
+                    SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
+                      JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
+                     ORDER BY c.row_id FOR NO KEY UPDATE OF t)
+                SELECT decision, differs FROM locked WHERE differs IS NOT NULL
+                 UNION ALL
+                SELECT decision, 'gone' FROM mine WHERE row_id NOT IN (SELECT row_id FROM locked)""",
+            *self.mine,
+            kept.listed(numbers),
+        )
+        return {row["decision"]: why(table, row["differs"]) for row in rows}
+
+    def _differing(self, table: str, columns: Sequence[str]) -> dict[str, str]:
+        """When a column of a row is not what a change saw; what use moves by itself does not hinder an undo."""
+        return {
+            column: f"c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {said(table, column, 'c.before')}"
+            for column in columns
+            if not (self.undoing and column in USAGE)
+        }
+
+    async def _taken(self, table: str, numbers: Sequence[int]) -> dict[int, str]:
+        """Decisions that make a row whose place is taken."""
+        also = (
+            """ OR EXISTS (SELECT FROM edges t WHERE t.space_id = $1 AND t.status = 'active'
+                AND t.source = (c.after->>'source')::uuid AND t.target = (c.after->>'target')::uuid
+                AND t.relation = c.after->>'relation')"""
+            if table == "edges"
+            else ""
+        )
+        rows = await self.raw.fetch(
+            f"""SELECT c.decision FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}
+                   AND c.table_name = '{table}' AND c.before IS NULL AND (EXISTS
+                   (SELECT FROM {table} t WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id){also})""",
+            *self.mine,
+            kept.listed(numbers),
+        )
+        return {row["decision"]: "what it makes is there already" for row in rows}
+
+    async def write(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> None:
+        """Take away, then retire, alter, revive and make rows, in this order: no two living edges are the same."""
+        if not numbers:
+            return
+        for table in _columns(shapes, "before", {"removed"}):
+            await self._remove(table, numbers)
+        for turn in UPDATES:
+            for table, columns in _columns(shapes, "after", {turn}).items():
+                _, freed = await self._update(table, columns, numbers, turn)
+                self.freed_bytes += freed
+        made = [shape for shape in shapes if shape.turn == "made"]
+        for shape in sorted(made, key=lambda shape: shape.table != "nodes"):  # what hangs on nodes needs them
+            await self._insert(shape, numbers)
+
+    async def _remove(self, table: str, numbers: Sequence[int]) -> None:
+        await self.raw.execute(
+            f"""DELETE FROM {table} t USING changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}
+                   AND c.table_name = '{table}' AND c.after IS NULL
+                   AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id""",
+            *self.mine,
+            kept.listed(numbers),
+        )
+
+    async def _update(
+        self, table: str, columns: Sequence[str], numbers: Sequence[int], turn: str, seen: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        """Write what some changes say, of rows in which the columns `seen` are what they saw; returns how many rows
+        that were, and how many bytes of edges leave the living graph."""
+        assigned = ", ".join(f'"{column}" = {self._value(table, column)}' for column in columns)
+        as_seen = "".join(f" AND NOT ({differs})" for differs in self._differing(table, seen).values())
+        # MATERIALIZED: the planner, which cannot know how many changes a plan has, else joins them the slow way round.
+        # In the order of the key: the pages of its index are looked at one after the other.
+        mine = f"""WITH mine AS MATERIALIZED (
+                    SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
+                       AND decision = {AMONG} AND table_name = '{table}' AND {TURNS[turn]} ORDER BY row_id)"""
+        update = f"""UPDATE {table} t SET {assigned} FROM mine c
+                      WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id{as_seen}"""
+        given = (*self.mine, kept.listed(numbers))
+        if (table, turn) != ("edges", "retired"):
+            said = await self.raw.execute(f"{mine} {update}", *given)  # "UPDATE 7"
+            return int(said.split()[-1]), 0
+        counted = f"""{mine}, written AS ({update} RETURNING pg_column_size(t.*) AS size)
+                      SELECT count(*), coalesce(sum(size), 0) FROM written"""
+        written, freed = await self.raw.fetchrow(counted, *given)
+        return written, freed
+
+    def _value(self, table: str, column: str) -> str:
+        """What a column becomes: what the plan says; in an undo, what use added since is kept."""
+        now, old, new = f't."{column}"', said(table, column, "c.before"), said(table, column, "c.after")
+        plain = f"CASE WHEN c.after ? '{column}' THEN {new} ELSE {now} END"
+        if not self.undoing or column not in USAGE:
+            return plain
+        if column in MOMENTS:
+            since = f"greatest({now}, {new})"
+        elif column in STRENGTHS:
+            since = f"least(1, greatest(0, coalesce({now}, 1) + coalesce({new}, 1) - coalesce({old}, 1)))"
+        else:
+            since = f"greatest(0, {now} + {new} - {old})"
+        return (
+            f"CASE WHEN NOT c.after ? '{column}' THEN {now}"
+            f" WHEN {now} IS NOT DISTINCT FROM {old} THEN {new} ELSE {since} END"
+        )
+
+    async def _insert(self, shape: Shape, numbers: Sequence[int]) -> None:
+        table, key = shape.table, KEYS[shape.table]
+        named = [column for column in shape.after if column != key]
+        into = ", ".join(f'"{column}"' for column in named)
+        values = ", ".join(said(table, column, "c.after") for column in named)
+        await self.raw.execute(
+            f"""INSERT INTO {table} (space_id, {key}, {into})
+                SELECT $1, c.row_id, {values} FROM changes c
+                 WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
+                   AND c.before IS NULL AND {KEYS_OF.format("after")} = $4::text[]""",
+            *self.mine,
+            kept.listed(numbers),
+            shape.after,
+        )
+
+
+def _columns(
+    shapes: Sequence[Shape], side: Literal["before", "after"], turns: AbstractSet[str]
+) -> dict[str, list[str]]:
+    """The tables that some kinds of change are about, in order, and the columns of each."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for shape in shapes:
+        if shape.turn in turns:
+            found[shape.table].update(getattr(shape, side))
+    return {table: sorted(found[table]) for table in sorted(found)}

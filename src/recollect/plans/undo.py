@@ -1,0 +1,42 @@
+"""Undoing: the plan turned round, applied by the same code, all or nothing (P07)."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.plan import Outcome
+from recollect.plans.sql import plans
+from recollect.plans.sql import undo as undoing
+from recollect.store.database import Transaction
+
+
+async def undo(
+    core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None, by: str = "user"
+) -> Outcome:
+    """Take back a plan, or some of its decisions: every row as it was, later use kept; or a named conflict.
+
+    A merge of pages that took several tries is several plans: they are taken back together, the last first.
+    """
+    async with core.applying, core.transaction(space_id) as db:
+        await plans.take_turn(db)
+        tries = await plans.tries_of(db, plan_id) if decisions is None else []
+        done = [await _undo(core, db, one, decisions, by) for one in tries or [plan_id]]
+        return replace(done[-1], applied=sum(one.applied for one in done))
+
+
+async def _undo(core: Core, db: Transaction, plan_id: UUID, decisions: Sequence[int] | None, by: str) -> Outcome:
+    now = core.now()
+    started = time.perf_counter()
+    outcome = await undoing.undo(db, plan_id, now, numbers=decisions, created_by=by)
+    if outcome.repeated:
+        return outcome
+    run_id = await plans.start_run(db, plan_id, "undo", {}, now)
+    report = {
+        "undone": outcome.applied,
+        "by_plan": str(outcome.plan_id),
+        "seconds": round(time.perf_counter() - started, 4),
+    }
+    await plans.note_run(db, run_id, report, status="done", finished_at=core.now())
+    return replace(outcome, run_id=run_id)
