@@ -24,8 +24,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def stub() -> str:
     names = Names()
-    own, engine = Source(python.__name__, names), Source(Engine.__module__, names)
-    verbs = engine.verbs("Engine", but=[one.name for one in functions(own.found("Recollect"))])
+    own = Source(python.__name__, names)
+    taken = [one.name for one in functions(own.found("Recollect"))]
+    homes = [(Source(one.__module__, names), one.__name__) for one in Engine.__mro__[:-1]]
+    verbs = [verb for source, name in homes for verb in source.verbs(name, but=taken)]
     classes = [own.outline("AsyncRecollect"), own.outline("Recollect", more=verbs)]
     classes += [Source(kind.__module__, names).part(kind.__name__) for kind in parts()]
     return formatted("\n".join([HEAD, *names.imports(), *classes]))

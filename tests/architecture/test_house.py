@@ -15,9 +15,6 @@ SAME_IN_EVERY_POLICY = {"Options"}
 LONGEST = 500
 # To be taken apart yet; none may join them, and none may grow.
 STILL_TOO_LONG = {
-    "engine/engine.py": 546,
-    "graph/rules/picture.py": 684,
-    "model.py": 691,
     "pages/policies/merge_pages.py": 563,
     "recall/recall.py": 594,
 }

@@ -111,7 +111,7 @@ class _Part:
 
 
 def _give_verbs(here: type, there: type) -> None:
-    """What the asynchronous class itself defines for others: methods, generators, parts and properties, no `await`."""
+    """What an asynchronous class defines for others: methods, generators, parts and properties, without `await`."""
     for name, found in vars(there).items():
         if not name.startswith("_") and not hasattr(here, name):
             setattr(here, name, _without_await(name, found))
@@ -154,4 +154,5 @@ def _property(name: str, found: property) -> property:
     return property(lambda self: getattr(self._engine, name), doc=found.__doc__)
 
 
-_give_verbs(Recollect, Engine)
+for _class in Engine.__mro__[:-1]:
+    _give_verbs(Recollect, _class)

@@ -123,12 +123,6 @@ class Recollect:
     def settings(self) -> Settings:
         """The settings in force."""
     @property
-    def core(self) -> Core:
-        """What the verbs stand on: the database, the embedders, the settings."""
-    @property
-    def space(self) -> Space:
-        """The space this engine works in, as it was when it was opened."""
-    @property
     def plans(self) -> Plans:
         """Tidying: propose, show, approve, decline, apply, undo."""
     @property
@@ -249,38 +243,6 @@ class Recollect:
     def job_failures(self) -> Sequence[tuple[UUID, str]]: ...
     def retry_jobs(self) -> int:
         """Give failed embeddings another round of attempts."""
-    def spaces(self) -> Sequence[Space]: ...
-    def add_space(self, slug: str, settings: Mapping[str, Any] | None = None) -> Space: ...
-    def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
-        """Change settings of a space: `tags` it registers besides the common ones; `strict_tags`: no others."""
-    def add_key(
-        self, name: str, *, scopes: Sequence[Scope], space: str | None = None, expires_at: datetime | None = None
-    ) -> tuple[ApiKey, str]:
-        """Make an API key; the second part is the secret, shown this once."""
-    def keys(self) -> Sequence[ApiKey]: ...
-    def revoke_key(self, prefix: str) -> ApiKey: ...
-    def authenticate(self, token: str | None, *, loopback: bool) -> Caller: ...
-    def sign_in(self, token: str) -> Session:
-        """Begin a browser's session with a key; its secret is shown this once."""
-    def resume(self, session: str) -> Caller | None:
-        """Who signed in, while the session lasts."""
-    def sign_out(self, session: str) -> None: ...
-    def needs_key(self) -> bool:
-        """Whether a key was ever made, so that every request needs one."""
-    def backup(self, file: str | Path, *, overwrite: bool = False) -> Backup:
-        """Everything, all spaces, to one file."""
-    def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
-        """Bring back a backup, all or nothing; returns how many nodes there are now."""
-    def ping(self) -> None:
-        """DatabaseProblem unless the database answers."""
-    def totals(self) -> Totals:
-        """How much there is in all spaces together: nodes, jobs by state, vectors by model."""
-    def verify(self) -> Verification:
-        """Recompute every checksum, follow every reference, look at every vector."""
-    def doctor(self) -> Checkup:
-        """How the database is, and what to do."""
-    def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
-        """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
     def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
         """Propose a short text that may stand in for a long memory; it waits for approval, out of recall."""
     def approve_summary(self, reference: Reference) -> Node:
@@ -319,6 +281,44 @@ class Recollect:
         """The node that a reference means: a whole id, or a unique beginning of one."""
     def keeper_id(self, reference: Reference) -> UUID:
         """The same, but what was merged leads to the node that it is now part of."""
+    def spaces(self) -> Sequence[Space]: ...
+    def add_space(self, slug: str, settings: Mapping[str, Any] | None = None) -> Space: ...
+    def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
+        """Change settings of a space: `tags` it registers besides the common ones; `strict_tags`: no others."""
+    def add_key(
+        self, name: str, *, scopes: Sequence[Scope], space: str | None = None, expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """Make an API key; the second part is the secret, shown this once."""
+    def keys(self) -> Sequence[ApiKey]: ...
+    def revoke_key(self, prefix: str) -> ApiKey: ...
+    def authenticate(self, token: str | None, *, loopback: bool) -> Caller: ...
+    def sign_in(self, token: str) -> Session:
+        """Begin a browser's session with a key; its secret is shown this once."""
+    def resume(self, session: str) -> Caller | None:
+        """Who signed in, while the session lasts."""
+    def sign_out(self, session: str) -> None: ...
+    def needs_key(self) -> bool:
+        """Whether a key was ever made, so that every request needs one."""
+    def backup(self, file: str | Path, *, overwrite: bool = False) -> Backup:
+        """Everything, all spaces, to one file."""
+    def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
+        """Bring back a backup, all or nothing; returns how many nodes there are now."""
+    def ping(self) -> None:
+        """DatabaseProblem unless the database answers."""
+    def totals(self) -> Totals:
+        """How much there is in all spaces together: nodes, jobs by state, vectors by model."""
+    def verify(self) -> Verification:
+        """Recompute every checksum, follow every reference, look at every vector."""
+    def doctor(self) -> Checkup:
+        """How the database is, and what to do."""
+    def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
+        """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
+    @property
+    def core(self) -> Core:
+        """What the verbs stand on: the database, the embedders, the settings."""
+    @property
+    def space(self) -> Space:
+        """The space this engine works in, as it was when it was opened."""
 
 class Plans:
     """The life of a plan."""

@@ -1,29 +1,26 @@
 """The engine: one method a verb, each a call into the verb's own file. Bound to one space; `in_space` gives another."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO
 from uuid import UUID
 
 from recollect.cases.cases import Cases
 from recollect.concepts.concepts import Concepts
-from recollect.engine import access, backup, build, care, overview
-from recollect.engine.core import Core
+from recollect.engine import overview
+from recollect.engine.administration import Administration
 from recollect.engine.part import Reference
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.graph.graph import Graph
 from recollect.memories import edit, embed, export, import_, remember, summaries
-from recollect.memories.rules.contract import checked_space_settings
 from recollect.memories.sources import Format, ImportOptions
 from recollect.memories.sql import jobs, nodes
 from recollect.model import (
     Activity,
     Added,
     Answer,
-    ApiKey,
     ContentType,
     JobCounts,
     Kind,
@@ -38,8 +35,6 @@ from recollect.model import (
     RecallLog,
     RecallLogs,
     Replay,
-    Scope,
-    Space,
     Status,
 )
 from recollect.pages.pages import Pages
@@ -50,50 +45,12 @@ from recollect.recall import ask as reason
 from recollect.recall import calibrate, feedback, recall
 from recollect.recall import queries as recalls
 from recollect.schedules.schedules import Schedules
-from recollect.settings import Settings
 
 LONGEST_PAGE = 1000
 
 
-class Engine:
+class Engine(Administration):
     """Everything Recollect can do, in one space."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self._stack = AsyncExitStack()
-        self._core: Core | None = None
-        self._space: Space | None = None
-
-    # -- opening and closing
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            self._core = await build.build(self.settings)
-            stack.push_async_callback(build.take_down, self._core)
-            async with self._core.database.owner() as connection:
-                self._space = await spaces.get(connection, self.settings.space)
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Stop what was started; the database inside stops with its last user."""
-        await self._stack.aclose()
-
-    @property
-    def core(self) -> Core:
-        """What the verbs stand on: the database, the embedders, the settings."""
-        if self._core is None:
-            raise InvalidInput("The memory is not open: use it in a `with` block.")
-        return self._core
-
-    @property
-    def space(self) -> Space:
-        """The space this engine works in, as it was when it was opened."""
-        assert self._space is not None, "not open"
-        return self._space
 
     async def in_space(self, slug: str) -> "Engine":
         """The same engine in another space; it shares everything with this one and needs no closing."""
@@ -364,93 +321,6 @@ class Engine:
         """Give failed embeddings another round of attempts."""
         return await embed.retry_failed(self.core, self.space.id)
 
-    # -- spaces
-
-    async def spaces(self) -> Sequence[Space]:
-        async with self.core.database.owner() as connection:
-            return await spaces.list_all(connection)
-
-    async def add_space(self, slug: str, settings: Mapping[str, Any] | None = None) -> Space:
-        async with self.core.database.owner() as connection:
-            return await spaces.add(connection, slug, checked_space_settings(settings or {}))
-
-    async def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
-        """Change settings of a space: `tags` it registers besides the common ones; `strict_tags`: no others."""
-        async with self.core.database.owner() as connection:
-            space = await spaces.get(connection, slug)
-            merged = checked_space_settings({**space.settings, **settings})
-            return await spaces.change_settings(connection, space.id, merged)
-
-    # -- keys
-
-    async def add_key(
-        self,
-        name: str,
-        *,
-        scopes: Sequence[Scope],
-        space: str | None = None,
-        expires_at: datetime | None = None,
-    ) -> tuple[ApiKey, str]:
-        """Make an API key; the second part is the secret, shown this once."""
-        return await access.add_key(self.core, name=name, scopes=scopes, space=space, expires_at=expires_at)
-
-    async def keys(self) -> Sequence[ApiKey]:
-        return await access.list_keys(self.core)
-
-    async def revoke_key(self, prefix: str) -> ApiKey:
-        return await access.revoke_key(self.core, prefix)
-
-    async def authenticate(self, token: str | None, *, loopback: bool) -> access.Caller:
-        return await access.authenticate(self.core, token, loopback=loopback)
-
-    async def sign_in(self, token: str) -> access.Session:
-        """Begin a browser's session with a key; its secret is shown this once."""
-        return await access.sign_in(self.core, token)
-
-    async def resume(self, session: str) -> access.Caller | None:
-        """Who signed in, while the session lasts."""
-        return await access.resume(self.core, session)
-
-    async def sign_out(self, session: str) -> None:
-        await access.sign_out(self.core, session)
-
-    async def needs_key(self) -> bool:
-        """Whether a key was ever made, so that every request needs one."""
-        return await access.needs_key(self.core)
-
-    # -- care
-
-    async def backup(self, file: str | Path, *, overwrite: bool = False) -> backup.Backup:
-        """Everything, all spaces, to one file."""
-        return await backup.backup(self.core, Path(file), overwrite=overwrite)
-
-    async def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
-        """Bring back a backup, all or nothing; returns how many nodes there are now."""
-        number = await backup.restore(self.core, Path(file), overwrite=overwrite)
-        async with self.core.database.owner() as connection:  # the spaces are those of the backup now
-            self._space = await spaces.get(connection, self.space.slug)
-        return number
-
-    async def ping(self) -> None:
-        """DatabaseProblem unless the database answers."""
-        await care.ping(self.core)
-
-    async def totals(self) -> care.Totals:
-        """How much there is in all spaces together: nodes, jobs by state, vectors by model."""
-        return await care.totals(self.core)
-
-    async def verify(self) -> care.Verification:
-        """Recompute every checksum, follow every reference, look at every vector."""
-        return await care.verify(self.core)
-
-    async def doctor(self) -> care.Checkup:
-        """How the database is, and what to do."""
-        return await care.doctor(self.core)
-
-    async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
-        """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
-        return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
-
     # -- summaries (off unless RECOLLECT_SUMMARIES is set)
 
     async def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
@@ -531,6 +401,8 @@ class Engine:
             async for batch in nodes.stream(db, wanted or NodeFilter()):
                 for node in batch:
                     yield node
+
+    # -- which node is meant
 
     async def node_id(self, reference: Reference) -> UUID:
         """The node that a reference means: a whole id, or a unique beginning of one."""

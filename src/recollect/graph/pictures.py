@@ -13,7 +13,8 @@ from recollect.graph.link import row_of
 from recollect.graph.rules import drawing
 from recollect.graph.rules.drawing import Touched, before_and_after, nodes_touched, touched_by
 from recollect.graph.rules.labels import shortened
-from recollect.graph.rules.picture import MOST_DOTS, Picture, page, side_by_side, svg
+from recollect.graph.rules.picture import MOST_DOTS, Picture
+from recollect.graph.rules.picture_svg import page, side_by_side, svg
 from recollect.graph.sql import edges, graph
 from recollect.memories.sql import nodes
 from recollect.model import Node

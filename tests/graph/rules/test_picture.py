@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.graph.rules.labels import width
-from recollect.graph.rules.picture import MOST_DOTS, Dot, Mark, Picture, PictureLine, layout, page, side_by_side, svg
+from recollect.graph.rules.picture import MOST_DOTS, Dot, Mark, Picture, PictureLine
+from recollect.graph.rules.picture_places import layout
+from recollect.graph.rules.picture_svg import page, side_by_side, svg
 from tests.effort import costs_at_most
 
 SVG = "{http://www.w3.org/2000/svg}"

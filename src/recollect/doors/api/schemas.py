@@ -1,4 +1,4 @@
-"""What goes in and out over HTTP besides the nouns of model.py: request bodies, the one shape of every refusal.
+"""What goes in and out over HTTP besides the nouns of recollect.model: request bodies, the one shape of every refusal.
 
 What a memory may hold is checked in one place, memories/rules/contract.py; so its fields are shown here with their JSON
 schema but not validated a second time, and every door refuses with the same sentence.

@@ -11,6 +11,7 @@ No chance is involved: the start is computed from the graph itself.
 from collections.abc import Sequence
 
 import numpy as np
+import rustworkx as rx
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -55,24 +56,12 @@ def _frame(sizes: Floats, aspect: float) -> tuple[float, float]:
 
 
 def _parts(count: int, pairs: Pairs) -> list[list[int]]:
-    linked: list[set[int]] = [set() for _ in range(count)]
-    for one, other in pairs:
-        linked[one].add(other)
-        linked[other].add(one)
-    seen: set[int] = set()
-    components = [_component(dot, linked, seen) for dot in range(count) if linked[dot] - {dot} and dot not in seen]
-    alone = [dot for dot in range(count) if dot not in seen]
-    return sorted(components, key=lambda part: (-len(part), part)) + ([alone] if alone else [])
-
-
-def _component(dot: int, linked: Sequence[set[int]], seen: set[int]) -> list[int]:
-    seen.add(dot)
-    found = [dot]
-    for here in found:  # grows while it is walked
-        fresh = sorted(linked[here] - seen)
-        seen.update(fresh)
-        found.extend(fresh)
-    return sorted(found)
+    graph = rx.PyGraph()
+    graph.add_nodes_from([None] * count)
+    graph.add_edges_from_no_data(list(pairs))
+    components = sorted((sorted(part) for part in rx.connected_components(graph)), key=lambda part: (-len(part), part))
+    alone = [part[0] for part in components if len(part) == 1]
+    return [part for part in components if len(part) > 1] + ([alone] if alone else [])
 
 
 def _cells(counts: Sequence[int], frame: tuple[float, float]) -> list[Cell]:
@@ -199,11 +188,8 @@ def _wanted_distances(linked: NDArray[np.bool_]) -> Floats:
     shared = near @ near
     own = np.diag(shared)
     differing = own[:, None] + own[None] - 2 * shared
-    ways = np.where(linked, 1 + 0.5 * np.sqrt(np.maximum(differing, 0.0)), np.inf)
-    np.fill_diagonal(ways, 0.0)
-    for middle in range(len(ways)):
-        ways = np.minimum(ways, ways[:, middle, None] + ways[middle])
-    return ways
+    lengths = np.where(linked, 1 + 0.5 * np.sqrt(np.maximum(differing, 0.0)), 0.0)
+    return rx.floyd_warshall_numpy(rx.PyGraph.from_adjacency_matrix(lengths), float)
 
 
 def _start(wanted: Floats) -> Floats:

@@ -1,0 +1,103 @@
+"""What an administrator does: spaces, keys and who signs in with them, backups, and how the database is."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recollect.engine import access, backup, care
+from recollect.engine.part import Opened
+from recollect.engine.sql import spaces
+from recollect.memories.rules.contract import checked_space_settings
+from recollect.model import ApiKey, Scope, Space
+
+
+class Administration(Opened):
+    """The verbs of an administrator, in all spaces."""
+
+    # -- spaces
+
+    async def spaces(self) -> Sequence[Space]:
+        async with self.core.database.owner() as connection:
+            return await spaces.list_all(connection)
+
+    async def add_space(self, slug: str, settings: Mapping[str, Any] | None = None) -> Space:
+        async with self.core.database.owner() as connection:
+            return await spaces.add(connection, slug, checked_space_settings(settings or {}))
+
+    async def set_space(self, slug: str, settings: Mapping[str, Any]) -> Space:
+        """Change settings of a space: `tags` it registers besides the common ones; `strict_tags`: no others."""
+        async with self.core.database.owner() as connection:
+            space = await spaces.get(connection, slug)
+            merged = checked_space_settings({**space.settings, **settings})
+            return await spaces.change_settings(connection, space.id, merged)
+
+    # -- keys
+
+    async def add_key(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[Scope],
+        space: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> tuple[ApiKey, str]:
+        """Make an API key; the second part is the secret, shown this once."""
+        return await access.add_key(self.core, name=name, scopes=scopes, space=space, expires_at=expires_at)
+
+    async def keys(self) -> Sequence[ApiKey]:
+        return await access.list_keys(self.core)
+
+    async def revoke_key(self, prefix: str) -> ApiKey:
+        return await access.revoke_key(self.core, prefix)
+
+    async def authenticate(self, token: str | None, *, loopback: bool) -> access.Caller:
+        return await access.authenticate(self.core, token, loopback=loopback)
+
+    async def sign_in(self, token: str) -> access.Session:
+        """Begin a browser's session with a key; its secret is shown this once."""
+        return await access.sign_in(self.core, token)
+
+    async def resume(self, session: str) -> access.Caller | None:
+        """Who signed in, while the session lasts."""
+        return await access.resume(self.core, session)
+
+    async def sign_out(self, session: str) -> None:
+        await access.sign_out(self.core, session)
+
+    async def needs_key(self) -> bool:
+        """Whether a key was ever made, so that every request needs one."""
+        return await access.needs_key(self.core)
+
+    # -- care
+
+    async def backup(self, file: str | Path, *, overwrite: bool = False) -> backup.Backup:
+        """Everything, all spaces, to one file."""
+        return await backup.backup(self.core, Path(file), overwrite=overwrite)
+
+    async def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
+        """Bring back a backup, all or nothing; returns how many nodes there are now."""
+        number = await backup.restore(self.core, Path(file), overwrite=overwrite)
+        async with self.core.database.owner() as connection:  # the spaces are those of the backup now
+            self._space = await spaces.get(connection, self.space.slug)
+        return number
+
+    async def ping(self) -> None:
+        """DatabaseProblem unless the database answers."""
+        await care.ping(self.core)
+
+    async def totals(self) -> care.Totals:
+        """How much there is in all spaces together: nodes, jobs by state, vectors by model."""
+        return await care.totals(self.core)
+
+    async def verify(self) -> care.Verification:
+        """Recompute every checksum, follow every reference, look at every vector."""
+        return await care.verify(self.core)
+
+    async def doctor(self) -> care.Checkup:
+        """How the database is, and what to do."""
+        return await care.doctor(self.core)
+
+    async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
+        """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
+        return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
