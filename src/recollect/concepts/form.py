@@ -127,7 +127,7 @@ class Forming:
         id_ = alike.candidate.id
         node = await nodes.get(db, id_)
         await concepts.add_energy(db, id_, self.new.energy)
-        await concepts.add_alias(db, id_, node.subtype, self.new.name)
+        await concepts.add_alias(db, id_, node.subtype, self.new.name, self.now)
         await self._enrich(db, node)
         score = alike.factors.score
         reason = f"{self.new.name!r} is {node.name!r}: it scores {score:.3f}, at least {self.threshold:g}"

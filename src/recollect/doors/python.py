@@ -15,6 +15,7 @@ from typing import Any, Self, get_args
 
 from recollect.doors import logs
 from recollect.doors.portal import Portal
+from recollect.engine.core import Clock
 from recollect.engine.engine import Engine
 from recollect.engine.part import Face
 from recollect.engine.worker import working
@@ -22,7 +23,10 @@ from recollect.settings import Settings
 
 
 class AsyncRecollect(Engine):
-    """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`."""
+    """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`.
+
+    `clock` says what time it is, for simulations and tests; without one it is the time of this machine.
+    """
 
     def __init__(
         self,
@@ -32,10 +36,12 @@ class AsyncRecollect(Engine):
         *,
         worker: bool = True,
         settings: Settings | None = None,
+        clock: Clock | None = None,
     ) -> None:
         logs.unless_configured()
         super().__init__(
-            settings or Settings.load(database_url=url, space=space, home=Path(home) if home is not None else None)
+            settings or Settings.load(database_url=url, space=space, home=Path(home) if home is not None else None),
+            clock=clock,
         )
         self._with_worker = worker
         self._all = AsyncExitStack()
@@ -70,8 +76,9 @@ class Recollect:
         *,
         worker: bool = True,
         settings: Settings | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._engine = AsyncRecollect(url, space, home, worker=worker, settings=settings)
+        self._engine = AsyncRecollect(url, space, home, worker=worker, settings=settings, clock=clock)
         self._portal = Portal(self._engine)
         self._stack = ExitStack()
         self._stack.callback(self._portal.close)

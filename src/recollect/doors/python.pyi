@@ -20,7 +20,7 @@ from recollect.doors.portal import Portal
 from recollect.engine.access import Caller, Session
 from recollect.engine.backup import Backup
 from recollect.engine.care import Checkup, Totals, Verification
-from recollect.engine.core import Core
+from recollect.engine.core import Clock, Core
 from recollect.engine.engine import Engine
 from recollect.engine.overview import Overview
 from recollect.engine.part import Reference
@@ -85,7 +85,9 @@ from recollect.schedules.sql.schedules import Schedule
 from recollect.settings import Settings
 
 class AsyncRecollect(Engine):
-    """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`."""
+    """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`.
+
+    `clock` says what time it is, for simulations and tests; without one it is the time of this machine."""
     def __init__(
         self,
         url: str | None = None,
@@ -94,6 +96,7 @@ class AsyncRecollect(Engine):
         *,
         worker: bool = True,
         settings: Settings | None = None,
+        clock: Clock | None = None,
     ) -> None: ...
     async def __aenter__(self) -> Self: ...
     async def close(self) -> None: ...
@@ -113,6 +116,7 @@ class Recollect:
         *,
         worker: bool = True,
         settings: Settings | None = None,
+        clock: Clock | None = None,
     ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...

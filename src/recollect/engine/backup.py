@@ -40,7 +40,7 @@ async def backup(core: Core, file: Path, *, overwrite: bool = False, make_direct
     size = await dump(core.database.dsn, file, overwrite=overwrite, make_directory=make_directory)
     async with core.database.owner() as connection:
         home = await spaces.get(connection, "default")
-        await care.note_run(connection, home.id, "backup", {"file": str(file), "bytes": size})
+        await care.note_run(connection, home.id, "backup", {"file": str(file), "bytes": size}, core.now())
     return Backup(file=file, bytes=size, made_at=core.now())
 
 

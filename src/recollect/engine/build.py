@@ -7,14 +7,14 @@ import anyio
 import anyio.to_thread
 
 from recollect.engine import backup
-from recollect.engine.core import Core, log
+from recollect.engine.core import Clock, Core, log, utc_now
 from recollect.errors import RecollectError
 from recollect.settings import Settings
 from recollect.store.database import open_database
 from recollect.store.embedded import EmbeddedServer
 
 
-async def build(settings: Settings) -> Core:
+async def build(settings: Settings, clock: Clock = utc_now) -> Core:
     """A ready Core; whatever was started is stopped again if a later step fails."""
     async with AsyncExitStack() as undo:
         server, dsn = await _reach(settings, undo)
@@ -28,7 +28,7 @@ async def build(settings: Settings) -> Core:
         undo.push_async_callback(database.close)
         for note in database.notes:
             log.warning(note)
-        core = Core(settings=settings, database=database, server=server)
+        core = Core(settings=settings, database=database, server=server, now=clock)
         core.embedder()  # a setting that names no embedder is said at once, not at the first text
         undo.pop_all()
     return core

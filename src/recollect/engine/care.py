@@ -165,8 +165,8 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
     async with core.database.owner() as connection:
         home = await spaces.get(connection, "default")
         if "reindexed" in report or first:
-            await care.note_run(connection, home.id, "reindex", {"models": report.get("reindexed", [])})
-        await care.note_run(connection, home.id, "maintain", report)
+            await care.note_run(connection, home.id, "reindex", {"models": report.get("reindexed", [])}, now)
+        await care.note_run(connection, home.id, "maintain", report, now)
     return report
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import anyio
 import structlog
 
+from recollect.errors import InvalidInput
 from recollect.graph.adjacency import Adjacencies
 from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
@@ -25,8 +26,23 @@ from recollect.store.embedded import EmbeddedServer
 log = structlog.get_logger("recollect")
 
 
+Clock = Callable[[], datetime]
+
+
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def clock_of(given: Clock) -> Clock:
+    """A clock of the caller's own (E36), read as times are read everywhere: without a zone it means UTC."""
+
+    def now() -> datetime:
+        moment = given()
+        if not isinstance(moment, datetime):
+            raise InvalidInput(f"The clock must return a datetime, not {moment!r:.60}.", field="clock")
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    return now
 
 
 @dataclass(kw_only=True)
@@ -36,7 +52,7 @@ class Core:
     settings: Settings
     database: Database
     server: EmbeddedServer | None = None
-    now: Callable[[], datetime] = utc_now
+    now: Clock = utc_now
     embedders: dict[str, Embedder] = field(default_factory=dict)
     models: dict[str, LanguageModel] = field(default_factory=dict)
     # Spaces as a recall last saw them: a guess at the embedder, checked by the search itself.

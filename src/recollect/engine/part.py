@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from recollect.engine import build
-from recollect.engine.core import Core
+from recollect.engine.core import Clock, Core, clock_of, utc_now
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.model import Space
@@ -20,15 +20,16 @@ Reference = UUID | str
 class Opened:
     """A memory between its opening and its closing: its settings, its core, and the space it works in."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
         self.settings = settings
+        self._clock = utc_now if clock is None else clock_of(clock)
         self._stack = AsyncExitStack()
         self._core: Core | None = None
         self._space: Space | None = None
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._core = await build.build(self.settings)
+            self._core = await build.build(self.settings, self._clock)
             stack.push_async_callback(build.take_down, self._core)
             async with self._core.database.owner() as connection:
                 self._space = await spaces.get(connection, self.settings.space)

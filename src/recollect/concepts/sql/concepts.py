@@ -150,12 +150,12 @@ async def insert(
     await raw.execute(INSERT, db.space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
 
 
-async def add_alias(db: Transaction, id_: UUID, node_type: str, name: str) -> None:
+async def add_alias(db: Transaction, id_: UUID, node_type: str, name: str, now: datetime) -> None:
     raw = await driver(db)
     await raw.execute(
-        """INSERT INTO aliases (space_id, kind, subtype, alias, node_id) VALUES ($1, 'concept', $2, $3, $4)
-           ON CONFLICT DO NOTHING""",
-        *(db.space_id, node_type, plain(name), id_),
+        """INSERT INTO aliases (space_id, kind, subtype, alias, node_id, created_at)
+           VALUES ($1, 'concept', $2, $3, $4, $5) ON CONFLICT DO NOTHING""",
+        *(db.space_id, node_type, plain(name), id_, now),
     )
 
 

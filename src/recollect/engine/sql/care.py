@@ -134,12 +134,11 @@ async def ping(connection: AsyncConnection) -> None:
     await connection.execute(text("SELECT 1"))
 
 
-async def note_run(connection: AsyncConnection, space_id: UUID, action: str, report: dict[str, object]) -> None:
-    await connection.execute(
-        runs.insert().values(
-            space_id=space_id, action=action, status="completed", report=report, finished_at=func.now()
-        )
-    )
+async def note_run(
+    connection: AsyncConnection, space_id: UUID, action: str, report: dict[str, object], now: datetime
+) -> None:
+    values = {"space_id": space_id, "action": action, "status": "completed", "report": report}
+    await connection.execute(runs.insert().values(**values, started_at=now, finished_at=now))
 
 
 async def last_run(connection: AsyncConnection, action: str) -> datetime | None:
