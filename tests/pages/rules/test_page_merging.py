@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.pages.policies.merge_pages import with_all_of
+from recollect.pages.rules.attempts import with_all_of
 from recollect.pages.rules.audit import doubled_headings, doubled_sentences, lost, missing_headings, missing_sentences
 from recollect.pages.rules.formats import export_page, read_page
 from recollect.pages.rules.merging import merge_pages, rewrite_links, with_links

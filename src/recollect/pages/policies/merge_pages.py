@@ -8,7 +8,7 @@ care, at most three times; a sub-graph that still does not pass is left out and 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,8 +17,9 @@ import anyio.to_thread
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules.text import checksum
-from recollect.pages.rules.audit import TRACEABLE, audit, lost, missing_headings, missing_sentences
-from recollect.pages.rules.execution import arriving, execute, left_out, result_ids
+from recollect.pages.rules.attempts import CarriedOut, carried_out
+from recollect.pages.rules.audit import TRACEABLE, lost
+from recollect.pages.rules.execution import arriving, result_ids
 from recollect.pages.rules.formats import export_page
 from recollect.pages.rules.hierarchy import children_by_parent, forward_edges
 from recollect.pages.rules.merge_plan import (
@@ -29,9 +30,8 @@ from recollect.pages.rules.merge_plan import (
     SubgraphPlan,
     SubgraphStatus,
     Verdict,
-    after_audit,
 )
-from recollect.pages.rules.page import Section, WikiLink, WikiPage, changed
+from recollect.pages.rules.page import WikiLink, WikiPage
 from recollect.pages.rules.plan_md import Edit, with_edits
 from recollect.pages.rules.stored import (
     EdgeKey,
@@ -44,7 +44,6 @@ from recollect.pages.rules.stored import (
     page_from,
     row_of,
 )
-from recollect.pages.rules.text import said_in
 from recollect.plan import Change, Draft, Plan, Premise, Risk
 from recollect.plan import Decision as Decided
 from recollect.plans.policy import Policy, Reader, require
@@ -110,7 +109,9 @@ def _plan(batch: PageBatch, world: _World, options: Options, now: datetime) -> P
     before = world.pages
     merge = settled(batch.plan, world, options)
     results = result_ids(merge, before)
-    done = _carried_out(merge, before, results, options, now)
+    done = carried_out(
+        merge, before, results, careful=set(options.careful), attempt=options.attempt, updated=f"{now:%Y-%m-%d}"
+    )
     draft = Draft()
     _Writing(draft, batch, world, done, results, now).all_of_it()
     _note(draft, batch, done)
@@ -164,117 +165,6 @@ def _done(node: NodePlan, result: str) -> NodePlan:
     return replace(node, status=NodeStatus.COMPLETED, result_page_id=result)
 
 
-# -- carrying out, in memory
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Done:
-    """A merge carried out: the sub-graphs as they stand, what was written, and what was noted."""
-
-    subgraphs: tuple[SubgraphPlan, ...]
-    before: Mapping[str, WikiPage]
-    after: Mapping[str, WikiPage]
-    gone: AbstractSet[str]
-    skipped: AbstractSet[str] = frozenset()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def written(self) -> set[str]:
-        return {id for id, page in self.after.items() if page is not self.before.get(id)}
-
-
-@dataclass(kw_only=True, slots=True)
-class _Try:
-    """One sub-graph on its way."""
-
-    plan: SubgraphPlan
-    written: dict[str, WikiPage] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-
-
-def _carried_out(
-    merge: MergePlan, before: Mapping[str, WikiPage], results: Mapping[str, str], options: Options, now: datetime
-) -> _Done:
-    """Every sub-graph executed and audited; again where the audit objects, with care, and at most three times (B23)."""
-    gone = left_out(merge, results)
-    careful = set(options.careful)
-    tries = [_Try(plan=replace(one, retry_count=options.attempt - 1)) for one in merge.subgraphs]
-    waiting = [one for one in tries if one.plan.status is not SubgraphStatus.COMPLETED]
-    skipped = frozenset(one.plan.subgraph_id for one in tries) - {one.plan.subgraph_id for one in waiting}
-    while waiting:
-        for one in waiting:
-            _execute(one, before, results, gone, careful, now)
-        after = _together(before, tries)
-        for one in waiting:
-            failures = audit(one.plan, before, after, results, gone)
-            one.plan = after_audit(one.plan, failures)
-            careful |= {failure.page_id for failure in failures}
-        waiting = [one for one in waiting if one.plan.status is SubgraphStatus.RETRY]
-    passed = [one for one in tries if one.plan.status is not SubgraphStatus.FAILED]
-    return _Done(
-        subgraphs=tuple(one.plan for one in tries),
-        before=before,
-        after=_together(before, passed),
-        gone=gone,
-        skipped=skipped,
-        notes=tuple(note for one in passed for note in one.notes),
-    )
-
-
-def _execute(
-    one: _Try,
-    before: Mapping[str, WikiPage],
-    results: Mapping[str, str],
-    gone: AbstractSet[str],
-    careful: AbstractSet[str],
-    now: datetime,
-) -> None:
-    again = {results[id] for id, node in one.plan.nodes.items() if node.status is NodeStatus.FAILED and id in results}
-    kept = {id: page for id, page in one.written.items() if id not in again}
-    executed = execute(one.plan, {**before, **kept}, results, left_out=gone, updated=f"{now:%Y-%m-%d}")
-    made = dict(executed.written)
-    for id in careful & one.plan.nodes.keys():
-        _keep_whole(one.plan.nodes[id], made, before, results, gone)
-    one.plan, one.written = executed.subgraph, {**kept, **made}
-    one.notes |= {str(finding): None for finding in executed.findings}
-
-
-def _together(before: Mapping[str, WikiPage], tries: Iterable[_Try]) -> dict[str, WikiPage]:
-    after = dict(before)
-    for one in tries:
-        after |= one.written
-    return after
-
-
-def _keep_whole(
-    node: NodePlan,
-    made: dict[str, WikiPage],
-    before: Mapping[str, WikiPage],
-    results: Mapping[str, str],
-    gone: AbstractSet[str],
-) -> None:
-    """The audit's findings at work: what a merge had lost of either side is put behind the rest as it was."""
-    result = results.get(node.page_id, "")
-    if node.page is None or result not in made:
-        return
-    for side in (arriving(node.page, results, gone), before.get(result)):
-        if side is not None:
-            made[result] = with_all_of(made[result], side)
-
-
-def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
-    """A page with everything of another that it lacks: whole sections, and whole texts where a sentence is missing."""
-    headings, sentences = set(missing_headings(side, page)), missing_sentences(side, page)
-    lacking = [one for one in side.sections if one.heading in headings]
-    kept = {one.heading for one in lacking}
-    texts = [("", side.lead), *((one.heading, one.body) for one in side.sections)]
-    rest = [text for heading, text in texts if heading not in kept and said_in([text]) & sentences]
-    if not lacking and not rest:
-        return page
-    also = [Section(level=2, heading=f"Also in {side.name}", body="\n\n".join(rest))] if rest else []
-    return changed(page, sections=(*page.sections, *also, *lacking))
-
-
 # -- writing down
 
 
@@ -282,7 +172,7 @@ class _Writing:
     """A merge on its way into a draft."""
 
     def __init__(
-        self, draft: Draft, batch: PageBatch, world: _World, done: _Done, results: Mapping[str, str], now: datetime
+        self, draft: Draft, batch: PageBatch, world: _World, done: CarriedOut, results: Mapping[str, str], now: datetime
     ) -> None:
         self.draft, self.batch, self.world, self.done = draft, batch, world, done
         self.results, self.now = results, now
@@ -446,7 +336,7 @@ def state_of(new: WikiPage, old: WikiPage) -> str:
 # -- saying
 
 
-def _note(draft: Draft, batch: PageBatch, done: _Done) -> None:
+def _note(draft: Draft, batch: PageBatch, done: CarriedOut) -> None:
     for finding in batch.findings:
         draft.note("reading", str(finding))
     for note in done.notes:
@@ -459,7 +349,7 @@ def _note(draft: Draft, batch: PageBatch, done: _Done) -> None:
             draft.note("declined", f"{node.page_id}: {node.reason}")
 
 
-def _summary(done: _Done, before: Mapping[str, WikiPage], draft: Draft) -> dict[str, Any]:
+def _summary(done: CarriedOut, before: Mapping[str, WikiPage], draft: Draft) -> dict[str, Any]:
     verbs = [one.verb for one in draft.decisions]
     pages = sum(len(one.nodes) for one in done.subgraphs)
     merged = verbs.count("merge")
