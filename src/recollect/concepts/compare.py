@@ -6,7 +6,7 @@ from uuid import UUID
 
 import anyio.to_thread
 
-from recollect.concepts.policies.merge_duplicate_concepts import POLICY, One, absorb, found_around
+from recollect.concepts.policies.merge_duplicate_concepts import POLICY, absorb, found_around, one_of_node
 from recollect.concepts.rules.concepts import KnownConcepts, ids_of, pair_of
 from recollect.concepts.rules.detection import FoundPairs
 from recollect.concepts.rules.never_merge import Apart
@@ -109,6 +109,7 @@ async def traits_of(db: Transaction, found: Sequence[Node]) -> dict[UUID, Traits
             vector=concepts.unit(known[node.id]) if node.id in known else None,
             metadata=node.metadata,
             has_text=bool(node.text),
+            text=node.text,
         )
         for node in found
     }
@@ -227,20 +228,9 @@ async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence
     draft, now = Draft(), core.now()
     for node in absorbed:
         factors = compare(known[keeper.id], known[node.id])
-        absorb(draft, links, _one(keeper), _one(node), reason=reason, factors=factors, group=0, now=now)
+        absorb(draft, links, one_of_node(keeper), one_of_node(node), reason=reason, factors=factors, group=0, now=now)
     title = f"Merge {', '.join(repr(node.name) for node in absorbed)} into {keeper.name!r}"
     return draft.plan(policy=POLICY.name, title=title[:200], now=now)
-
-
-def _one(node: Node) -> One:
-    return One(
-        id=node.id,
-        name=node.name or "",
-        version=node.version,
-        metadata=node.metadata,
-        created_at=node.created_at,
-        updated_at=node.updated_at,
-    )
 
 
 def _refuse_unfit(keeper: Node, absorbed: Sequence[Node]) -> None:

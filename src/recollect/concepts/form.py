@@ -3,29 +3,33 @@
 The words are embedded before, so that the check is a look into two indexes: names, then nearness with the joint bound
 of the score. Look and insert are one transaction, in which nobody else makes a concept of the type: whoever comes
 second finds what the first one made.
+
+Joining loses nothing (C31): what says something new is stored like any concept, and goes into the one that is there by
+a plan of one merge. Its text, weight and maker stay with it, the journal tells of it, and undoing it makes them two.
 """
 
 import math
 import time
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
 
+from recollect.concepts.policies.merge_duplicate_concepts import enriched, one_of_node, retired, told
 from recollect.concepts.rules.concepts import ConceptCandidate, Likeness, best_likeness, checked, words_of
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import THRESHOLD
-from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, plain
+from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, plain
 from recollect.concepts.sql import concepts, never_merge
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput, ProviderProblem
-from recollect.graph.rules.merging import united
 from recollect.memories.remember import models_of
 from recollect.memories.sql import nodes
 from recollect.model import Formed, Kind, NewConcept, Node, Space
-from recollect.plan import patch, single
+from recollect.plan import Draft, Plan, Premise
 from recollect.plans.sql import changes
 from recollect.ports import Vectors
 from recollect.providers.embedders import embed_readable
@@ -100,6 +104,10 @@ class Forming:
         return best_likeness(self.new, vector, found, self.threshold, apart_from)
 
     async def _make(self, db: Transaction, alike: Likeness | None) -> Formed:
+        id_ = await self._store(db)
+        return await self._formed(db, id_, is_new=True, **_why_new(alike))
+
+    async def _store(self, db: Transaction) -> UUID:
         id_ = self.new.id or uuid4()
         if self.new.id is not None and await nodes.get_many(db, [id_]):
             raise InvalidInput(f"The id {id_} is taken already.", field="id")
@@ -113,7 +121,7 @@ class Forming:
         )
         if self.vector is not None:
             await self._searchable(db, id_)
-        return await self._formed(db, id_, is_new=True, **_why_new(alike))
+        return id_
 
     async def _searchable(self, db: Transaction, id_: UUID) -> None:
         created_at = self.new.created_at or self.now
@@ -123,26 +131,18 @@ class Forming:
             await spaces.use_model(db, self.model)
 
     async def _join(self, db: Transaction, alike: Likeness) -> Formed:
-        """Add what is new to the one that is there: energy, metadata it lacks, the name as an alias."""
-        id_ = alike.candidate.id
-        node = await nodes.get(db, id_)
-        await concepts.add_energy(db, id_, self.new.energy)
-        await concepts.add_alias(db, id_, node.subtype, self.new.name, self.now)
-        await self._enrich(db, node)
-        score = alike.factors.score
-        reason = f"{self.new.name!r} is {node.name!r}: it scores {score:.3f}, at least {self.threshold:g}"
-        return await self._formed(db, id_, is_new=False, reason=reason, score=score)
-
-    async def _enrich(self, db: Transaction, node: Node) -> None:
-        """Metadata of what is there changes by a plan, like everything that is there."""
-        metadata = united(node.metadata, self.new.metadata)
-        before = {"metadata": node.metadata, "version": node.version, "updated_at": node.updated_at.isoformat()}
-        after = {"metadata": metadata, "version": node.version + 1, "updated_at": self.now.isoformat()}
-        change = patch(table="nodes", id=node.id, before=before, after=after)
-        if change is not None and metadata != node.metadata:
-            reason = f"{self.new.name!r} was given again, with more metadata"
-            plan = single(policy="hand", verb="edit", reason=reason, change=change, now=self.now)
-            await changes.apply(db, plan, self.now)
+        """What is said again is counted; what says something new becomes part of the one that is there, by a plan."""
+        keeper, score = alike.candidate.id, alike.factors.score
+        named = f"{self.new.name!r} is {alike.candidate.name!r}"
+        reason = f"{named}: it scores {score:.3f}, at least {self.threshold:g}"
+        if await concepts.was_said(db, keeper, self.new):
+            await concepts.add_energy(db, keeper, self.new.energy)
+            return await self._formed(db, keeper, is_new=False, reason=reason, score=score)
+        variant = await self._store(db)
+        found = await nodes.get_many(db, [keeper, variant])
+        plan = joining(found[keeper], found[variant], alike.factors, reason, self.now)
+        await changes.apply(db, plan, self.now)
+        return await self._formed(db, keeper, is_new=False, reason=reason, score=score, plan_id=plan.id)
 
     async def _formed(self, db: Transaction, id_: UUID, **told: Any) -> Formed:
         node = await nodes.get(db, id_)
@@ -157,6 +157,25 @@ class Forming:
             count = await candidates.count(db, model=self.model, kinds=KINDS)
             self.core.counts[key] = (count, time.monotonic())
         return count <= concepts.EXACT_UP_TO
+
+
+def joining(keeper: Node, variant: Node, factors: Factors, reason: str, now: datetime) -> Plan:
+    """The plan by which a concept that was just given becomes part of one that is there.
+
+    Protection does not hinder it: that keeps tidying away, not what is said of it.
+    """
+    one, other = one_of_node(keeper), one_of_node(variant)
+    draft = Draft()
+    draft.decide(
+        "merge",
+        variant.id,
+        reason,
+        [retired(other, one), enriched(draft, one, other, now)],
+        score=factors.score,
+        factors=told(one, other, factors),
+        premises=[Premise(table="nodes", id=keeper.id, must={"status": "active"})],
+    )
+    return draft.plan(policy="hand", title=reason, now=now, created_by=variant.source or "user")
 
 
 def _why_new(alike: Likeness | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ The only set of classes for these nouns: the store makes them from rows, the doo
 """
 
 from recollect.model.cases import Case, CaseFilter, CaseHit, CaseHits, CaseOutcome, CasePage, CaseStatus, NewCase
-from recollect.model.concepts import Concept, Formed, KeptApart, NewConcept
+from recollect.model.concepts import Concept, Formed, KeptApart, NewConcept, Variant
 from recollect.model.graph import Edge, NewEdge, Topic
 from recollect.model.memories import (
     Activity,
@@ -87,4 +87,5 @@ __all__ = [
     "Status",
     "TokenUsage",
     "Topic",
+    "Variant",
 ]

@@ -24,12 +24,25 @@ class NewConcept:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Variant:
+    """What a concept has absorbed, as it was given: its own words, its weight, and who gave it."""
+
+    id: UUID
+    name: str
+    text: str | None
+    base_weight: float | None
+    created_by: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Concept:
     """A named idea, with everything that was merged into it.
 
     `raw_energy` is the plain sum by entity, `energy` the same as it is shown (at most 2, rules/energy); `aliases` are
-    other names that lead here; `made_of` says how many concepts it is, `absorbed` which others those are. What it is
-    made of is derived from what points at it, never copied: so a merge can be undone whatever came after it.
+    other names that lead here; `made_of` says how many concepts it is, `absorbed` which others those are, `variants`
+    what was said of them, oldest first. What it is made of is derived from what points at it, never copied: so a merge
+    can be undone whatever came after it.
     """
 
     id: UUID
@@ -49,6 +62,7 @@ class Concept:
     created_by: str | None
     created_at: datetime
     updated_at: datetime
+    variants: tuple[Variant, ...] = ()
 
     @property
     def made_of(self) -> int:
@@ -57,13 +71,17 @@ class Concept:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Formed:
-    """What became of a concept that was handed in: made, or taken for one that was there; and why."""
+    """What became of a concept that was handed in: made, or taken for one that was there; and why.
+
+    `plan_id` is the plan that joined the two, where something new was said: undoing it makes them two.
+    """
 
     concept: Concept
     is_new: bool
     reason: str
     score: float | None = None
     resembles: tuple[UUID, ...] = ()
+    plan_id: UUID | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,7 +35,7 @@ from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
 from recollect.errors import InvalidInput
 from recollect.graph.rules.merging import MergedLinks, united
-from recollect.model import Metadata
+from recollect.model import Metadata, Node
 from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, Waiting
 from recollect.plans.policy import OVERLAP, Policy, Reader, require
 from recollect.wording import counted
@@ -233,6 +233,17 @@ def one_of(known: KnownConcepts, row: int) -> One:
     )
 
 
+def one_of_node(node: Node) -> One:
+    return One(
+        id=node.id,
+        name=node.name or "",
+        version=node.version,
+        metadata=node.metadata,
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+    )
+
+
 def _factors_of(known: KnownConcepts, group: ConceptGroup, row: int) -> Factors:
     """What led to this merge (C15): the keeper and the absorbed, compared."""
     ends = {group.keeper, row}
@@ -260,15 +271,15 @@ def absorb(
         absorbed.id,
         f"{absorbed.name!r} is {keeper.name!r}: {reason}",
         [
-            _retired(absorbed, keeper),
-            _enriched(draft, keeper, absorbed, now),
+            retired(absorbed, keeper),
+            enriched(draft, keeper, absorbed, now),
             *(
                 Change(table="edges", id=one.id, before=one.before, after=one.after)
                 for one in links.move(absorbed.id, keeper.id, now)
             ),
         ],
         score=factors.score,
-        factors=_told(keeper, absorbed, factors),
+        factors=told(keeper, absorbed, factors),
         group=group,
         premises=[
             _unchanged(keeper, version=_version_by_then(draft, keeper)),
@@ -277,7 +288,7 @@ def absorb(
     )
 
 
-def _retired(absorbed: One, keeper: One) -> Change:
+def retired(absorbed: One, keeper: One) -> Change:
     return Change(
         table="nodes",
         id=absorbed.id,
@@ -286,7 +297,7 @@ def _retired(absorbed: One, keeper: One) -> Change:
     )
 
 
-def _enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change | None:
+def enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change | None:
     """What the absorbed one knows and the keeper does not; the older age (C13, C14)."""
     stored = keeper.row()
     seen = draft.row("nodes", keeper.id, stored) or stored
@@ -308,7 +319,7 @@ def _unchanged(one: One, **more: Any) -> Premise:
     return Premise(table="nodes", id=one.id, must={"status": "active", "protected": False, "name": one.name, **more})
 
 
-def _told(keeper: One, absorbed: One, factors: Factors) -> Row:
+def told(keeper: One, absorbed: One, factors: Factors) -> Row:
     return {
         "pair": list(pair_of(keeper.id, absorbed.id)),
         "state": state_of([keeper.name, absorbed.name], [keeper.version, absorbed.version]),

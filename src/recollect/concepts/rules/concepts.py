@@ -179,8 +179,10 @@ def likeness(new: NewConcept, vector: Vector | None, candidate: ConceptCandidate
     theirs = candidate.vector
     if words_of(new.name, new.text) == words_of(candidate.name, candidate.text):
         vector = theirs = SAME
-    one = Traits(name=new.name, vector=vector, metadata=new.metadata, has_text=bool(new.text))
-    other = Traits(name=candidate.name, vector=theirs, metadata=candidate.metadata, has_text=bool(candidate.text))
+    one, other = (
+        Traits(name=said.name, vector=own, metadata=said.metadata, has_text=bool(said.text), text=said.text)
+        for said, own in ((new, vector), (candidate, theirs))
+    )
     return Likeness(candidate=candidate, factors=compare(one, other, WEIGHTS))
 
 

@@ -5,7 +5,7 @@
 The name counts in the better of two forms: as written, and with its words sorted and the small ones left out, so that
 "substrate for consciousness" meets "consciousness substrate" while "consciousness" stays apart from "consciousness
 engine". Beside the score stand the doubts that forbid merging without asking (DOUBTS): other numbers, other words,
-other capitals, metadata that contradict each other, nothing but a name to go by.
+other capitals, metadata or texts that contradict each other, nothing but a name to go by.
 
 `compare` is the reference, one pair at a time; rules/detection computes the same for millions of pairs. Both round
 a score to six places, so that 0.95 is 0.95 on either path.
@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
+
+from recollect.cases.rules.statements import are_opposed, are_turned, denials, numbers, words
 
 Vector = NDArray[np.float32]
 
@@ -97,12 +99,16 @@ class Name:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traits:
-    """What of a concept is compared. `has_text`: it is described, so that its vector says more than its name."""
+    """What of a concept is compared. `has_text`: it is described, so that its vector says more than its name.
+
+    `text` is what describes it, where it is at hand: a vector hardly sees a number or a "not" (C31).
+    """
 
     name: str
     vector: Vector | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     has_text: bool = False
+    text: str | None = None
 
     @property
     def is_bare(self) -> bool:
@@ -138,6 +144,10 @@ NO_EMBEDDING = "no embedding"
 BARE = "bare"
 NAMELESS = "nameless"
 NAMESAKES = "namesakes"  # takes more than the pair to see: concepts/rules/clusters adds it
+TEXT_NUMBERS = "text numbers"
+DENIAL = "denial"
+OPPOSITES = "opposites"
+ORDER = "order"
 DOUBTS = {
     DIGITS: "the names differ only in digits",
     NUMBERS: "the names hold different numbers",
@@ -148,13 +158,14 @@ DOUBTS = {
     BARE: "nothing but a name is known of one of them",
     NAMELESS: "they have no names, only texts that are alike",
     NAMESAKES: "another of that name says otherwise, so that the name alone does not tell",
+    TEXT_NUMBERS: "the texts hold different numbers",
+    DENIAL: "one of the texts denies what the other says",
+    OPPOSITES: "one of the texts says the opposite of the other",
+    ORDER: "the same words stand in another order in the texts",
 }
 # The same of two cases, whose queries are sentences (cases/rules/statements): what makes a question of the pair (E34).
 ANSWER = "answer"
 CATEGORY = "category"
-DENIAL = "denial"
-OPPOSITES = "opposites"
-ORDER = "order"
 CASE_DOUBTS = {
     ANSWER: "their answers differ",
     CATEGORY: "they are in different categories",
@@ -205,6 +216,21 @@ def name_doubts(one: Name, other: Name) -> list[str]:
     if one.capitals != other.capitals:
         found.append(CAPITALS)
     return found
+
+
+@lru_cache(maxsize=65_536)
+def text_doubts(one: str, other: str) -> tuple[str, ...]:
+    """What in two texts says that they cannot both be meant: other numbers, a denial, an opposite, a direction."""
+    if one == other:
+        return ()
+    ours, theirs = words(one), words(other)
+    differing = {
+        TEXT_NUMBERS: numbers(one) != numbers(other),
+        DENIAL: denials(one) != denials(other),
+        OPPOSITES: are_opposed(frozenset(ours), frozenset(theirs)),
+        ORDER: are_turned(ours, theirs),
+    }
+    return tuple(doubt for doubt, differs in differing.items() if differs)
 
 
 # -- metadata
@@ -296,6 +322,8 @@ def doubts(one: Traits, other: Traits) -> tuple[str, ...]:
     found = name_doubts(name_of(one.name), name_of(other.name))
     if one.metadata and other.metadata and conflicts(one.metadata, other.metadata):
         found.append(CONFLICT)
+    if one.text and other.text:
+        found.extend(text_doubts(one.text, other.text))
     if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
         found.append(NO_EMBEDDING)
     if not one.name.strip() and not other.name.strip():

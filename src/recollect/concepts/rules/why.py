@@ -14,12 +14,16 @@ from recollect.concepts.rules.similarity import (
     BARE,
     CAPITALS,
     CONFLICT,
+    DENIAL,
     DIGITS,
     DOUBTS,
     NAMELESS,
     NAMESAKES,
     NO_EMBEDDING,
     NUMBERS,
+    OPPOSITES,
+    ORDER,
+    TEXT_NUMBERS,
     WEIGHTS,
     WORDS,
     Factors,
@@ -41,6 +45,10 @@ REMEDIES = {
     BARE: "describe both (a text, or metadata), or merge them by hand",
     NAMELESS: "give them names, or merge them by hand",
     NAMESAKES: "tell the namesakes apart by their names, or merge them by hand",
+    TEXT_NUMBERS: "if they are one thing all the same, merge them by hand",
+    DENIAL: "if both mean the same, merge them by hand",
+    OPPOSITES: "if both mean the same, merge them by hand",
+    ORDER: "if both mean the same, merge them by hand",
 }
 
 

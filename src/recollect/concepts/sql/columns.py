@@ -21,7 +21,7 @@ from recollect.store.database import Transaction, driver
 HEADER = 19
 CONCEPTS = """
 SELECT id, subtype, coalesce(name, '') AS name, nullif(metadata, '{}') AS metadata, version, protected, created_at,
-       updated_at, coalesce(btrim(text), '') <> '' AS has_text
+       updated_at, nullif(btrim(text), '') AS text
   FROM nodes WHERE space_id = $1 AND kind = 'concept' AND status = 'active' ORDER BY id
 """
 MERGED = """
@@ -82,7 +82,7 @@ async def read(db: Transaction) -> KnownConcepts:
         names=[row["name"] for row in rows],
         types=types,
         vectors=await _vectors(raw, db.space_id, ids),
-        has_text=np.array([row["has_text"] for row in rows], np.bool_),
+        has_text=np.array([row["text"] is not None for row in rows], np.bool_),
         metadata=metadata,
         created=np.array([row["created_at"].timestamp() for row in rows], np.float64),
         energy=energy,
@@ -90,6 +90,7 @@ async def read(db: Transaction) -> KnownConcepts:
         weight=weight,
         protected=np.array([row["protected"] for row in rows], np.bool_),
         aliases=await _aliases(raw, db.space_id, home),
+        texts=[row["text"] for row in rows],
     )
     return KnownConcepts(
         columns=columns,

@@ -21,7 +21,7 @@ from recollect.concepts.rules import energy
 from recollect.concepts.rules.concepts import ConceptCandidate
 from recollect.concepts.rules.similarity import plain
 from recollect.memories.sql import nodes
-from recollect.model import Concept, NewConcept, Node
+from recollect.model import Concept, NewConcept, Node, Variant
 from recollect.store.database import Transaction, driver
 
 Vector = NDArray[np.float32]
@@ -76,11 +76,22 @@ NEAR = f"""
 SELECT near.d, near.vector, n.id, n.subtype, n.name, n.text, n.metadata, n.created_at
   FROM near, {NODE_OF.format(id="near.node_id")} WHERE near.d <= $6
 """
-DOWN = f"""{nodes.PARTS}SELECT part.keeper, part.id, n.name, a.energy, a.base_weight,
+DOWN = f"""{nodes.PARTS}SELECT part.keeper, part.id, n.name, n.text, n.source, n.created_at, a.energy, a.base_weight,
        ARRAY(SELECT alias FROM aliases WHERE space_id = $1 AND node_id = part.id) AS names
-  FROM part, LATERAL (SELECT name FROM nodes WHERE space_id = $1 AND id = part.id OFFSET 0) n
+  FROM part,
+       LATERAL (SELECT name, text, source, created_at FROM nodes WHERE space_id = $1 AND id = part.id OFFSET 0) n
   LEFT JOIN LATERAL (SELECT energy, base_weight FROM activity WHERE space_id = $1 AND node_id = part.id OFFSET 0) a
     ON true
+"""
+# Whether a concept, or something it has absorbed, was given with all of this before: then it is no news.
+SAID = f"""{nodes.PARTS}SELECT EXISTS (
+    SELECT FROM part,
+           LATERAL (SELECT text, metadata, source FROM nodes WHERE space_id = $1 AND id = part.id OFFSET 0) n
+      LEFT JOIN LATERAL (SELECT base_weight FROM activity WHERE space_id = $1 AND node_id = part.id OFFSET 0) a ON true
+     WHERE ($3::uuid IS NULL OR part.id = $3)
+       AND EXISTS (SELECT FROM aliases WHERE space_id = $1 AND node_id = part.id AND alias = $4)
+       AND ($5::text IS NULL OR n.text = $5) AND ($6::float8 IS NULL OR a.base_weight = $6) AND n.metadata @> $7
+       AND (n.source IS NOT DISTINCT FROM $8 OR ($5 IS NULL AND $6 IS NULL AND $7 = '{{}}')))
 """
 HISTORY = """
 SELECT d.subject AS id, d.applied_at, d.score FROM decisions d
@@ -109,6 +120,7 @@ class ConceptParts:
     names: set[str] = field(default_factory=set)
     energies: list[Mapping[str, float]] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
+    variants: list[Variant] = field(default_factory=list)
 
 
 # -- storing
@@ -150,13 +162,11 @@ async def insert(
     await raw.execute(INSERT, db.space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
 
 
-async def add_alias(db: Transaction, id_: UUID, node_type: str, name: str, now: datetime) -> None:
+async def was_said(db: Transaction, id_: UUID, new: NewConcept) -> bool:
+    """Whether nothing in a concept is news to one that is there, or to what that has absorbed. (Energy is counted.)"""
     raw = await driver(db)
-    await raw.execute(
-        """INSERT INTO aliases (space_id, kind, subtype, alias, node_id, created_at)
-           VALUES ($1, 'concept', $2, $3, $4, $5) ON CONFLICT DO NOTHING""",
-        *(db.space_id, node_type, plain(name), id_, now),
-    )
+    said = (plain(new.name), new.text, new.base_weight, json.dumps(new.metadata), new.created_by)
+    return bool(await raw.fetchval(SAID, db.space_id, [id_], new.id, *said))
 
 
 async def add_energy(db: Transaction, id_: UUID, given: Mapping[str, float]) -> None:
@@ -253,7 +263,20 @@ async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, ConceptPar
         part.energies.append(row["energy"] or {})
         if row["base_weight"] is not None:
             part.weights.append(row["base_weight"])
+        if row["id"] != row["keeper"]:
+            part.variants.append(_variant(row))
     return dict(found)
+
+
+def _variant(row: asyncpg.Record) -> Variant:
+    return Variant(
+        id=row["id"],
+        name=row["name"] or "",
+        text=row["text"],
+        base_weight=row["base_weight"],
+        created_by=row["source"],
+        created_at=row["created_at"],
+    )
 
 
 async def in_full(db: Transaction, found: Sequence[Node]) -> list[Concept]:
@@ -289,6 +312,7 @@ def _concept(node: Node, part: ConceptParts, merged: Mapping[UUID, asyncpg.Recor
         created_by=node.source,
         created_at=node.created_at,
         updated_at=node.updated_at,
+        variants=tuple(sorted(part.variants, key=lambda one: (one.created_at, one.id.bytes))),
     )
 
 

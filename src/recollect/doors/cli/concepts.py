@@ -11,7 +11,7 @@ from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command, listing
 from recollect.doors.cli.memories import Reason
 from recollect.errors import InvalidInput
-from recollect.model import Concept, Formed, KeptApart
+from recollect.model import Concept, Formed, KeptApart, Variant
 from recollect.plan import Outcome
 from recollect.wording import counted
 
@@ -279,6 +279,10 @@ def _show_formed(formed: Formed) -> None:
     output.table(("", "", ""), [(output.short(formed.concept.id), state, formed.concept.name)])
     if formed.score is not None:
         output.note(formed.reason[0].upper() + formed.reason[1:] + ".")
+    if formed.plan_id is not None:
+        output.hint(
+            f"What you said of it is kept; `recollect undo {output.short(formed.plan_id)}` makes it a second one."
+        )
 
 
 def _show_one(one: Concept) -> None:
@@ -293,11 +297,17 @@ def _show_one(one: Concept) -> None:
             ("links", str(one.links)),
             ("made of", counted(one.made_of, "concept")),
             ("aliases", ", ".join(one.aliases) or "none"),
+            *(("also said", _variant(said)) for said in one.variants if said.text and said.text != one.text),
             ("metadata", output.compact(one.metadata)),
             *((("protected", "yes"),) if one.protected else ()),
             ("added", output.minute(one.created_at)),
         ]
     )
+
+
+def _variant(said: Variant) -> str:
+    by = f" (by {said.created_by}, {output.short(said.id)})" if said.created_by else f" ({output.short(said.id)})"
+    return f"{said.text}{by}"
 
 
 def _energy(one: Concept) -> str:

@@ -63,7 +63,8 @@ class ConceptColumns:
     """What is known of the concepts of a space. Vectors are unit vectors; a row of zeros where there is none.
 
     `statements` numbers the (key, value) pairs of the metadata. `has_text`: the vector is that of a text, not of the
-    name. `created` grows with time; `degree` counts links; `aliases` are names already absorbed, by row.
+    name; `texts` are they, where they are at hand. `created` grows with time; `degree` counts links; `aliases` are
+    names already absorbed, by row.
     """
 
     ids: Sequence[Id]
@@ -80,6 +81,7 @@ class ConceptColumns:
     weight: Floats
     protected: Mask
     aliases: Mapping[int, Sequence[str]]
+    texts: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -91,6 +93,7 @@ class ConceptColumns:
             vector=self.vectors[row] if self.has_vector[row] else None,
             metadata=self.metadata[row] if self.metadata else {},
             has_text=bool(self.has_text[row]),
+            text=self.texts[row] if self.texts else None,
         )
 
     @classmethod
@@ -109,6 +112,7 @@ class ConceptColumns:
         weight: ArrayLike | None = None,
         protected: ArrayLike | None = None,
         aliases: Mapping[int, Sequence[str]] | None = None,
+        texts: Sequence[str | None] | None = None,
     ) -> "ConceptColumns":
         """Columns from what is given; what is not given is empty, zero, or the order of the rows."""
         count = len(names)
@@ -128,6 +132,7 @@ class ConceptColumns:
             weight=_column(weight, np.zeros(count), np.float64),
             protected=_column(protected, np.zeros(count), np.bool_),
             aliases=aliases or {},
+            texts=texts,
         )
 
 
