@@ -329,7 +329,7 @@ def test_D10_an_embedder_that_is_away_loses_nothing(cli: Cli) -> None:
     cli.patch.setenv("RECOLLECT_LOG_LEVEL", "error")
     answer = cli("add", "tea")
     assert (answer.code, answer.out.split("\t")[1]) == (0, "stored\n")
-    assert answer.err.startswith("It is stored, but cannot be found yet")
+    assert answer.err.startswith("It is stored, and found by its words alone so far")
     assert cli("work").code == 1
     jobs = cli.json("jobs")
     assert (jobs["failed"], len(jobs["failures"])) == (1, 1)

@@ -1,6 +1,7 @@
 """Recall against a real database: candidates, filters, floors, threads, updates, and input of every kind."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -51,6 +52,13 @@ async def asked_in(db: Transaction, memory: Engine, question: str) -> CandidateQ
     )
 
 
+async def renew(db: Transaction) -> None:
+    """The worker's way of making the index of words anew."""
+    await (await driver(db)).execute(lexicon.BEGIN_RENEWAL, db.space_id)
+    while await lexicon.renew_some(db):
+        pass
+
+
 async def test_D31a_words_and_vectors_find_together_and_lay_their_parts_open(memory: Engine) -> None:
     await teach(memory, *FACTS)
     found = await memory.recall("who keeps the spare key?")
@@ -68,22 +76,24 @@ async def test_D31a_words_and_vectors_find_together_and_lay_their_parts_open(mem
 async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) -> None:
     await teach(memory, *FACTS)
     counts = {
-        node.text: lexical.terms(f"{node.created_at:%-d %B %Y} {node.text}") for node in (await memory.list()).items
+        node.text: Counter(lexical.words(f"{node.created_at:%-d %B %Y} {node.text}"))
+        for node in (await memory.list()).items
     }
     async with memory.core.transaction(memory.space.id) as db:
-        await lexicon.reweigh(db)
+        await renew(db)
         asked = await asked_in(db, memory, "green tea for Mrs Okafor")
         found = await memory.list()
         ids = {node.id: node.text for node in found.items}
         rows = await candidates.details(db, asked, list(ids), cosines={}, words={})
     mean = sum(one.total() for one in counts.values()) / len(counts)
-    question = lexical.terms("green tea for Mrs Okafor")
     for row in rows:
-        weights = lexical.document_weights(counts[ids[row.id] or ""], mean)
+        held = counts[ids[row.id] or ""]
+        numbered = {lexical.term(word): count for word, count in held.items()}
+        weights = lexical.document_weights(numbered, length=held.total(), mean_length=mean)
         expected = sum(
-            lexical.rarity(5, sum(term in one for one in counts.values())) * weights[term]
-            for term in question
-            if term in weights
+            lexical.rarity(5, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
+            for word in lexical.words("green tea for Mrs Okafor")
+            if word in held
         )
         assert row.words == pytest.approx(expected, rel=1e-4)
 
@@ -330,7 +340,7 @@ async def test_the_word_weights_follow_the_mean_length(memory: Engine) -> None:
     await teach(memory, "short one")
     await teach(memory, *(f"a much longer text number {n} " + "with many more words " * 20 for n in range(10)))
     async with memory.core.transaction(memory.space.id) as db:
-        assert not await lexicon.drifted(db)
+        assert not await lexicon.is_due(db)
     assert texts(await memory.recall("short"))[0] == "short one"
 
 

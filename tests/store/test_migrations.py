@@ -1,5 +1,7 @@
 """Migrations: up, down, up again; and the tables in code are the tables in the database (D41)."""
 
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,11 +10,14 @@ import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from pgvector import SparseVector
 from sqlalchemy import Connection
 
 from recollect.engine.engine import Engine
 from recollect.errors import UnsuitableServer
 from recollect.model import NewMemory
+from recollect.recall.rules import lexical
+from recollect.recall.sql import lexicon
 from recollect.settings import Settings
 from recollect.store.database import downgrade, driver, open_database, upgrade
 from recollect.store.embedded import EmbeddedServer
@@ -60,6 +65,73 @@ async def test_D41_a_database_of_a_newer_recollect_is_left_alone(own_server: Emb
     with pytest.raises(UnsuitableServer, match=f"made by a newer Recollect .revision 9999; this one knows {HEAD}"):
         await open_database(own_server.url, pool_size=2)
     await connection.close()
+
+
+@pytest.mark.parametrize("own_server", [18], indirect=True)
+async def test_D44_an_upgrade_loses_no_hit_and_texts_are_indexed_anew_while_search_goes_on(
+    own_server: EmbeddedServer,
+) -> None:
+    texts = {
+        "the prices of these parties": "prices",
+        "she was running with us": "running",
+        "Die Häuser und das Meer sind nicht weit": "Häuser",
+        "นอนมากขึ้น": "มากขึ้น",
+        "flight LH 1078 leaves": "LH 1078",
+        "naïve cafés": "cafés",
+    }
+    anew = {"price": "prices", "party": "parties", "run": "running", "Haus": "Häuser", "LH1078": "LH 1078"}
+    settings = Settings.load(database_url=own_server.url, embedder="hashing:8", pool_size=2)
+    async with Engine(settings) as memory:
+        await memory.add_many([NewMemory(text=text) for text in texts])
+        await downgrade(memory.core.database, "0011")
+        await _index_as_before(memory)
+        await upgrade(memory.core.database)
+
+        async def found(question: str) -> list[str | None]:
+            return [hit.node.text for hit in await memory.recall(question) if hit.parts.lexical > 0]
+
+        async def all_are_found() -> bool:
+            return all([text in await found(asked) for text, asked in texts.items()])
+
+        async def renewed_some() -> bool:
+            async with memory.core.transaction(memory.space.id) as db:
+                await lexicon.renew_some(db, most=2)
+                return await lexicon.is_due(db)
+
+        assert await all_are_found()
+        while await renewed_some():
+            assert await all_are_found()
+        for asked, held in anew.items():
+            assert [text for text in await found(asked) if text and held in text], asked
+        async with memory.core.transaction(memory.space.id) as db:
+            raw = await driver(db)
+            counted = await raw.fetch("SELECT term, documents FROM term_stats WHERE documents > 0")
+            held = await raw.fetch("SELECT term, count(*) FROM lexicon, unnest(terms) AS term GROUP BY term")
+            totals = await raw.fetchrow("SELECT documents, total_length, edition, languages FROM lexicon_totals")
+            length = await raw.fetchval("SELECT sum(length) FROM lexicon")
+        assert {*map(tuple, counted)} == {*map(tuple, held)}
+        assert tuple(totals) == (len(texts), length, lexical.EDITION, {"german": 1})
+
+
+async def _index_as_before(memory: Engine) -> None:
+    """The index of words as the first tokeniser made it."""
+    async with memory.core.transaction(memory.space.id) as db:
+        raw, salt = await driver(db), zlib.crc32(memory.space.id.bytes)
+        await raw.execute("DELETE FROM lexicon")
+        await raw.execute("DELETE FROM term_stats")
+        found = await raw.fetch("SELECT id, text FROM nodes")
+        for row in found:
+            terms = Counter(lexical.term(word, salt) for word in lexical.light_words(row["text"]))
+            weights = SparseVector({term - 1: 1.0 for term in terms}, lexical.DIMENSIONS)
+            await raw.execute(
+                "INSERT INTO lexicon SELECT space_id, id, $2, $3, $4, kind, recallable FROM nodes WHERE id = $1",
+                *(row["id"], sorted(terms), weights, terms.total()),
+            )
+        await raw.execute(
+            "INSERT INTO term_stats (space_id, term, documents)"
+            " SELECT space_id, term, count(*) FROM lexicon, unnest(terms) AS term GROUP BY 1, 2"
+        )
+        await raw.execute("UPDATE lexicon_totals SET total_length = (SELECT sum(length) FROM lexicon)")
 
 
 @pytest.mark.parametrize("own_server", [18], indirect=True)

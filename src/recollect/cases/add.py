@@ -17,6 +17,7 @@ from recollect.memories.rules.text import checksum
 from recollect.model import Added, Case, NewCase, Refused
 from recollect.plan import Draft, patch
 from recollect.plans.sql import changes
+from recollect.recall.sql import lexicon
 
 BATCH = 2000
 # Columns that are called otherwise outside.
@@ -61,7 +62,8 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewCase], *, first:
         for (position, case), id_ in zip(good.items(), ids, strict=True):
             if id_ is None:
                 refused.append(_refusal(position, _taken(case), atomic))
-    stored = tuple(id_ for id_ in ids if id_ is not None)
+        stored = tuple(id_ for id_ in ids if id_ is not None)
+        await lexicon.index_missing(db, stored)  # found by their words from now on (D50)
     return Added(ids=stored, refused=tuple(sorted(refused, key=lambda one: one.position)))
 
 

@@ -47,8 +47,7 @@ async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None
     for embedder in _embedders(core, space):
         done += await _drain(core, space, embedder, only, batches)
     await _follow_model(core, space)
-    if done:
-        await _keep_weights(core, space_id)
+    await _renew_words(core, space_id, batches)
     return done
 
 
@@ -101,11 +100,15 @@ async def ensure_index(core: Core, embedder: Embedder) -> bool:
     return True
 
 
-async def _keep_weights(core: Core, space_id: UUID) -> None:
-    """The stored word weights follow the mean length of the texts."""
+async def _renew_words(core: Core, space_id: UUID, batches: int | None) -> None:
+    """The index of words follows the mean length of the texts and the tokeniser, a few texts at a time."""
     async with core.transaction(space_id) as db:
-        if await lexicon.drifted(db):
-            await lexicon.reweigh(db)
+        is_due = await lexicon.is_due(db)
+    left = math.inf if batches is None else batches
+    while is_due and left > 0:
+        async with core.transaction(space_id, in_passing=True) as db:
+            is_due = bool(await lexicon.renew_some(db))
+        left -= 1
 
 
 def _embedders(core: Core, space: Space) -> list[Embedder]:
@@ -169,7 +172,12 @@ async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
 async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
     most = core.settings.embedding_batch
     async with core.transaction(space.id) as db:
-        return await jobs.claim(db, model=embedder.model, most=most, now=core.now(), only=only)
+        claimed = await jobs.claim(db, model=embedder.model, most=most, now=core.now(), only=only)
+    # Words need no model: what a plan made or changed is found by them, however long its vector has to wait (D50).
+    if unindexed := [job.node_id for job in claimed if not job.is_indexed]:
+        async with core.transaction(space.id) as db:
+            await lexicon.index_missing(db, unindexed)
+    return claimed
 
 
 async def _save(
@@ -177,7 +185,7 @@ async def _save(
 ) -> None:
     async with core.transaction(space.id) as db:
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
-        finished = await jobs.save(
+        await jobs.save(
             db,
             done,
             made,
@@ -186,7 +194,6 @@ async def _save(
             renewing=renewing,
             now=core.now(),
         )
-        await lexicon.index(db, [_entry(job) for job in done if job.node_id in finished])
 
 
 async def _embed_unless(
@@ -235,10 +242,6 @@ def _pause(problem: ProviderProblem, attempts: int) -> float:
     if isinstance(problem, ProviderUnavailable) and problem.retry_after_seconds is not None:
         return problem.retry_after_seconds
     return FIRST_RETRY_SECONDS * 4.0 ** (attempts - 1)
-
-
-def _entry(job: jobs.Job) -> lexicon.Entry:
-    return lexicon.Entry(node_id=job.node_id, name=job.name, text=job.text, created_at=job.created_at)
 
 
 def _text_of(job: jobs.Job) -> str:

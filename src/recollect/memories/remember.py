@@ -12,7 +12,7 @@ from recollect.memories import embed
 from recollect.memories.rules import tags
 from recollect.memories.rules.contract import Contract, checked
 from recollect.memories.sql import nodes
-from recollect.model import Added, ExportedMemory, NewMemory, Node, Note, Refused, Space
+from recollect.model import Added, NewMemory, Node, Note, Refused, Space
 from recollect.recall.sql import lexicon
 from recollect.store.database import Transaction
 
@@ -76,7 +76,7 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
             max_attempts=core.settings.job_max_attempts,
             now=now,
         )
-        await lexicon.index(db, _searchable_at_once(accepted.memories, stored, now))
+        await lexicon.index(db, _entries(accepted.memories, stored, now))
         refused = [*accepted.refused]
         for place, twin in enumerate(stored.twins):
             if twin is not None:
@@ -99,12 +99,19 @@ async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[
     return [Note(position=place, message=said[tag]) for tag, place in sorted(given.items()) if tag in said]
 
 
-def _searchable_at_once(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:
-    """What brought its vectors along needs no job, so its words are indexed here."""
+def _entries(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:
+    """What is stored is found by its words from then on (D50)."""
     return [
-        lexicon.Entry(node_id=id_, name=None, text=memory.text, created_at=memory.created_at or now)
+        lexicon.Entry(
+            node_id=id_,
+            name=None,
+            text=memory.text,
+            created_at=memory.created_at or now,
+            thread=memory.thread,
+            metadata=memory.metadata,
+        )
         for memory, id_ in zip(memories, stored.ids, strict=True)
-        if id_ is not None and isinstance(memory, ExportedMemory) and memory.vectors
+        if id_ is not None
     ]
 
 

@@ -28,7 +28,7 @@ async def spread(core: Core, space_id: UUID, query: Query, near: Recall) -> Reca
     """What activation reaches from the nearest hits, and those hits, by both."""
     similar = {hit.node.id: hit for hit in near}
     # How near a hit is to the question: by its vector, or where the model cannot read the question, by its words.
-    is_read = await cache.embedded(core, core.embedder(near.model), query.text) is not None
+    is_read = (await cache.embedded(core, core.embedder(near.model), query.text)).vector is not None
     nearness = attrgetter("similarity" if is_read else "parts.relevance")
     seeds = {hit.node.id: nearness(hit) for hit in near[:SEEDS] if nearness(hit) > 0}
     async with core.search(space_id) as db:
@@ -61,7 +61,7 @@ async def _beyond(core: Core, db: Transaction, query: Query, model: str, ids: Co
     """What only activation reached, of what may be returned at all, and how similar it is to the question."""
     permitted = await candidates.allowed(db, list(ids), query.wanted) if ids else set()
     embedder = core.embedder(model)
-    vector = await cache.embedded(core, embedder, query.text)
+    vector = (await cache.embedded(core, embedder, query.text)).vector
     asked = CandidateQuery(space_id=db.space_id, model=model, dim=embedder.dim, vector=vector)
     _, cosines = await candidates.nearest_of(db, asked, candidates.these(list(permitted)))
     similarity = calibration_of(await spaces.by_id(db), model).similarity

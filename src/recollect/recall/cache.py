@@ -10,9 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
+from recollect.errors import ProviderProblem
 from recollect.model import Mode, Query, Recall
 from recollect.ports import Embedder, Vectors
 from recollect.providers.embedders import embed_readable
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from recollect.engine.core import Core
 
 V = TypeVar("V")
+
+# What an answer says that was found while the embedder failed (D50).
+BY_WORDS_ALONE = "Searched by words alone"
 
 
 class Cache(Generic[V]):
@@ -73,18 +77,31 @@ async def repeated(
     known = core.recalls.get(key)
     if known is None:
         found = await search()
-        core.recalls.put(key, found)
+        if not any(note.startswith(BY_WORDS_ALONE) for note in found.notes):  # the embedder may be back in a moment
+            core.recalls.put(key, found)
         return found
     latency = round((time.perf_counter() - started) * 1000, 2)
     return replace(known, latency_ms=latency, ways={**known.ways, "search": "as found a moment ago"})
 
 
-async def embedded(core: "Core", embedder: Embedder, text: str) -> Vectors | None:
-    """The vector of a question, made once; None where the model cannot read it."""
+class AskedVector(NamedTuple):
+    """The vector of a question, or why there is none."""
+
+    vector: Vectors | None
+    why_not: str | None = None
+
+
+async def embedded(core: "Core", embedder: Embedder, text: str) -> AskedVector:
+    """The vector of a question, made once. Without one a question is answered by its words (D43, D50)."""
     key = (embedder.model, text)
     known = core.questions.get(key)
-    if known is None:
+    if known is not None:
+        return AskedVector(known)
+    try:
         (known,) = await embed_readable(embedder, [text])
-        if known is not None:
-            core.questions.put(key, known)
-    return known
+    except ProviderProblem as problem:
+        return AskedVector(None, f"{BY_WORDS_ALONE}: {problem.message}")
+    if known is None:
+        return AskedVector(None, f"{embedder.model} cannot read this question: it was searched by words alone.")
+    core.questions.put(key, known)
+    return AskedVector(known)

@@ -6,6 +6,7 @@ relevance and score (recall/rank, recall/rules/ranking); floor, twins, gap, cool
 """
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -22,7 +23,7 @@ from recollect.recall.sql import candidates
 
 MOST = 1000
 LONGEST_QUERY = 100_000
-WAITING = "Some texts wait to be embedded and cannot be found yet (`recollect work`)."
+WAITING = "Some texts wait to be embedded and are found by their words alone until then (`recollect work`)."
 
 
 async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True) -> Recall:
@@ -51,15 +52,14 @@ async def _answered(
     started = time.perf_counter()
     embedder, notes = _embedder(core, await _last_seen(core, space_id))
     asked = await cache.embedded(core, embedder, query.text)
-    if asked is None:
-        notes = (*notes, f"{embedder.model} cannot read this question: it was searched by words alone.")
+    notes = (*notes, asked.why_not) if asked.why_not else notes
     async with core.search(space_id) as db:
         seen = await candidates.first_look(db, query.text)
         core.seen[space_id] = seen.space
         if _embedder(core, seen.space)[0] is embedder:
-            search = Search(core, db, seen, query, embedder, asked)
+            search = Search(core, db, seen, query, embedder, asked.vector)
             search.cools_down = cool_down and search.profile.cools_down
-            search.notes, search.started = notes, started
+            search.notes, search.started = (*notes, *_misspelled(seen.meant)), started
             if not repeat:
                 return await search.run(), seen.waiting
             return await cache.repeated(core, space_id, seen.version, query, search.run), seen.waiting
@@ -84,6 +84,14 @@ async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """By similarity, and by activation that spreads from what is nearest (recall/by_graph)."""
     near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
     return await by_graph.spread(core, space_id, query, near)
+
+
+def _misspelled(meant: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Which words of a question no text holds, where words that are spelled nearly like them were looked for (D44)."""
+    if not meant:
+        return ()
+    those = " and ".join(f'"{word}"' for word in meant)
+    return (f"No text holds {those}: words that are spelled nearly like that were looked for.",)
 
 
 def _check(query: Query) -> None:

@@ -239,6 +239,18 @@ term_stats = Table(
     postgresql_with={"fillfactor": "70"},
 )
 
+# The words of a space as they are spelled, each under the keys by which a misspelled one finds it.
+spellings = Table(
+    "spellings",
+    metadata,
+    space(),
+    Column("term", Integer, nullable=False),
+    Column("word", Text, nullable=False),
+    Column("keys", ARRAY(Integer), nullable=False),
+    PrimaryKeyConstraint("space_id", "term"),
+    Index("spellings_keys", "keys", postgresql_using="gin"),
+)
+
 lexicon_totals = Table(
     "lexicon_totals",
     metadata,
@@ -247,6 +259,11 @@ lexicon_totals = Table(
     count("total_length"),
     # The mean length with which the stored bm25 vectors were weighted; they are re-weighted when it drifts.
     Column("weighted_mean", Double),
+    # How the texts were tokenised, and how far the entries are made anew meanwhile (NULL: nothing is under way).
+    Column("edition", Integer, nullable=False, server_default=text("1")),
+    Column("renewed", Uuid),
+    # How many texts are in which language, other than English.
+    document("languages"),
     postgresql_with={"fillfactor": "50"},
 )
 

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall.rules import lexical
+from recollect.recall.rules import lexical, spelling
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Linh's teas, NEVER coffee!", ["linh", "tea", "never", "coffee"]),
+        ("Linh's teas, NEVER coffee!", ["linh", "tea", "never", "coffe"]),
         ("the walking walked walks", ["walk", "walk", "walk"]),
         ("Café au lait", ["cafe", "au", "lait"]),
-        ("Bạn thích trà đá", ["ban", "thich", "tra", "đa"]),
+        ("Bạn thích trà đá", ["ban", "thich", "tra", "da"]),
         ("차를 좋아해요", ["차를", "좋아", "아해", "해요"]),
         ("喜欢喝茶", ["喜欢", "欢喝", "喝茶"]),
         ("茶", ["茶"]),
-        ("ปลาหมึก", ["ปล", "ลา", "าห", "หม", "มก"]),
+        ("ปลาหมึก", ["ปล", "ลา", "าห", "หม", "มึ", "ึก"]),
         ("PR #260 on 2026-11-15", ["pr", "260", "2026", "11", "15"]),
         ("snake_case_name", ["snake", "case", "name"]),
         ("?! … 🍵", []),
@@ -46,29 +46,161 @@ def test_D43_a_word_is_found_in_a_script_without_spaces(text: str, asked: str) -
 
 
 def test_one_tokeniser_for_both_sides() -> None:
-    assert lexical.terms("Teas") == lexical.terms("tea") == Counter({lexical.term("tea"): 1})
+    assert lexical.words("Teas") == lexical.words("tea") == ["tea"]
 
 
 @given(st.text(max_size=200))
 def test_terms_are_numbers_that_the_database_can_hold(text: str) -> None:
-    assert all(1 <= number <= lexical.DIMENSIONS < 2**31 for number in lexical.terms(text))
+    assert all(1 <= lexical.term(word) <= lexical.DIMENSIONS < 2**31 for word in lexical.indexed(text).words)
+
+
+@given(st.text(max_size=200))
+def test_D44_a_text_is_found_by_itself(text: str) -> None:
+    """Whatever the language a text is taken for, the same words asked are among those that it is indexed by."""
+    entry = lexical.indexed(text)
+    asked = [one for one in lexical.asked(text) if not one.is_bonus]
+    assert all(one.stems({entry.language}) & entry.words.keys() for one in asked)
 
 
 def test_bm25_is_the_inner_product_of_the_two_sides() -> None:
     documents = ["tea tea green", "coffee black", "tea and coffee and milk and sugar"]
-    counts = [lexical.terms(document) for document in documents]
+    counts = [Counter(lexical.words(document)) for document in documents]
     mean = sum(one.total() for one in counts) / 3
-    question = lexical.terms("green tea")
-    containing = {term: sum(term in one for one in counts) for term in question}
-    idf = {term: lexical.rarity(3, containing[term]) for term in question}
+    question = lexical.words("green tea")
+    containing = {word: sum(word in one for one in counts) for word in question}
+    idf = {word: lexical.rarity(3, containing[word]) for word in question}
 
-    def by_hand(one: Counter[int]) -> float:
+    def by_hand(one: Counter[str]) -> float:
         length = one.total()
-        return sum(idf[t] * one[t] * 2.2 / (one[t] + 1.2 * (0.25 + 0.75 * length / mean)) for t in question if t in one)
+        return sum(idf[w] * one[w] * 2.2 / (one[w] + 1.2 * (0.25 + 0.75 * length / mean)) for w in question if w in one)
 
     for one in counts:
-        weights = lexical.document_weights(one, mean)
-        assert sum(idf[t] * weights.get(t, 0.0) for t in question) == pytest.approx(by_hand(one))
+        numbered = {lexical.term(word): count for word, count in one.items()}
+        weights = lexical.document_weights(numbered, length=one.total(), mean_length=mean)
+        assert sum(idf[w] * weights.get(lexical.term(w), 0.0) for w in question) == pytest.approx(by_hand(one))
+
+
+def forms(asked: str, *languages: str) -> set[str]:
+    """What a question is searched by, in a space with texts in these languages."""
+    return {form for one in lexical.asked(asked) for form in one.stems(languages)}
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("the prices went up", "price"),
+        ("a party on Friday", "parties"),
+        ("she runs every day", "running"),
+        ("Die Häuser sind nicht teuer", "Haus"),
+        ("Das Haus ist nicht teuer", "Häusern"),
+        ("Les prix étaient élevés dans les magasins", "magasin"),
+        ("Nous avons préféré les maisons à la campagne", "prefere"),
+        ("Los gatos duermen en la casa", "gato"),
+        ("De huizen zijn niet duur", "huis"),
+        ("Мы купили новые книги", "книга"),
+        ("Οι τιμές είναι υψηλές", "τιμή"),
+        ("मुझे किताबें पसंद हैं", "किताब"),
+        ("اشترينا كتب جديدة من المكتبة", "مكتبة"),
+        ("کتاب‌های تازه", "کتاب"),
+        ("Dom jest w Łodzi, a nie w Gdańsku", "lodzi"),
+    ],
+)
+def test_D44_the_forms_of_a_word_match_in_its_language(text: str, asked: str) -> None:
+    entry = lexical.indexed(text)
+    assert forms(asked, entry.language) & entry.words.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Wann ist der Termin mit dem Arzt?", "german"),
+        ("Où est la clé de la maison et quand est le rendez-vous ?", "french"),
+        ("Preise für Häuser", "german"),
+        ("die hard movies", "english"),
+        ("a de facto standard", "english"),
+        ("PR 260", "english"),
+        ("", "english"),
+        ("The chat noir and the die Katze bar in Berlin", "english"),
+    ],
+)
+def test_D44_a_language_is_told_by_its_little_words_or_taken_for_english(text: str, language: str) -> None:
+    assert lexical.indexed(text).language == language
+
+
+def test_D44_a_word_is_asked_for_in_the_languages_of_the_space_only() -> None:
+    assert forms("party") == {"parti"}
+    assert forms("Häuser") == {"hauser"}
+    assert "haus" in forms("Häuser", "german")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("flight LH1078 to Oslo", "LH 1078"),
+        ("flight LH 1078 to Oslo", "LH1078"),
+        ("flight lh-1078 to Oslo", "LH1078"),
+        ("flight LH1078 to Oslo", "lh-1078"),
+        ("IBAN DE89 3704 0044 0532 0130 00 of the club", "DE89370400440532013000"),
+        ("IBAN DE89370400440532013000 of the club", "DE89 3704 0044 0532 0130 00"),
+        ("call +49 170 1234567", "491701234567"),
+        ("it cost 1,250 dollars", "1250"),
+        ("my e-mail address", "email"),
+        ("my email address", "e-mail"),
+        ("room ๑๒๓ and ٤٥٦", "123"),
+        ("room ๑๒๓ and ٤٥٦", "456"),
+        ("Đà Nẵng", "da nang"),
+        ("København", "kobenhavn"),
+        ("Hauptstraße", "hauptstrasse"),
+        ("Łódź", "lodz"),
+        ("ﬁle １２", "file 12"),
+    ],
+)
+def test_D44_what_is_written_in_two_ways_is_found_by_both(text: str, asked: str) -> None:
+    assert forms(asked) & lexical.indexed(text).words.keys()
+
+
+def test_D44_joining_makes_no_words_of_plain_prose() -> None:
+    entry = lexical.indexed("It was in 2026 that we met; she is 34, he is 5 of 12.")
+    assert set(entry.words) == set(lexical.words("It was in 2026 that we met; she is 34, he is 5 of 12."))
+    assert lexical.indexed("LH 1078").length == 2
+
+
+def test_D44_the_first_edition_is_asked_for_while_texts_are_in_it() -> None:
+    assert "pric" in {form for one in lexical.asked("prices", edition=1) for form in one.stems(())}
+    assert "pric" not in forms("prices")
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "meant"),
+    [
+        ("pasport", {"passport", "report"}, {"passport": 1}),
+        ("pasporrt", {"passport", "airport"}, {"passport": 2}),
+        ("aslary", {"salary", "salad"}, {"salary": 1}),
+        ("prty", {"party", "part"}, {"party": 1}),
+        ("caat", {"boat", "coat", "cat"}, {"cat": 1, "coat": 1}),
+        ("house", {"mouse", "horse"}, {"horse": 1}),
+        ("kiribati", {"kilimanjaro"}, {}),
+        ("паспрт", {"паспорт", "спорт"}, {"паспорт": 1}),
+    ],
+)
+def test_D44_what_a_misspelled_word_may_mean(asked: str, known: set[str], meant: dict[str, int]) -> None:
+    assert spelling.meant(asked, known) == meant
+    assert all(set(spelling.keys_asked(asked, 7)) & set(spelling.keys(one, 7)) for one in meant)
+
+
+@given(st.text(alphabet="abcdefgh", min_size=4, max_size=16), st.data())
+def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(1, len(word) - 1))
+    kind = data.draw(st.sampled_from(["missed", "doubled", "other", "swapped"]))
+    after = word[place:]
+    if kind == "swapped":
+        after = after[1:2] + after[:1] + after[2:]
+    else:
+        after = {"missed": after[1:], "doubled": after[0] + after, "other": "z" + after[1:]}[kind]
+    slipped = word[:place] + after
+    if slipped != word and len(slipped) >= spelling.SHORTEST:
+        assert set(spelling.keys_asked(slipped, 7)) & set(spelling.keys(word, 7))
+        assert spelling.meant(slipped, {word}) == {word: 1}
 
 
 def test_a_rare_word_tells_more() -> None:

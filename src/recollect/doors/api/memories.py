@@ -96,7 +96,7 @@ async def add_memory(memory: MemoryIn, engine: Writing, response: Response, wait
     node = _at_version(await engine.get(added.ids[0]), response)
     response.headers["Location"] = f"/api/v1/memories/{node.id}"
     known = {field.name: getattr(node, field.name) for field in fields(node)}
-    waiting = [f"It is stored, but cannot be found yet ({why})." for why in added.postponed.values()]
+    waiting = [f"It is stored, and found by its words alone so far ({why})." for why in added.postponed.values()]
     return Remembered(**known, notes=(*waiting, *(note.message for note in added.notes)))
 
 

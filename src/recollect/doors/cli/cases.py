@@ -390,7 +390,7 @@ def _show_import(report: "CaseImport") -> None:
     if len(report.lines) > MOST_LINES:
         output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
     for why, number in report.postponed.items():
-        output.note(f"{counted(number, 'case')} cannot be found yet ({why}): `recollect work` tries again.")
+        output.note(f"Found by words alone so far: {counted(number, 'case')} ({why}): `recollect work` tries again.")
 
 
 def _show_consolidation(done: "Consolidation") -> None:

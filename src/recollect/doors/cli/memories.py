@@ -87,7 +87,7 @@ def add(
     for note in added.notes:
         output.note(note.message)
     for why in added.postponed.values():
-        output.note(f"It is stored, but cannot be found yet ({why}): `recollect work` tries again.")
+        output.note(f"It is stored, and found by its words alone so far ({why}): `recollect work` tries again.")
 
 
 @command(app, "list", rich_help_panel=PANEL)

@@ -125,7 +125,7 @@ def _show_report(report: "ImportReport") -> None:
     if len(report.lines) > MOST_LINES:
         output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
     for why, number in report.postponed.items():
-        output.note(f"{counted(number, 'text')} cannot be found yet ({why}): `recollect work` tries again.")
+        output.note(f"Found by words alone so far: {counted(number, 'text')} ({why}): `recollect work` tries again.")
 
 
 def _report_as_json(report: "ImportReport") -> dict[str, object]:

@@ -145,7 +145,7 @@ def _new(given: AgentMemoryIn) -> NewMemory:
 
 
 def _postponed(added: Added) -> str:
-    return " It can be found later: the embedder is not to be reached now." if added.postponed else ""
+    return " It is found by its words alone so far: the embedder is not to be reached now." if added.postponed else ""
 
 
 # -- looking

@@ -25,6 +25,7 @@ class FoundMemory(BaseModel):
 class AllFound(BaseModel):
     hits: list[FoundMemory]
     left_out: int
+    notes: list[str] | None = None
 
 
 class Answered(BaseModel):
@@ -57,7 +58,8 @@ async def recall(
     lines = [f"{short(one.id)}  {one.score:.2f}  {one.created_at:%Y-%m-%d}  {one.text}" for one in hits]
     if missing := len(found) - len(hits):
         lines.append(f"{missing} more did not fit: raise budget_tokens, or ask more narrowly.")
-    return Told(text="\n".join(lines or [NOTHING, *found.notes]), data=AllFound(hits=hits, left_out=missing))
+    text = "\n".join([*(lines or [NOTHING]), *found.notes])
+    return Told(text=text, data=AllFound(hits=hits, left_out=missing, notes=list(found.notes) or None))
 
 
 def _found(hit: Hit) -> FoundMemory:
@@ -77,10 +79,11 @@ async def ask(
     memories come back. Prefer recall if you can conclude yourself."""
     answer = await visit.memory.ask(question, budget_tokens=budget_tokens)
     cited = [str(one.id) for one in answer.citations] or [str(hit.node.id) for hit in answer.recall]
-    room = budget_tokens - telling.cost(" ".join([*cited, *answer.problems])) - telling.AROUND
+    problems = [*answer.recall.notes, *answer.problems]
+    room = budget_tokens - telling.cost(" ".join([*cited, *problems])) - telling.AROUND
     said = telling.clipped(answer.text, max(telling.LEAST_TOKENS, room))
-    lines = [said, *(f"Note: {problem}" for problem in answer.problems)]
-    return Told(text="\n".join(lines), data=Answered(answer=said, cited=cited, problems=list(answer.problems)))
+    lines = [said, *(f"Note: {problem}" for problem in problems)]
+    return Told(text="\n".join(lines), data=Answered(answer=said, cited=cited, problems=problems))
 
 
 TOOLS = (recall, ask)

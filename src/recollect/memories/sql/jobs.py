@@ -23,7 +23,8 @@ UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, cl
               AND (CAST(:only AS uuid[]) IS NULL OR node_id = ANY(CAST(:only AS uuid[])))
             ORDER BY created_at DESC LIMIT :most FOR UPDATE SKIP LOCKED))
    AND j.space_id = :space AND n.space_id = :space AND n.id = j.node_id
-RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, n.created_at
+RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, EXISTS (
+              SELECT FROM lexicon l WHERE l.space_id = :space AND l.node_id = j.node_id) AS is_indexed
 """)
 
 # Nodes are locked for the moment, so that one archived just now cannot come back as recallable. First of all, in the
@@ -123,7 +124,7 @@ class Job:
     kind: str
     name: str | None
     text: str | None
-    created_at: datetime
+    is_indexed: bool
 
 
 async def claim(
@@ -155,12 +156,10 @@ async def save(
     dim: int,
     renewing: bool,
     now: datetime,
-) -> set[UUID]:
+) -> None:
     """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already.
 
-    What the model cannot read has None: its job ends as unreadable.
-
-    Returns the nodes that were finished; those whose text changed meanwhile are still waiting.
+    What the model cannot read has None: its job ends as unreadable. Nodes whose text changed meanwhile still wait.
     """
     raw = await driver(db)
     nodes = [job.node_id for job in done]
@@ -170,8 +169,7 @@ async def save(
         await raw.execute(RENEW, db.space_id, given, now)
     vectors_as_halves = [None if vector is None else HalfVector(vector) for vector in vectors]
     jobs = [job.id for job in done]
-    finished = await raw.fetch(SAVE, db.space_id, jobs, nodes, vectors_as_halves, model, dim, now)
-    return {row["node_id"] for row in finished}
+    await raw.execute(SAVE, db.space_id, jobs, nodes, vectors_as_halves, model, dim, now)
 
 
 async def fail(db: Transaction, failed: Sequence[Job], *, message: str, due: datetime) -> None:

@@ -184,7 +184,7 @@ def _meaning(new: Matrix, old: Matrix) -> Matrix:
 
 def name_words(name: str) -> list[str]:
     """The words of a name, whether written with `_`, with spaces or as one hump after the other."""
-    return lexical.words(_HUMPS.sub(" ", name).replace("_", " "))
+    return lexical.light_words(_HUMPS.sub(" ", name).replace("_", " "))
 
 
 def _readers(hierarchy: Hierarchy) -> dict[str, Callable[[WikiPage], list[str]]]:

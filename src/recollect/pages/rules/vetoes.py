@@ -184,7 +184,7 @@ def _advice_of(sentence: str) -> Advice | None:
     if _NEGATION.search(" ".join(sentence.split()[:_FIRST_WORDS])):
         end = -end
     plain = _NEGATION.sub(" ", sentence)
-    about = frozenset(lexical.words(plain)) - {lexical.stem(word) for word in _ADVICE}
+    about = frozenset(lexical.light_words(plain)) - {lexical.light_stem(word) for word in _ADVICE}
     return Advice(axis=axis, end=end, about=about, sentence=sentence) if about else None
 
 

@@ -2,6 +2,11 @@
 
 A text's side is computed once and stored; the question's side is the rarity (IDF) of its words. So exact BM25 is what
 the database computes when it multiplies the two (DESIGN 7).
+
+Words are folded (case, accents, digits of any script) and stemmed in the language of their text. Scripts without spaces
+are taken in pairs of characters. What is written now with and now without a space or hyphen (LH 1078, e-mail, an IBAN)
+is indexed both ways. A question may be too short to tell its language: each of its words is asked for in all the forms
+that the languages of its space would give it.
 """
 
 import math
@@ -9,8 +14,14 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+
+from recollect.recall.rules.language import DEFAULT, LITTLE_WORDS, language_of, languages_of, stem
+
+# Raised when texts are tokenised otherwise than before: what is indexed then is indexed anew, while search goes on.
+EDITION = 2
 
 K1 = 1.2
 B = 0.75
@@ -25,40 +36,90 @@ STOP_WORDS = frozenset([
 ])
 # fmt: on
 
-# Scripts that put no space between words: CJK; Thai and Lao, Burmese, Khmer.
-_UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_WORDS = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
-_SUFFIXES = ("ing", "ed", "es", "s")
-_SHORTEST_STEM = 3
+# Scripts that put no space between words: CJK; Thai and Lao, Tibetan, Burmese, Khmer.
+_UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff"
+# Letters of India and their vowel signs, which Python does not count among the letters; not their full stops.
+_INDIC = "\u0900-\u0963\u0971-\u0dff"
+_WORDS = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+")
+# What is dropped: accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. The vowel signs of
+# other scripts are as much a part of a word as its letters.
+_ACCENTS = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+# Letters that no normal form takes apart, and letters of Arabic script that keyboards mix up.
+_LIKE = str.maketrans(
+    {"đ": "d", "ð": "d", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h", "ı": "i", "ŋ": "n", "ŧ": "t"}
+    | {"ك": "ک", "ي": "ی", "ى": "ی", "ة": "ه"}
+)
+# What ids are written with between their parts; a joined one is neither tiny nor a whole table of numbers.
+_SEPARATORS = frozenset(" -./,'\u2010\u2011\u2013\u00a0\u202f")
+_HYPHENS = frozenset("-\u2010\u2011")
+_JOINED = range(4, 41)
+# In place of a language: a form that is asked for whatever a space holds.
+ALWAYS = ""
+_ANY = frozenset([ALWAYS])
+_LONGEST_PREFIX = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexedText:
+    """A text as it is indexed: its words and how often each occurs, how many there were, and its language."""
+
+    words: Counter[str]
+    length: int
+    language: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskedWord:
+    """A word of a question, and all forms it may be indexed in, each with the languages that give it that form.
+
+    One that is only another way of writing others of them is a bonus where it is found, and not missed elsewhere.
+    """
+
+    spelled: str
+    forms: Mapping[str, frozenset[str]]
+    is_bonus: bool = False
+
+    def stems(self, languages: Collection[str]) -> frozenset[str]:
+        """Its forms in these languages, and those in which it is asked for in any case."""
+        wanted = {ALWAYS, *languages}
+        return frozenset(form for form, given_by in self.forms.items() if wanted & given_by)
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as they are compared: folded, stemmed lightly; without spaces, pairs of characters."""
-    found: list[str] = []
-    for run in _WORDS.findall(fold(text)):
-        if _is_unspaced(run[0]):
-            found += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
-        elif run not in STOP_WORDS:
-            found.append(stem(run))
-    return found
+    """The words of a text as they are compared: folded, stemmed, without those that say nothing."""
+    runs = [run for run, _ in _runs(text)]
+    language = language_of(runs)
+    return [word for run in runs for word in _words_of(run, language)]
+
+
+def indexed(text: str) -> IndexedText:
+    """A text as it is indexed: its words, and the other way of writing what has two."""
+    runs = _runs(text)
+    language = language_of(run for run, _ in runs)
+    found = [word for run, _ in runs for word in _words_of(run, language)]
+    counts = Counter(found)
+    counts.update(_form(one, language) for one in _joined(runs))
+    return IndexedText(words=counts, length=len(found), language=language)
+
+
+def asked(text: str, *, edition: int = EDITION) -> list[AskedWord]:
+    """The words of a question, each once, in the forms that any language would give it.
+
+    Where some texts are still indexed as in an earlier edition, their forms are asked for beside.
+    """
+    runs = _runs(text)
+    own = language_of(run for run, _ in runs)
+    found = [one for run, _ in runs for one in _asked(run, own)]
+    found += [AskedWord(spelled=one, forms=_forms(one, own), is_bonus=True) for one in _joined(runs)]
+    if edition < EDITION:
+        found += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
+    return list({one.spelled: one for one in reversed(found)}.values())[::-1]
 
 
 def fold(text: str) -> str:
-    """Without case and accents; Hangul syllables stay whole."""
-    text = text.casefold().replace("'s", "").replace("’s", "")
-    if text.isascii():  # nothing to take apart, and far quicker
-        return text
-    apart = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
-
-
-@lru_cache(maxsize=100_000)  # the words of a language come again and again
-def stem(word: str) -> str:
-    """The word without a common English ending; numbers and short words as they are."""
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
-            return word[: -len(suffix)]
-    return word
+    """Without case, accents, and what cannot be seen; digits as 0 to 9. Hangul syllables stay whole."""
+    return _plain(_lowered(text))
 
 
 def term(word: str, salt: int = 0) -> int:
@@ -66,14 +127,8 @@ def term(word: str, salt: int = 0) -> int:
     return zlib.crc32(word.encode(), salt) % DIMENSIONS + 1
 
 
-def terms(text: str, salt: int = 0) -> Counter[int]:
-    """How often each word of a text occurs, by its number."""
-    return Counter(term(word, salt) for word in words(text))
-
-
-def document_weights(counts: Mapping[int, int], mean_length: float) -> dict[int, float]:
+def document_weights(counts: Mapping[int, int], *, length: int, mean_length: float) -> dict[int, float]:
     """A text's side of BM25: how much each of its words says about it, given its length."""
-    length = sum(counts.values())
     damping = K1 * (1 - B + B * length / max(mean_length, 1.0))
     return {number: count * (K1 + 1) / (count + damping) for number, count in counts.items()}
 
@@ -88,5 +143,147 @@ def most_possible(rarities: Iterable[float]) -> float:
     return (K1 + 1) * sum(rarities)
 
 
+# -- from text to words
+
+
+def _runs(text: str) -> list[tuple[str, str]]:
+    """The runs of letters and digits of a text in lower case, each with what stands between it and the one before."""
+    lowered, end = _lowered(text), 0
+    found: list[tuple[str, str]] = []
+    for match in _WORDS.finditer(lowered):
+        found.append((match[0], lowered[end : match.start()]))
+        end = match.end()
+    return found
+
+
+def _lowered(text: str) -> str:
+    """In lower case and composed, with the digits of every script as 0 to 9; accents stay for the stemmers."""
+    text = text.casefold().replace("'s", "").replace("’s", "")
+    if text.isascii():  # nothing to compose, and far quicker
+        return text
+    text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in text)
+    return _ACCENTS.sub("", text)  # those that compose with nothing
+
+
+def _plain(word: str) -> str:
+    if word.isascii():
+        return word
+    apart = unicodedata.normalize("NFKD", word)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_LIKE)
+
+
+def _words_of(run: str, language: str) -> list[str]:
+    if _is_unspaced(run[0]):
+        return _pairs(_plain(run))
+    return [] if run in STOP_WORDS else [_form(run, language)]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+@lru_cache(maxsize=200_000)
+def _form(run: str, language: str) -> str:
+    """A word as a text of this language is indexed by it."""
+    languages = languages_of(run, language)
+    return _plain(stem(run, languages[0])) if languages else _plain(run)
+
+
+def _asked(run: str, own: str) -> Iterator[AskedWord]:
+    if _is_unspaced(run[0]):
+        yield from (AskedWord(spelled=pair, forms={pair: _ANY}) for pair in _pairs(_plain(run)))
+    elif run not in STOP_WORDS:
+        yield AskedWord(spelled=_plain(run), forms=_forms(run, own))
+
+
+@lru_cache(maxsize=20_000)
+def _forms(run: str, own: str) -> Mapping[str, frozenset[str]]:
+    """The forms of a question's word: in its own language and in English always, in others where the space has them.
+
+    With accents and without, since many leave them out.
+    """
+    forms: dict[str, frozenset[str]] = {}
+    for latin in (own, DEFAULT, *LITTLE_WORDS):
+        for language in languages_of(run, latin):
+            given_by = _ANY if latin in (own, DEFAULT) else {language}
+            for spelled in {run, _plain(run)}:
+                form = _plain(stem(spelled, language))
+                forms[form] = forms.get(form, frozenset()) | given_by
+    return forms or {_plain(run): _ANY}
+
+
+def _joined(runs: Sequence[tuple[str, str]]) -> list[str]:
+    """What is also written in one: LH 1078, e-mail, DE89 3704 0044 05, 1,000."""
+    if all(run.isalpha() and between not in _HYPHENS for run, between in runs):  # most texts, and quicker
+        return []
+    found: list[str] = []
+    chain: list[str] = []
+    last, kind = "", ""
+    for run, between in runs:
+        has_digit = _has_digit(run)
+        follows = between in _SEPARATORS and bool(last) and not _is_unspaced(run[0])
+        if follows and (_is_prefix(last) if has_digit else between in _HYPHENS and not _has_digit(last)):
+            found.append(last + run)
+        if not (follows and has_digit) or (len(chain) > 1 and between != kind):
+            found += _whole(chain)
+            chain = chain[1:] if follows and has_digit and len(chain) == 2 and _is_prefix(chain[0]) else []
+        if has_digit or _is_prefix(run):
+            chain.append(run)
+        last, kind = run, between
+    found += _whole(chain)
+    return [one for one in dict.fromkeys(found) if len(one) in _JOINED]
+
+
+def _whole(chain: list[str]) -> list[str]:
+    """A chain in one; and without the word before it, which may belong to it (LH) or not (IBAN)."""
+    ends = (chain, chain[1:] if chain and _is_prefix(chain[0]) else [])
+    return ["".join(one) for one in ends if len(one) > 1]
+
+
+def _is_prefix(run: str) -> bool:
+    """Whether a word may be the beginning of an id."""
+    return len(run) <= _LONGEST_PREFIX and run.isalpha() and run not in STOP_WORDS and not _is_unspaced(run[0])
+
+
+def _has_digit(run: str) -> bool:
+    return not run.isalpha() and any(character.isdigit() for character in run)
+
+
 def _is_unspaced(character: str) -> bool:
-    return not character.isascii() and bool(re.match(f"[{_UNSPACED}]", character))
+    return not character.isascii() and bool(_UNSPACED_ONE.match(character))
+
+
+_UNSPACED_ONE = re.compile(f"[{_UNSPACED}]")
+
+
+# -- words lightly stemmed
+
+# Short names are compared by these, which keep more of a word apart; and the first edition of the lexicon had them.
+_LIGHT_WORDS = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_SUFFIXES = ("ing", "ed", "es", "s")
+_SHORTEST_STEM = 3
+
+
+def light_words(text: str) -> list[str]:
+    """The words of a text without case, accents and the commonest English endings."""
+    text = text.casefold().replace("'s", "").replace("’s", "")
+    if not text.isascii():
+        apart = unicodedata.normalize("NFKD", text)
+        text = unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
+    found: list[str] = []
+    for run in _LIGHT_WORDS.findall(text):
+        if _is_unspaced(run[0]):
+            found += _pairs(run)
+        elif run not in STOP_WORDS:
+            found.append(light_stem(run))
+    return found
+
+
+@lru_cache(maxsize=100_000)
+def light_stem(word: str) -> str:
+    """The word without a common English ending; numbers and short words as they are."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            return word[: -len(suffix)]
+    return word

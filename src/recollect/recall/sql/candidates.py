@@ -5,7 +5,7 @@ back as plain values: ranking works on arrays.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from sqlalchemy import select
 from recollect.errors import NotFound
 from recollect.memories.sql.nodes import conditions, holding
 from recollect.model import NodeFilter, Space
+from recollect.recall.rules import lexical
 from recollect.recall.sql import lexicon
 from recollect.store import rows
 from recollect.store.database import Transaction, driver
@@ -34,7 +35,8 @@ FLOW_FROM = 60
 FIRST_LOOK = """
 SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
-       t.documents, ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
+       t.documents, t.edition, t.languages,
+       ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
        ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
  WHERE s.id = $1
@@ -103,6 +105,8 @@ class FirstLook:
     version: int
     waiting: bool
     words: lexicon.LexicalQuestion | None
+    # Words that no text holds, and those that were looked for in their stead.
+    meant: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +132,26 @@ class CandidateQuery:
 
 async def first_look(db: Transaction, text: str) -> FirstLook:
     """A space, its version, whether some of its texts still wait to be embedded, and the words of a question."""
-    terms = lexicon.terms_of(db.space_id, text)
-    found = await (await driver(db)).fetchrow(FIRST_LOOK, db.space_id, terms)
+    raw = await driver(db)
+    terms = lexicon.terms_of(db.space_id, lexical.asked(text, edition=0))
+    found = await raw.fetchrow(FIRST_LOOK, db.space_id, terms)
     if found is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
-    containing = dict(zip(found["terms"], found["containing"], strict=True))
-    words = lexicon.weighed(terms, containing, documents=found["documents"] or 0)
-    return FirstLook(space=rows.space_of(found), version=found["version"], waiting=found["waiting"], words=words)
+    known = lexicon.KnownWords(
+        space_id=db.space_id,
+        words=lexical.asked(text, edition=found["edition"] or lexical.EDITION),
+        documents=found["documents"] or 0,
+        containing=dict(zip(found["terms"], found["containing"], strict=True)),
+        languages=found["languages"] or {},
+    )
+    meant = await lexicon.meant(db, known.unknown()) if known.documents else {}
+    return FirstLook(
+        space=rows.space_of(found),
+        version=found["version"],
+        waiting=found["waiting"],
+        words=known.weighed(meant),
+        meant={word: [one.word for one in ones] for word, ones in meant.items()},
+    )
 
 
 async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:

@@ -1,22 +1,27 @@
 """The lexical leg in the database: exact BM25 as an inner product of stored sparse vectors (recall/rules/lexical).
 
-A text is indexed once, in the transaction that saves its first vector. Document frequencies and lengths are kept by
-space; the stored weights are made with the mean length of that time and made anew when it has drifted.
+A text is indexed in the transaction that stores it, so that its words find it from then on. Document frequencies and
+lengths are kept by space; the stored weights are made with the mean length of that time. When that has drifted, or
+texts are tokenised otherwise than before, every entry is made anew, a few at a time, while search goes on.
+
+Whoever changes the counts of a space takes its turn (an advisory lock), so that no two wait for each other in a circle.
 """
 
+import json
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from pgvector import SparseVector
-from sqlalchemy import text
 
-from recollect.recall.rules import lexical
+from recollect.recall.rules import lexical, spelling
+from recollect.recall.rules.language import DEFAULT
+from recollect.recall.rules.titles import titles
 from recollect.store.database import Transaction, driver
 
 # Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
@@ -24,37 +29,78 @@ MATCH_AT_MOST = 3000
 DRIFT = 0.2
 # As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
 MOST_TERMS = 16_000
+RENEWED_AT_ONCE = 300
+# A language is asked for where so many of a space's texts are in it.
+LANGUAGE_SHARE = 0.02
+LONGEST_SPELLING = 40
+
+TURN = """
+SELECT (SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11)) IS NULL),
+       (SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1) AS mean
+"""
 
 INDEX = """
-INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
-SELECT $1, g.node_id, string_to_array(g.terms, ' ')::int4[], g.bm25, g.length, n.kind, n.recallable
-  FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
-  JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
-ON CONFLICT DO NOTHING RETURNING node_id
+WITH added AS (
+    INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
+    SELECT $1, g.node_id, string_to_array(g.terms, ' ')::int4[], g.bm25, g.length, n.kind, n.recallable
+      FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
+      JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
+    ON CONFLICT DO NOTHING RETURNING terms, length
+), counted AS (
+    INSERT INTO lexicon_totals AS t (space_id, documents, total_length, weighted_mean, edition, languages)
+    SELECT $1, count(*), sum(length), $6, $7, $8::jsonb FROM added HAVING count(*) > 0
+    ON CONFLICT (space_id) DO UPDATE SET documents = t.documents + excluded.documents,
+        total_length = t.total_length + excluded.total_length,
+        languages = added_up(t.languages, excluded.languages)
+)
+INSERT INTO term_stats AS t (space_id, term, documents)
+SELECT $1, term, count(*) FROM added, unnest(terms) AS term GROUP BY term ORDER BY term
+ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
+RETURNING term, xmax = 0 AS is_new
 """
 
-# In the order of the terms, so that two workers wait for each other and cannot deadlock.
-COUNT_TERMS = """
-INSERT INTO term_stats (space_id, term, documents)
-SELECT $1, g.term, g.documents FROM unnest($2::int4[], $3::int8[]) AS g(term, documents) ORDER BY g.term
-ON CONFLICT (space_id, term) DO UPDATE SET documents = term_stats.documents + excluded.documents
+SPELL = """
+INSERT INTO spellings (space_id, term, word, keys)
+SELECT $1, g.term, g.word, string_to_array(g.keys, ' ')::int4[]
+  FROM unnest($2::int4[], $3::text[], $4::text[]) AS g(term, word, keys) ORDER BY g.term
+ON CONFLICT DO NOTHING
 """
 
-COUNT_TEXTS = """
-INSERT INTO lexicon_totals (space_id, documents, total_length, weighted_mean) VALUES ($1, $2, $3, $4)
-ON CONFLICT (space_id) DO UPDATE SET documents = lexicon_totals.documents + excluded.documents,
-    total_length = lexicon_totals.total_length + excluded.total_length
+UNINDEXED = """
+SELECT n.id, n.name, n.text, n.created_at, n.thread, n.metadata FROM nodes n
+ WHERE n.space_id = $1 AND n.id = ANY($2) AND NOT EXISTS (
+       SELECT FROM lexicon l WHERE l.space_id = $1 AND l.node_id = n.id)
+ ORDER BY n.id FOR SHARE
 """
 
-REWEIGH_SOME = """
-SELECT n.id, n.name, n.text, n.created_at FROM lexicon l JOIN nodes n ON n.space_id = $1 AND n.id = l.node_id
+SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4)"
+
+STATE = "SELECT documents, total_length, weighted_mean, edition, renewed FROM lexicon_totals WHERE space_id = $1"
+BEGIN_RENEWAL = """
+UPDATE lexicon_totals SET renewed = '00000000-0000-0000-0000-000000000000',
+       weighted_mean = CASE WHEN documents > 0 THEN greatest(total_length::float8 / documents, 1) ELSE weighted_mean END
+ WHERE space_id = $1
+"""
+OLD = """
+SELECT l.node_id AS id, n.name, n.text, n.created_at, n.thread, n.metadata, l.terms, l.length
+  FROM lexicon l JOIN nodes n ON n.space_id = $1 AND n.id = l.node_id
  WHERE l.space_id = $1 AND l.node_id > $2 ORDER BY l.node_id LIMIT $3
 """
-
-REWEIGH = """
-UPDATE lexicon l SET bm25 = g.bm25 FROM unnest($2::uuid[], $3::sparsevec[]) AS g(node_id, bm25)
- WHERE l.space_id = $1 AND l.node_id = g.node_id
+RENEW = """
+WITH renewed AS (
+    UPDATE lexicon l SET terms = string_to_array(g.terms, ' ')::int4[], bm25 = g.bm25, length = g.length
+      FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
+     WHERE l.space_id = $1 AND l.node_id = g.node_id
+), counted AS (
+    UPDATE lexicon_totals t SET total_length = total_length + $6, renewed = $7,
+           languages = added_up(t.languages, $8::jsonb) WHERE space_id = $1
+)
+INSERT INTO term_stats AS t (space_id, term, documents)
+SELECT $1, g.term, g.more FROM unnest($9::int4[], $10::int8[]) AS g(term, more) ORDER BY g.term
+ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
+RETURNING term, xmax = 0 AS is_new
 """
+END_RENEWAL = "UPDATE lexicon_totals SET renewed = NULL, edition = $2 WHERE space_id = $1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,11 +111,64 @@ class Entry:
     name: str | None
     text: str | None
     created_at: datetime
+    thread: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    def counts(self, space_id: UUID) -> Counter[int]:
-        """Its words, and those of its date: people ask what happened in May."""
-        counts = lexical.terms(f"{self.created_at:%-d %B %Y} {self.name or ''} {self.text or ''}", _salt(space_id))
-        return counts if len(counts) <= MOST_TERMS else Counter(dict(counts.most_common(MOST_TERMS)))
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Entry":
+        known = {name: record[name] for name in ("name", "text", "created_at", "thread")}
+        return cls(node_id=record["id"], metadata=record["metadata"], **known)
+
+    def indexed(self) -> lexical.IndexedText:
+        """Its words, what it is called, and the words of its date: people ask what happened in May."""
+        called = f"{self.name or ''}\n{titles(self.thread, self.metadata)}"
+        return lexical.indexed(f"{self.created_at:%-d %B %Y}\n{called}\n{self.text or ''}")
+
+
+class _Batch:
+    """Some entries as columns of the statements above."""
+
+    def __init__(self, space_id: UUID, entries: Sequence[Entry]) -> None:
+        self.salt = _salt(space_id)
+        self.ids = [entry.node_id for entry in entries]
+        made = [entry.indexed() for entry in entries]
+        self.lengths = [one.length for one in made]
+        self.words = {lexical.term(word, self.salt): word for one in made for word in one.words}
+        self.counts = [self._numbered(one.words) for one in made]
+        self.languages = json.dumps(Counter(one.language for one in made if one.language != DEFAULT))
+
+    def _numbered(self, words: Counter[str]) -> Counter[int]:
+        counts = words if len(words) <= MOST_TERMS else dict(words.most_common(MOST_TERMS))
+        return Counter({lexical.term(word, self.salt): count for word, count in counts.items()})
+
+    @property
+    def mean(self) -> float:
+        return max(float(np.mean(self.lengths)), 1.0)
+
+    def columns(self, mean: float) -> tuple[list[UUID], list[str], list[SparseVector], list[int]]:
+        weights = [
+            _sparse(lexical.document_weights(one, length=length, mean_length=mean))
+            for one, length in zip(self.counts, self.lengths, strict=True)
+        ]
+        return self.ids, [" ".join(map(str, sorted(one))) for one in self.counts], weights, self.lengths
+
+    async def spell(self, raw: Any, space_id: UUID, counted: Sequence[Mapping[str, Any]]) -> None:
+        """File the words that were never seen before, to be found by who misspells them."""
+        new = sorted(one["term"] for one in counted if one["is_new"] and one["term"] in self.words)
+        new = [term for term in new if _is_filed(self.words[term])]
+        if new:
+            keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
+            await raw.execute(SPELL, space_id, new, [self.words[term] for term in new], keys)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeantWord:
+    """A word that is there, and that somebody may have meant; how many texts hold it."""
+
+    term: int
+    word: str
+    slips: int
+    documents: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,72 +184,149 @@ async def index(db: Transaction, entries: Sequence[Entry]) -> None:
     """Index what is not indexed yet, and keep the counts."""
     if not entries:
         return
-    raw = await driver(db)
-    counts = {entry.node_id: entry.counts(db.space_id) for entry in entries}
-    mean = await raw.fetchval("SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1", db.space_id)
-    mean = mean or max(float(np.mean([one.total() for one in counts.values()])), 1.0)
-    added = await raw.fetch(
-        INDEX,
-        db.space_id,
-        list(counts),
-        [" ".join(map(str, sorted(one))) for one in counts.values()],
-        [_sparse(lexical.document_weights(one, mean)) for one in counts.values()],
-        [one.total() for one in counts.values()],
-    )
-    await _count(raw, db.space_id, [counts[record["node_id"]] for record in added], mean)
+    raw, batch = await driver(db), _Batch(db.space_id, entries)
+    mean = (await raw.fetchrow(TURN, db.space_id))["mean"] or batch.mean
+    given = (*batch.columns(mean), mean, lexical.EDITION, batch.languages)
+    await batch.spell(raw, db.space_id, await raw.fetch(INDEX, db.space_id, *given))
 
 
-async def _count(raw: Any, space_id: UUID, added: Sequence[Counter[int]], mean: float) -> None:
-    if not added:
-        return
-    documents = Counter(term for one in added for term in one)
-    terms = sorted(documents)
-    await raw.execute(COUNT_TERMS, space_id, terms, [documents[term] for term in terms])
-    length = sum(one.total() for one in added)
-    await raw.execute(COUNT_TEXTS, space_id, len(added), length, mean)
+async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
+    """Index those of some nodes that are not indexed yet, by what they say now: nobody changes them meanwhile."""
+    found = await (await driver(db)).fetch(UNINDEXED, db.space_id, list(ids))
+    await index(db, [Entry.of(record) for record in found])
 
 
-def terms_of(space_id: UUID, asked: str) -> list[int]:
-    """The words of a question, as they are numbered in a space."""
-    return sorted(lexical.terms(asked, _salt(space_id)))
+# -- made anew
 
 
-def weighed(terms: Sequence[int], containing: Mapping[int, int], *, documents: int) -> LexicalQuestion | None:
-    """A question's words weighed by their rarity among so many texts; None when no word of it could find anything."""
-    if not containing:
-        return None
-    rarity = {term: lexical.rarity(documents, containing.get(term, 0)) for term in terms}
-    known = {term: rarity[term] for term in containing}
-    return LexicalQuestion(
-        match=_rarer(containing), weights=_sparse(known), most_possible=lexical.most_possible(rarity.values())
-    )
+async def is_due(db: Transaction) -> bool:
+    """Whether the entries of a space are to be made anew, or are half-way through it."""
+    return _is_due(await (await driver(db)).fetchrow(STATE, db.space_id))
 
 
-async def drifted(db: Transaction) -> bool:
-    """Whether the mean length has moved so far that the stored weights should be made anew."""
-    raw = await driver(db)
-    row = await raw.fetchrow("SELECT * FROM lexicon_totals WHERE space_id = $1", db.space_id)
-    if row is None or not row["documents"]:
+def _is_due(state: Mapping[str, Any] | None) -> bool:
+    if state is None or not state["documents"]:
         return False
-    return bool(abs(row["total_length"] / row["documents"] / row["weighted_mean"] - 1) > DRIFT)
+    drift = abs(state["total_length"] / state["documents"] / state["weighted_mean"] - 1)
+    return bool(state["renewed"] is not None or state["edition"] < lexical.EDITION or drift > DRIFT)
 
 
-async def reweigh(db: Transaction, *, batch: int = 2000) -> int:
-    """Make every stored weight anew with the mean length of today; returns how many."""
+async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
+    """Make the next few entries anew, as their texts are tokenised and weighed today; 0 when all are."""
     raw = await driver(db)
-    row = await raw.fetchrow("SELECT * FROM lexicon_totals WHERE space_id = $1 FOR UPDATE", db.space_id)
-    mean = row["total_length"] / row["documents"]
-    last, done = UUID(int=0), 0
-    while found := await raw.fetch(REWEIGH_SOME, db.space_id, last, batch):
-        entries = [Entry(node_id=r["id"], name=r["name"], text=r["text"], created_at=r["created_at"]) for r in found]
-        weights = [_sparse(lexical.document_weights(entry.counts(db.space_id), mean)) for entry in entries]
-        await raw.execute(REWEIGH, db.space_id, [entry.node_id for entry in entries], weights)
-        last, done = entries[-1].node_id, done + len(entries)
-    await db.execute(
-        text("UPDATE lexicon_totals SET weighted_mean = :mean WHERE space_id = :space"),
-        {"mean": mean, "space": db.space_id},
-    )
-    return done
+    await raw.fetchrow(TURN, db.space_id)
+    state = await raw.fetchrow(STATE, db.space_id)
+    if not _is_due(state):
+        return 0
+    if state["renewed"] is None:
+        await raw.execute(BEGIN_RENEWAL, db.space_id)
+        state = await raw.fetchrow(STATE, db.space_id)
+    found = await raw.fetch(OLD, db.space_id, state["renewed"], most)
+    if not found:
+        await raw.execute(END_RENEWAL, db.space_id, lexical.EDITION)
+        return 0
+    batch = _Batch(db.space_id, [Entry.of(record) for record in found])
+    more = Counter(term for one in batch.counts for term in one)
+    more.subtract(term for record in found for term in record["terms"])
+    changed = sorted(term for term, count in more.items() if count)
+    longer = sum(batch.lengths) - sum(record["length"] for record in found)
+    # Who only weighs anew has counted the languages before.
+    languages = batch.languages if state["edition"] < lexical.EDITION else "{}"
+    given = (longer, batch.ids[-1], languages, changed, [more[term] for term in changed])
+    counted = await raw.fetch(RENEW, db.space_id, *batch.columns(state["weighted_mean"]), *given)
+    await batch.spell(raw, db.space_id, counted)
+    return len(found)
+
+
+# -- a question
+
+
+async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[str, list[MeantWord]]:
+    """For words that occur nowhere, those that are there and spelled nearly like them."""
+    if not unknown:
+        return {}
+    forms = {word.spelled: word.stems(()) for word in unknown}
+    every = [form for some in forms.values() for form in some]
+    keys = sorted({key for form in every for key in spelling.keys_asked(form, _salt(db.space_id))})
+    lengths = [len(form) for form in every]
+    firsts = sorted({letter for form in every for letter in form[:2]})
+    given = (keys, min(lengths) - 2, max(lengths) + 2, firsts)
+    found = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
+    near = {spelled: _nearest(some, found) for spelled, some in forms.items()}
+    return {
+        spelled: [MeantWord(slips=slips, **found[word]) for word, slips in words.items()]
+        for spelled, words in near.items()
+        if words
+    }
+
+
+def _nearest(forms: Iterable[str], known: Collection[str]) -> dict[str, int]:
+    """What is nearest to any form of a word."""
+    return min((spelling.meant(form, known) for form in sorted(forms)), key=_slips)
+
+
+def _slips(meant: Mapping[str, int]) -> int:
+    return min(meant.values(), default=spelling.MOST_SLIPS + 1)
+
+
+def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
+    """All forms of a question's words, as they are numbered in a space."""
+    return sorted({lexical.term(form, _salt(space_id)) for word in words for form in word.forms})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownWords:
+    """What a space knows of a question's words: how many texts hold each, and which languages it holds."""
+
+    space_id: UUID
+    words: Sequence[lexical.AskedWord]
+    documents: int
+    containing: Mapping[int, int]
+    languages: Mapping[str, int]
+
+    @property
+    def spoken(self) -> frozenset[str]:
+        return frozenset(one for one, count in self.languages.items() if count >= LANGUAGE_SHARE * self.documents)
+
+    def terms(self, word: lexical.AskedWord) -> list[int]:
+        """The numbers under which a word is there."""
+        numbers = {lexical.term(form, _salt(self.space_id)) for form in word.stems(self.spoken)}
+        return sorted(number for number in numbers if self.containing.get(number, 0) > 0)
+
+    def unknown(self) -> list[lexical.AskedWord]:
+        """Those that occur nowhere and may be misspelled."""
+        return [
+            one
+            for one in self.words
+            if not one.is_bonus and spelling.can_be_misspelled(one.spelled) and not self.terms(one)
+        ]
+
+    def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
+        """A question's words weighed by their rarity; None when no word of it could find anything.
+
+        The forms of a word are one word: they are as rare as all of them together. One that occurs nowhere stands for
+        those that are meant by it.
+        """
+        weights: dict[int, float] = {}
+        possible: list[float] = []
+        matched: dict[int, int] = {}
+        for word in self.words:
+            terms = dict.fromkeys(self.terms(word), 1.0)
+            containing = sum(self.containing[term] for term in terms)
+            for one in (meant or {}).get(word.spelled, ()):
+                terms[one.term], containing = spelling.WORTH[one.slips], containing + one.documents
+                matched[one.term] = one.documents
+            rarity = lexical.rarity(self.documents, min(containing, self.documents))
+            if not word.is_bonus:
+                possible.append(rarity)
+            for term, worth in terms.items():
+                matched.setdefault(term, self.containing.get(term, 0))
+                weights[term] = max(weights.get(term, 0.0), worth * rarity)
+        if not weights:
+            return None
+        return LexicalQuestion(
+            match=_rarer(matched), weights=_sparse(weights), most_possible=lexical.most_possible(possible)
+        )
 
 
 def _rarer(containing: Mapping[int, int]) -> list[int]:
@@ -163,6 +339,10 @@ def _rarer(containing: Mapping[int, int]) -> list[int]:
             break
         chosen.append(term)
     return sorted(chosen)
+
+
+def _is_filed(word: str) -> bool:
+    return len(word) <= LONGEST_SPELLING and spelling.can_be_misspelled(word)
 
 
 def _salt(space_id: UUID) -> int:

@@ -1,0 +1,59 @@
+"""Words that are spelled nearly like one that occurs nowhere: which keys they share, and how far they are apart.
+
+A short word is found by what is left of it without one of its letters, whichever was typed wrongly; a longer one by
+four letters in a row, which two slips seldom spoil altogether.
+"""
+
+import zlib
+from collections.abc import Collection, Iterable
+
+from rapidfuzz.distance import OSA
+
+SHORTEST = 4
+LONG = 7
+GRAM = 4
+MOST_MEANT = 3
+MOST_SLIPS = 2
+# What a word that is only meant counts for, beside one that is there, by the number of slips.
+WORTH = {1: 0.8, 2: 0.6}
+
+
+def can_be_misspelled(word: str) -> bool:
+    """A number or an id is meant as it stands, and of a tiny word anything could be meant."""
+    return len(word) >= SHORTEST and word.isalpha()
+
+
+def keys(word: str, salt: int) -> list[int]:
+    """What a word of a text is filed under."""
+    return _numbers(_grams(word) if len(word) >= LONG else _shortened(word), salt)
+
+
+def keys_asked(word: str, salt: int) -> list[int]:
+    """Where to look for a word of a question: it may be a letter longer or shorter than what is meant."""
+    short = _shortened(word) if len(word) <= LONG else ()
+    long = _grams(word) if len(word) >= LONG - 1 else ()
+    return _numbers({*short, *long}, salt)
+
+
+def meant(word: str, known: Collection[str]) -> dict[str, int]:
+    """Which of some words may be meant by one that occurs nowhere, and by how many slips: the nearest, at most a few.
+
+    Hardly anybody misses the first letter: one that begins otherwise is meant only where two letters changed places.
+    """
+    most = MOST_SLIPS if len(word) >= LONG else 1
+    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one[:1] in word[:2]}
+    best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
+    return dict(sorted((one, slips) for one, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
+
+
+def _shortened(word: str) -> set[str]:
+    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+
+
+def _grams(word: str) -> set[str]:
+    padded = f"^{word}$"
+    return {padded[i : i + GRAM] for i in range(len(padded) - GRAM + 1)}
+
+
+def _numbers(parts: Iterable[str], salt: int) -> list[int]:
+    return sorted({zlib.crc32(part.encode(), salt) >> 1 for part in parts})

@@ -1,0 +1,149 @@
+"""Finding by words: in every script and form, misspelled, at once, and while the embedder fails (D44, D50)."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from recollect.engine.engine import Engine
+from recollect.model import Mode, NewMemory, Recall
+from recollect.recall.sql import candidates, lexicon
+from recollect.settings import Settings
+from recollect.store.database import driver
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = (
+    "the prices at the market went up",
+    "a party at the harbour on Friday",
+    "she runs along the river",
+    "flight LH 1078 to Oslo",
+    "account DE89370400440532013000 of the club",
+    "the passport is in the blue drawer",
+    "Die Häuser in der Altstadt sind nicht teuer",
+    "Đà Nẵng has a long bridge",
+    "รถไฟไปฮานอยออกเวลาเจ็ดโมง",
+)
+
+
+def by_words(found: Recall) -> list[str | None]:
+    return [hit.node.text for hit in found if hit.parts.lexical > 0]
+
+
+@pytest.fixture
+async def unreachable(database_url: str, memory: Engine) -> AsyncIterator[Engine]:
+    """The space of `memory` with an embedder that nobody answers for."""
+    settings = Settings.load(
+        database_url=database_url,
+        embedder="ollama:none:64",
+        embedding_url="http://127.0.0.1:9",
+        pool_size=4,
+        space=memory.space.slug,
+    )
+    async with Engine(settings) as engine:
+        yield engine
+
+
+async def remember(memory: Engine, *texts: str) -> None:
+    added = await memory.add_many([NewMemory(text=text) for text in texts], wait=False)
+    assert not added.refused
+
+
+@pytest.mark.parametrize(
+    ("asked", "held"),
+    [
+        ("price", "prices"),
+        ("parties", "party"),
+        ("running", "runs"),
+        ("LH1078", "LH 1078"),
+        ("LH-1078", "LH 1078"),
+        ("DE89 3704 0044 0532 0130 00", "DE89"),
+        ("Haus", "Häuser"),
+        ("da nang", "Đà Nẵng"),
+        ("ฮานอย", "ฮานอย"),
+        ("pasport", "passport"),
+        ("pasporrt drawr", "passport"),
+        ("harbuor", "harbour"),
+    ],
+)
+async def test_D44_D50_a_text_is_found_by_its_words_the_moment_it_is_stored(
+    memory: Engine, asked: str, held: str
+) -> None:
+    await remember(memory, *TEXTS)
+    found = by_words(await memory.recall(asked))
+    assert held in (found[0] or "")
+
+
+async def test_D44_only_a_word_that_occurs_nowhere_is_taken_for_another(memory: Engine) -> None:
+    await remember(memory, "the horse in the stable", "a house by the sea")
+    found = await memory.recall("house")
+    assert by_words(found) == ["a house by the sea"]
+    assert found.notes == ("Some texts wait to be embedded and are found by their words alone until then "
+                           "(`recollect work`).",)  # fmt: skip
+    found = await memory.recall("hoise")
+    assert set(by_words(found)) == {"the horse in the stable", "a house by the sea"}
+    assert 'No text holds "hoise": words that are spelled nearly like that were looked for.' in found.notes
+    assert by_words(await memory.recall("90 1078")) == []
+
+
+async def test_D44_spellings_stay_in_their_space_and_are_found_by_their_index(memory: Engine) -> None:
+    await remember(memory, *TEXTS, *(f"thing{n} word{'abcdefghij'[n % 10] * (n // 10 + 1)}" for n in range(60)))
+    other = await memory.in_space((await memory.add_space(f"t-{uuid4().hex[:12]}")).slug)
+    await remember(other, "nothing of the kind")
+    assert by_words(await other.recall("pasport")) == []
+    async with memory.core.search(memory.space.id) as db:
+        raw = await driver(db)
+        before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('spellings_keys'::regclass)")
+        seen = await candidates.first_look(db, "pasport")
+        after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('spellings_keys'::regclass)")
+    assert seen.meant == {"pasport": ["passport"]}
+    assert after > before
+
+
+async def test_D44_another_mean_length_is_weighed_anew_a_few_at_a_time(memory: Engine) -> None:
+    await remember(memory, *(f"short note {n}" for n in range(5)))
+    await remember(memory, *(f"a long one {n} " + "with many more words " * 20 for n in range(5)))
+    async with memory.core.transaction(memory.space.id) as db:
+        assert await lexicon.renew_some(db, most=4) == 4
+    async with memory.core.transaction(memory.space.id) as db:
+        assert await lexicon.is_due(db)  # half-way through, whatever the mean is now
+    assert len(by_words(await memory.recall("note"))) == 5
+    await memory.work()
+    async with memory.core.transaction(memory.space.id) as db:
+        assert not await lexicon.is_due(db)
+
+
+async def test_D50_while_the_embedder_fails_recall_and_ask_answer_by_words_and_say_so(unreachable: Engine) -> None:
+    await remember(unreachable, *TEXTS)
+    found = await unreachable.recall("where is the passport?")
+    assert by_words(found)[0] == TEXTS[5]
+    assert [note for note in found.notes if note.startswith("Searched by words alone: ")]
+    answer = await unreachable.ask("where is the passport?", mode=Mode.RECALL)
+    assert TEXTS[5] in answer.text
+    assert [note for note in answer.recall.notes if note.startswith("Searched by words alone: ")]
+    graph = await unreachable.recall("where is the passport?", graph=True)
+    assert graph[0].node.text == TEXTS[5]
+
+
+async def test_D50_an_answer_by_words_alone_is_not_kept_for_when_the_embedder_is_back(
+    unreachable: Engine, memory: Engine
+) -> None:
+    await remember(memory, *TEXTS)
+    await memory.work()
+    unreachable.core.embedders[memory.core.embedder().model] = failing = unreachable.core.embedder()
+    assert (await unreachable.recall("passport")).notes
+    unreachable.core.embedders[memory.core.embedder().model] = memory.core.embedder()
+    assert failing is not memory.core.embedder()
+    again = await unreachable.recall("passport")
+    assert not [note for note in again.notes if note.startswith("Searched by words alone: ")]
+
+
+async def test_D50_what_a_plan_changes_is_found_by_its_new_words_though_the_embedder_fails(
+    unreachable: Engine,
+) -> None:
+    case = await unreachable.cases.add("where is the old anchor?", "in the shed", wait=False)
+    await unreachable.work()
+    await unreachable.cases.update(case.case_id, query="where is the new compass?", wait=False)
+    await unreachable.work()
+    found = await unreachable.cases.search("compass")
+    assert [hit.case.case_id for hit in found.hits] == [case.case_id]
