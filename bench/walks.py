@@ -1,6 +1,7 @@
 """How far one walks to follow a verb: the files, functions and calls between files that it goes through.
 
     ./run bench walks
+    ./run bench walks recall      the same, and which files and functions those of a recall are
 
 A newcomer who reads along opens each of those files. What is counted is what runs in this package, in the thread of the
 loop and in those that work for it; a file that only holds a noun counts too. No bar is measured in seconds here.
@@ -9,6 +10,7 @@ loop and in those that work for it; a file that only holds a noun counts too. No
 import sys
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -40,12 +42,16 @@ class Walk:
 
     functions: set[tuple[str, str]] = field(default_factory=set)
     crossings: int = 0
+    # Held until the end, so that a coroutine which goes on after an `await` is not taken for another call.
+    _frames: set[FrameType] = field(default_factory=set)
 
     def note(self, frame: FrameType, event: str, _argument: object) -> None:
         file = frame.f_code.co_filename
-        if event != "call" or not file.startswith(HOUSE):
+        if event != "call" or not file.startswith(HOUSE) or frame in self._frames:
             return
-        self.functions.add((file, frame.f_code.co_qualname))
+        self._frames.add(frame)
+        if not frame.f_code.co_name.startswith("<"):  # a comprehension is a function of its own in some Pythons only
+            self.functions.add((file, frame.f_code.co_qualname))
         above = frame.f_back
         if above and above.f_code.co_filename != file and above.f_code.co_filename.startswith(HOUSE):
             self.crossings += 1
@@ -88,6 +94,14 @@ async def walks(memory: Engine) -> AsyncIterator[tuple[str, Callable[[], Awaitab
     yield "scheduled run", lambda: memory.schedules.run("prune")
 
 
+def by_file(walk: Walk) -> dict[str, list[str]]:
+    """The functions that are gone through, by file."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for file, function in sorted(walk.functions):
+        files[str(Path(file).relative_to(HOUSE))].append(function)
+    return files
+
+
 async def measure() -> dict[str, Walk]:
     found = {}
     with tempfile.TemporaryDirectory() as directory:
@@ -101,9 +115,11 @@ async def measure() -> dict[str, Walk]:
     return found
 
 
-def run(_size: int | None, _rest: list[str]) -> list[Figure]:
+def run(_size: int | None, rest: list[str]) -> list[Figure]:
     figures = []
     for name, walk in anyio.run(measure).items():
+        if name in rest:
+            print("\n".join(f"{file}: {', '.join(functions)}" for file, functions in by_file(walk).items()))
         how = f"{len(walk.functions)} functions, {walk.crossings} calls across files"
         figures.append(Figure(name=f"{name}: files", value=walk.files, bar=BARS.get(name), better="lower", how=how))
     sources = [file for file in Path(HOUSE).rglob("*.py") if "migrations" not in file.parts]
