@@ -35,7 +35,7 @@ from bench.figures import Figure, ratio
 from bench.recall import rows, vocabulary
 from recollect.concepts.rules.certainty import certainties
 from recollect.concepts.rules.clusters import ClusterOptions, Decided, decide
-from recollect.concepts.rules.detection import Blocks, ConceptColumns, FoundPairs, best_match, block, detect
+from recollect.concepts.rules.detection import Blocks, ConceptColumns, FoundPairs, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.pairs import scored
 from recollect.concepts.rules.similarity import (
@@ -45,7 +45,6 @@ from recollect.concepts.rules.similarity import (
     NAMELESS,
     NUMBERS,
     WEIGHTS,
-    Traits,
     name_doubts,
     name_of,
 )
@@ -215,7 +214,7 @@ def speed(count: int, names_file: Path | None, cache: Path | None, million: bool
         python = peer_venv(Path(directory))
         names = real_names(names_file, count) if names_file else made_names(count)
         concepts = ConceptColumns.of(names=names, vectors=embedded(names, cache))
-        found = [*beside_annoy(concepts, python, Path(directory), ROUNDS), *formation(concepts)]
+        found = beside_annoy(concepts, python, Path(directory), ROUNDS)
         if million:
             found += of_a_million(concepts, python, Path(directory), found)
         return found
@@ -324,24 +323,6 @@ def score_all(blocks: Blocks, pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
     bounds = Bounds(threshold=0.95, weights=WEIGHTS)
     kept = scored(blocks, bounds, place[pairs[:, 0]], place[pairs[:, 1]], default_threads())
     return {(min(one, other), max(one, other)) for one, other, _ in kept}
-
-
-def formation(concepts: ConceptColumns) -> list[Figure]:
-    """A new concept against all: names that are there already, and names that nearly are."""
-    blocks = block(concepts)
-    chance = np.random.default_rng(1)
-    spent, found = [], 0
-    for row in chance.choice(len(concepts), ASKED, replace=False).tolist():
-        one = Traits(name=concepts.names[row].replace(" ", "_"), vector=concepts.vectors[row])
-        started = time.perf_counter()
-        found += best_match(one, 0, blocks) is not None
-        spent.append(1000 * (time.perf_counter() - started))
-    assert found == ASKED, "a concept was not found again"
-    how = f"{ASKED} names against {len(concepts):,}, in process"
-    return [
-        Figure(name="formation check p50, ms", value=statistics.median(spent), bar=1.0, better="lower", how=how),
-        Figure(name="formation check p95, ms", value=float(np.quantile(spent, 0.95)), better="lower", how=how),
-    ]
 
 
 # -- a million

@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import indent
 
 from recollect.doors import python
+from recollect.engine.administration import Administration
 from recollect.engine.engine import Engine
 from recollect.engine.part import Face
 
@@ -26,8 +27,11 @@ def stub() -> str:
     names = Names()
     own = Source(python.__name__, names)
     taken = [one.name for one in functions(own.found("Recollect"))]
-    homes = [(Source(one.__module__, names), one.__name__) for one in Engine.__mro__[:-1]]
-    verbs = [verb for source, name in homes for verb in source.verbs(name, but=taken)]
+    homes = [(Source(one.__module__, names), one.__name__) for one in (Engine, Administration)]
+    verbs: list[str] = []
+    for source, name in homes:
+        verbs += source.verbs(name, but=taken)
+        taken += [one.name for one in functions(source.found(name))]
     classes = [own.outline("AsyncRecollect"), own.outline("Recollect", more=verbs)]
     classes += [Source(kind.__module__, names).part(kind.__name__) for kind in parts()]
     return formatted("\n".join([HEAD, *names.imports(), *classes]))

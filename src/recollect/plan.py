@@ -220,9 +220,6 @@ class Draft:
         decided = self._rows.get((table, id), {})
         return None if decided is None else {**stored, **decided}
 
-    def is_touched(self, table: str, id: UUID) -> bool:
-        return (table, id) in self._rows
-
     def patch(self, table: str, id: UUID, stored: Row, after: Row) -> Change | None:
         """The Change from the row as it will be by then to `after`, or None where nothing differs."""
         return patch(table=table, id=id, before=self.row(table, id, stored) or {}, after=after)

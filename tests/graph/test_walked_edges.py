@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from recollect.engine.engine import Engine
+from recollect.errors import InvalidInput
 from recollect.model import Edge, NewMemory, Recall
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +36,25 @@ async def again(memory: Engine, some: Sequence[Edge]) -> list[Edge]:
 
 def hit_of(found: Recall, text: str) -> UUID:
     return next(hit.node.id for hit in found if hit.node.text == text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gain"), [("traversal", 0.05), ("revisit", 0.2), ("highlight", 0.1), ("approved", 0.15), ("click", 0.1)]
+)
+async def test_A00b_each_kind_of_use_adds_its_own(memory: Engine, linked: list[Edge], kind: str, gain: float) -> None:
+    before = linked[0].strength or 0
+    stronger = await memory.graph.reinforce(linked[0].id, kind)
+    assert stronger.strength == pytest.approx(min(1.0, before + gain), abs=1e-5)
+    assert not stronger.protected
+
+
+async def test_A00b_important_is_whole_and_protected_and_an_unknown_use_names_the_known(
+    memory: Engine, linked: list[Edge]
+) -> None:
+    important = await memory.graph.reinforce(linked[0].id, "important")
+    assert (important.strength, important.protected) == (1.0, True)
+    with pytest.raises(InvalidInput, match=r"'shouting'.*traversal.*important"):
+        await memory.graph.reinforce(linked[0].id, "shouting")
 
 
 async def test_A00b_a_recall_reinforces_the_edges_on_the_paths_to_its_hits(memory: Engine, linked: list[Edge]) -> None:

@@ -229,7 +229,8 @@ async def test_D13_D33_the_hnsw_index_is_built_when_it_pays_and_used(memory: Eng
         assert "ef_construction='200'" in definition
         assert "halfvec_cosine_ops" in definition
         assert await vectors.rebuild_index(engine.core.database, embedder.model, embedder.dim)
-        await vectors.drop_index(engine.core.database, embedder.model, embedder.dim)
+        async with engine.core.database.owner() as connection:
+            await connection.exec_driver_sql(f"DROP INDEX {state.name}")
         assert not await vectors.rebuild_index(engine.core.database, embedder.model, embedder.dim)
 
 

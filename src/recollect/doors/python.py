@@ -15,6 +15,7 @@ from typing import Any, Self, get_args
 
 from recollect.doors import logs
 from recollect.doors.portal import Portal
+from recollect.engine.administration import Administration
 from recollect.engine.core import Clock
 from recollect.engine.engine import Engine
 from recollect.engine.part import Face
@@ -161,5 +162,5 @@ def _property(name: str, found: property) -> property:
     return property(lambda self: getattr(self._engine, name), doc=found.__doc__)
 
 
-for _class in Engine.__mro__[:-1]:
-    _give_verbs(Recollect, _class)
+_give_verbs(Recollect, Engine)
+_give_verbs(Recollect, Administration)

@@ -127,6 +127,12 @@ class Recollect:
     def settings(self) -> Settings:
         """The settings in force."""
     @property
+    def core(self) -> Core:
+        """What the verbs stand on: the database, the embedders, the settings."""
+    @property
+    def space(self) -> Space:
+        """The space this engine works in, as it was when it was opened."""
+    @property
     def plans(self) -> Plans:
         """Tidying: propose, show, approve, decline, apply, undo."""
     @property
@@ -317,12 +323,6 @@ class Recollect:
         """How the database is, and what to do."""
     def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
-    @property
-    def core(self) -> Core:
-        """What the verbs stand on: the database, the embedders, the settings."""
-    @property
-    def space(self) -> Space:
-        """The space this engine works in, as it was when it was opened."""
 
 class Plans:
     """The life of a plan."""

@@ -1,19 +1,30 @@
 """What an administrator does: spaces, keys and who signs in with them, backups, and how the database is."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from recollect.engine import access, backup, care
-from recollect.engine.part import Opened
+from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.memories.rules.contract import checked_space_settings
 from recollect.model import ApiKey, Scope, Space
 
 
-class Administration(Opened):
-    """The verbs of an administrator, in all spaces."""
+class Administration(ABC):
+    """The verbs of an administrator, in all spaces; a part of `Engine`."""
+
+    _space: Space | None
+
+    @property
+    @abstractmethod
+    def core(self) -> Core: ...
+
+    @property
+    @abstractmethod
+    def space(self) -> Space: ...
 
     # -- spaces
 

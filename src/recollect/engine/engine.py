@@ -1,15 +1,17 @@
 """The engine: one method a verb, each a call into the verb's own file. Bound to one space; `in_space` gives another."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 from uuid import UUID
 
 from recollect.cases.cases import Cases
 from recollect.concepts.concepts import Concepts
-from recollect.engine import overview
+from recollect.engine import build, overview
 from recollect.engine.administration import Administration
+from recollect.engine.core import Clock, Core, clock_of, utc_now
 from recollect.engine.part import Reference
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
@@ -35,6 +37,7 @@ from recollect.model import (
     RecallLog,
     RecallLogs,
     Replay,
+    Space,
     Status,
 )
 from recollect.pages.pages import Pages
@@ -45,12 +48,51 @@ from recollect.recall import ask as reason
 from recollect.recall import calibrate, feedback, recall
 from recollect.recall import queries as recalls
 from recollect.schedules.schedules import Schedules
+from recollect.settings import Settings
 
 LONGEST_PAGE = 1000
 
 
 class Engine(Administration):
     """Everything Recollect can do, in one space."""
+
+    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self._clock = utc_now if clock is None else clock_of(clock)
+        self._stack = AsyncExitStack()
+        self._core: Core | None = None
+        self._space: Space | None = None
+
+    # -- opening and closing
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            self._core = await build.build(self.settings, self._clock)
+            stack.push_async_callback(build.take_down, self._core)
+            async with self._core.database.owner() as connection:
+                self._space = await spaces.get(connection, self.settings.space)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what was started; the database inside stops with its last user."""
+        await self._stack.aclose()
+
+    @property
+    def core(self) -> Core:
+        """What the verbs stand on: the database, the embedders, the settings."""
+        if self._core is None:
+            raise InvalidInput("The memory is not open: use it in a `with` block.")
+        return self._core
+
+    @property
+    def space(self) -> Space:
+        """The space this engine works in, as it was when it was opened."""
+        assert self._space is not None, "not open"
+        return self._space
 
     async def in_space(self, slug: str) -> "Engine":
         """The same engine in another space; it shares everything with this one and needs no closing."""

@@ -4,9 +4,10 @@ from uuid import UUID
 
 from recollect.engine.core import Core
 from recollect.errors import InvalidInput
+from recollect.graph.rules.strength import ONE_CLICK
+from recollect.graph.sql import edges
 from recollect.memories.sql import activity, nodes
 from recollect.model import Activity
-from recollect.recall import reinforce
 from recollect.recall.sql import logs
 
 
@@ -21,5 +22,7 @@ async def judge(core: Core, space_id: UUID, node_id: UUID, *, helped: bool, reca
                     f"The recall {log.id} did not hand out {node_id}: judge what it did.", field="recall"
                 )
             if helped:
-                await reinforce.clicked(db, log.id, node_id, core.now())
+                # The path that the log knows to the hit is clicked (A00b); where it knows none, nothing is.
+                path = await logs.path_to(db, log.id, node_id)
+                await edges.reinforce(db, dict.fromkeys(path, ONE_CLICK), core.now())
         return await activity.judge(db, node_id, helped=helped)

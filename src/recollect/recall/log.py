@@ -8,10 +8,12 @@ from dataclasses import fields
 from uuid import UUID, uuid4
 
 from recollect.engine.core import Core
+from recollect.graph.rules.strength import ONE_TRAVERSAL
+from recollect.graph.sql import edges
 from recollect.model import Hit, LoggedHit, Parts, Query, Recall, RecallLog, TokenUsage
-from recollect.recall import reinforce
 from recollect.recall.rules.query_document import as_document
 from recollect.recall.sql import logs
+from recollect.store.database import Transaction
 
 PARTS = tuple(field.name for field in fields(Parts))
 
@@ -32,13 +34,13 @@ async def note(
     latency_ms: float | None = None,
 ) -> UUID:
     """Log one question, whoever answered it, and count the use of what was `given` (all hits, unless said)."""
-    ids = tuple(hit.node.id for hit in recall) if given is None else tuple(given)
+    ids = tuple(hit.node.id for hit in recall.hits) if given is None else tuple(given)
     entry = RecallLog(
         id=uuid4(),
         user_query=query.text,
         mode=query.mode,
         memory_ids=ids,
-        hits=tuple(_logged(hit) for hit in recall),
+        hits=tuple(_logged(hit) for hit in recall.hits),
         asked=as_document(query),
         embedding_model=recall.model,
         floor=recall.floor,
@@ -53,8 +55,17 @@ async def note(
     )
     async with core.database.noting(space_id) as db:
         await logs.add(db, entry)
-        await reinforce.note(db, entry, recall)
+        await _count_walks(db, entry, recall)
     return entry.id
+
+
+async def _count_walks(db: Transaction, entry: RecallLog, recall: Recall) -> None:
+    """Note by which edges the hits were reached; each of those was walked once, and grows stronger by it (A00b)."""
+    paths = {id_: path["edges"] for id_, path in recall.ways.get("paths", {}).items()}
+    if paths:
+        await logs.add_paths(db, entry.id, paths)
+        walked = {UUID(edge) for path in paths.values() for edge in path}
+        await edges.reinforce(db, dict.fromkeys(walked, ONE_TRAVERSAL), entry.created_at)
 
 
 def _logged(hit: Hit) -> LoggedHit:

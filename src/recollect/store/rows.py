@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from recollect.memories.rules.contract import current_space_settings
 from recollect.model import ApiKey, Edge, Kind, Node, Scope, Space, Status, Topic
 from recollect.store.tables import edges, nodes
 
@@ -45,7 +44,18 @@ def space(row: Any) -> Space:
 
 def space_of(columns: Mapping[str, Any]) -> Space:
     known = {field.name: columns[field.name] for field in fields(Space)}
-    return Space(**known | {"settings": current_space_settings(known["settings"])})
+    return Space(**known | {"settings": _current_settings(known["settings"])})
+
+
+def _current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were stored, in today's words: spaces once had `open_tags`, and were strict without it.
+
+    Only a space that was closed by hand stays strict.
+    """
+    kept = {name: value for name, value in stored.items() if name != "open_tags"}
+    if stored.get("open_tags") is False:
+        kept.setdefault("strict_tags", True)
+    return kept
 
 
 def api_key(row: Any) -> ApiKey:

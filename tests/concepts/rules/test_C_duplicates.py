@@ -7,9 +7,8 @@ import pytest
 
 from recollect.concepts.rules import energy, similarity
 from recollect.concepts.rules.clusters import ClusterOptions, decide
-from recollect.concepts.rules.detection import ConceptColumns, best_match, block, detect
+from recollect.concepts.rules.detection import ConceptColumns, detect
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
-from recollect.concepts.rules.similarity import Traits
 from recollect.providers.minilm import MiniLMEmbedder
 
 NAMES = ["consciousness_substrate", "consciousness substrate", "substrate_for_consciousness"]
@@ -47,13 +46,6 @@ def test_C22_C21_consciousness_and_its_engine_stay_two() -> None:
     anything = ClusterOptions(threshold=0.3, review=0.3, ask=frozenset())
     merged = decide(concepts, detect(concepts, 0.3), anything, apart).groups
     assert not any({0, 1} <= set(group.rows) or {2, 3} <= set(group.rows) for group in merged)
-
-
-def test_C19_the_second_creation_returns_the_first_as_the_document_has_it() -> None:
-    concepts = embedded(NAMES[:1])
-    match = best_match(Traits(name=NAMES[1], vector=concepts.vectors[0]), 0, block(concepts))
-    assert match is not None
-    assert (match.row, match.factors.score, match.is_certain) == (0, 1.0, True)
 
 
 def test_C24_the_three_of_the_document_become_one_that_is_strong_enough() -> None:

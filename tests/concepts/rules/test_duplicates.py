@@ -5,17 +5,21 @@ TEST_TIMES=20 in the environment compares twenty times as many sets with brute f
 
 import os
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.concepts.rules import similarity
-from recollect.concepts.rules.detection import ConceptColumns, best_match, block, detect
+from recollect.concepts.rules.concepts import ConceptCandidate, best_likeness
+from recollect.concepts.rules.detection import ConceptColumns, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import useful_dimensions
-from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, Traits, compare
+from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, compare
+from recollect.model import NewConcept
 from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
@@ -226,56 +230,27 @@ def test_C28_low_thresholds_switch_to_whole_vectors_by_themselves() -> None:
 # -- one new concept
 
 
-@settings(max_examples=150 * TIMES, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([4, 70]), THRESHOLDS)
-def test_C19_the_best_match_is_that_of_brute_force(seed: int, count: int, width: int, threshold: float) -> None:
-    concepts = random_concepts(seed, count + 1, width=width)
-    one, kind = concepts.traits(count), int(concepts.types[count])
-    others = random_concepts(seed, count + 1, width=width)
-    blocks = block(first_rows(others, count), dimensions=5)
-    match = best_match(one, kind, blocks, threshold)
-    scores = {row: compare(one, concepts.traits(row)) for row in range(count) if int(concepts.types[row]) == kind}
-    reaching = {row: factors for row, factors in scores.items() if factors.score >= threshold}
-    if match is None:
-        assert not reaching
-        return
-    certain = {row: f for row, f in reaching.items() if not set(f.doubts) - {similarity.BARE}}
-    best = max(factors.score for factors in (certain or reaching).values())
-    assert match.factors.score == pytest.approx(best, abs=1.1e-6)
-    assert match.is_certain is bool(certain)
-
-
-def first_rows(concepts: ConceptColumns, count: int) -> ConceptColumns:
-    """The same set without its last row; the types keep their numbers."""
-    assert concepts.metadata is not None
-    fewer = ConceptColumns.of(
-        names=list(concepts.names[:count]),
-        vectors=[concepts.vectors[row] if concepts.has_vector[row] else None for row in range(count)],
-        metadata=concepts.metadata[:count],
-        has_text=concepts.has_text[:count],
+def likely(name: str, day: int, vector: list[float], **more: Any) -> ConceptCandidate:
+    numbers = np.array(vector, np.float32)
+    made = datetime(2026, 1, day, tzinfo=UTC)
+    return ConceptCandidate(
+        id=UUID(int=day), name=name, text=None, metadata={}, vector=numbers, created_at=made, **more
     )
-    return replace(fewer, types=concepts.types[:count])
 
 
 def test_C19_of_equal_matches_the_older_is_returned_and_numbers_are_not_mistaken() -> None:
-    concepts = ConceptColumns.of(
-        names=["consciousness_substrate", "consciousness substrate", "ASR1603"],
-        vectors=[[1, 0], [1, 0], [0, 1]],
-        created=[5, 3, 1],
-    )
-    blocks = block(concepts)
-    match = best_match(Traits(name="Consciousness Substrate", vector=concepts.vectors[0]), 0, blocks)
+    there = [likely("consciousness_substrate", 5, [1, 0]), likely("consciousness substrate", 3, [1, 0])]
+    match = best_likeness(NewConcept(name="Consciousness Substrate"), there[0].vector, there, 0.95, frozenset())
     assert match is not None
-    assert (match.row, match.is_certain) == (1, True)
-    other = best_match(Traits(name="ASR1605", vector=concepts.vectors[2]), 0, blocks)
+    assert (match.candidate, match.is_certain) == (there[1], True)
+    numbered = likely("ASR1603", 1, [0, 1])
+    other = best_likeness(NewConcept(name="ASR1605"), numbered.vector, [numbered], 0.95, frozenset())
     assert other is not None
     assert not other.is_certain
 
 
 def test_C21_a_match_that_must_stay_apart_is_not_offered() -> None:
-    concepts = ConceptColumns.of(names=["tea", "Tea"], vectors=[[1, 0], [1, 0]])
-    match = best_match(
-        Traits(name="tea", vector=concepts.vectors[0]), 0, block(concepts), is_apart=lambda row: row == 0
-    )
+    there = [likely("tea", 1, [1, 0], names=frozenset({"tea"})), likely("Tea", 2, [1, 0], names=frozenset({"Tea"}))]
+    match = best_likeness(NewConcept(name="tea"), there[0].vector, there, 0.95, frozenset({"tea"}))
     assert match is not None
-    assert match.row == 1
+    assert match.candidate == there[1]

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.concepts.rules.energy import passes, running_mean, shown, summed
+from recollect.concepts.rules.energy import running_mean, shown, summed
 
 Energies = st.dictionaries(st.sampled_from(["translator", "architect"]), st.floats(0, 10), max_size=2)
 
@@ -24,8 +24,7 @@ def test_C24_three_weak_ones_pass_together_what_none_passed_alone() -> None:
     merged = summed([{"x": 0.4}, {"x": 0.3}, {"x": 0.2}])
     assert merged["x"] == pytest.approx(0.9)
     assert shown(merged["x"]) == pytest.approx(0.844, abs=5e-4)
-    assert passes(merged["x"], 0.5)
-    assert not any(passes(alone, 0.5) for alone in (0.4, 0.3, 0.2))
+    assert shown(merged["x"]) >= 0.5 > max(shown(alone) for alone in (0.4, 0.3, 0.2))
 
 
 @given(st.lists(Energies, max_size=6), st.randoms(), st.integers(0, 6))
@@ -37,6 +36,7 @@ def test_C09_the_order_of_merges_does_not_matter(parts: list[dict[str, float]], 
 
 
 @given(st.floats(0, 1e6))
+@example(1.8323706856768828e-14)  # there tanh rounds up
 def test_C09_what_is_shown_never_exceeds_the_most_and_never_the_raw(raw: float) -> None:
     assert shown(raw) <= min(2.0, raw)
 

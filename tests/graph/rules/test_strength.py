@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
 from recollect.graph.rules import strength
 from tests.graphs import LONG_AGO, NOW
 
@@ -50,31 +49,6 @@ def test_A00a_columns_decay_as_single_edges_do(edges: list[tuple[float | None, f
 
 def test_A00a_decay_starts_at_the_last_reinforcement_else_at_creation() -> None:
     assert strength.set_at_of_all(np.array([np.nan, 5.0]), np.array([1.0, 1.0])).tolist() == [1.0, 5.0]
-
-
-@pytest.mark.parametrize(
-    ("kind", "after"),
-    [("traversal", 0.45), ("revisit", 0.6), ("highlight", 0.5), ("approved", 0.55), ("click", 0.5), ("important", 1.0)],
-)
-def test_A00b_each_kind_of_use_adds_its_own(kind: str, after: float) -> None:
-    assert strength.reinforced(0.4, kind) == pytest.approx(after)
-    assert strength.reinforced(0.99, kind) == 1.0
-
-
-def test_A00b_only_what_is_marked_important_is_protected() -> None:
-    assert [kind for kind in (*strength.REINFORCEMENTS, "important") if strength.protects(kind)] == ["important"]
-
-
-def test_A00b_an_unknown_use_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match=r"'shouting'.*traversal"):
-        strength.reinforced(0.4, "shouting")
-
-
-def test_A04_last_active_is_the_most_recent_of_those_known() -> None:
-    later = LONG_AGO + timedelta(days=1)
-    assert strength.last_active(LONG_AGO, later, None) == later
-    assert strength.last_active(None, None, LONG_AGO) == LONG_AGO
-    assert strength.last_active(None, None, None) is None
 
 
 def test_A04_last_active_of_columns_is_the_same() -> None:

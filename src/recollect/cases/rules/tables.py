@@ -1,8 +1,7 @@
 """Tables of cases: JSON lines, and CSV files as other tools write them, row by row with what is wrong with each."""
 
-import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,10 +9,10 @@ from uuid import UUID
 
 from recollect.cases.rules.cases import ALSO_KNOWN_AS, FIELDS, case_from_mapping
 from recollect.errors import InvalidInput
+from recollect.memories.rules.tables import read_csv
 from recollect.model import NewCase
 
-DELIMITERS = (",", ";", "\t")
-LONGEST_CELL = 16_000_000
+NO_COLUMNS = "query (or question) and response_text (or answer): name the columns there."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,21 +33,11 @@ def jsonl_cases(lines: Iterable[str], *, fractions: bool) -> Iterator[CaseRow]:
 
 def csv_cases(lines: Iterable[str], *, fractions: bool) -> Iterator[CaseRow]:
     """The rows of a CSV file whose first line names the fields; columns that are none of a case's go into extra."""
-    csv.field_size_limit(LONGEST_CELL)
-    source = iter(lines)
-    delimiter, columns = _header(next(source, ""))
-    reader = csv.reader(source, delimiter=delimiter, strict=True)
-    while True:
-        number = reader.line_num + 2
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            yield CaseRow(line=number, problem=f"The row cannot be read as CSV ({error}): check its quotes.")
-            continue
-        if cells is None:
-            return
-        if any(cell.strip() for cell in cells):
-            yield _row(number, partial(_case_of_cells, columns, cells, fractions=fractions))
+    for row in read_csv(lines, column=_column, needed=("query", "response_text"), otherwise=NO_COLUMNS):
+        if row.problem:
+            yield CaseRow(line=row.line, problem=row.problem)
+        else:
+            yield _row(row.line, partial(_case_of_cells, row.cells, fractions=fractions))
 
 
 def _row(number: int, read: Callable[[], NewCase]) -> CaseRow:
@@ -72,20 +61,6 @@ def _parsed(line: str) -> Mapping[str, Any]:
     return found
 
 
-def _header(line: str) -> tuple[str, list[str]]:
-    """The delimiter, and the name of each column."""
-    for delimiter in DELIMITERS:
-        cells = next(csv.reader([line], delimiter=delimiter), [])
-        columns = [_column(cell.strip()) or f"column {number}" for number, cell in enumerate(cells, start=1)]
-        if {"query", "response_text"} <= set(columns):
-            if twice := sorted(name for name in set(columns) if columns.count(name) > 1):
-                raise InvalidInput(f"Its first line names {twice[0]!r} twice: give each column a name of its own.")
-            return delimiter, columns
-    raise InvalidInput(
-        "Its first line names no column query (or question) and response_text (or answer): name the columns there."
-    )
-
-
 def _column(name: str) -> str:
     """A known field in its own spelling, however it is written; any other name as it is."""
     plain = name.lower().replace(" ", "_")
@@ -93,10 +68,8 @@ def _column(name: str) -> str:
     return known if known in FIELDS else name
 
 
-def _case_of_cells(columns: Sequence[str], cells: Sequence[str], *, fractions: bool) -> NewCase:
-    if len(cells) > len(columns):
-        raise InvalidInput(f"The row has {len(cells)} cells, the header names {len(columns)}: put quotes round commas.")
-    given = {name: cell.strip() for name, cell in zip(columns, cells, strict=False) if cell.strip()}
+def _case_of_cells(cells: Mapping[str, str], *, fractions: bool) -> NewCase:
+    given = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
     fields: dict[str, Any] = {name: given.pop(name) for name in FIELDS if name in given}
     fields |= {name: read(fields[name]) for name, read in _CELLS.items() if name in fields}
     if "id" in fields and not isinstance(fields["id"], UUID):

@@ -23,12 +23,7 @@ def summed(parts: Iterable[Energies]) -> dict[str, float]:
 
 def shown(raw: float, e_max: float = E_MAX) -> float:
     """What is seen of a raw energy: nearly all of a little, never more than `e_max`."""
-    return e_max * math.tanh(raw / e_max)
-
-
-def passes(raw: float, threshold: float, e_max: float = E_MAX) -> bool:
-    """Whether a concept is active enough to be chosen (C24)."""
-    return shown(raw, e_max) >= threshold
+    return min(raw, e_max * math.tanh(raw / e_max))  # a rounding error must not lift it over what is there
 
 
 def running_mean(parts: Iterable[tuple[float, int]]) -> tuple[float, int]:

@@ -12,8 +12,6 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import InvalidInput
-
 Numbers = NDArray[np.float64]
 
 DECAY_A_DAY = 0.05
@@ -22,7 +20,9 @@ DAY = 86_400.0
 
 # A00b: what each kind of use adds.
 REINFORCEMENTS = {"traversal": 0.05, "revisit": 0.2, "highlight": 0.1, "approved": 0.15, "click": 0.1}
-IMPORTANT = "important"
+# Such a use of an edge: what it adds, that it is one reinforcement, and one walk along it.
+ONE_TRAVERSAL = (REINFORCEMENTS["traversal"], 1, 1)
+ONE_CLICK = (REINFORCEMENTS["click"], 1, 1)
 
 
 def current(strength: float | None, decay_rate: float, set_at: datetime, now: datetime) -> float:
@@ -38,31 +38,18 @@ def current_of_all(strength: Numbers, decay_rate: Numbers, set_at: Numbers, now:
     return np.where(np.isnan(strength), NEVER_SAID, strength * np.exp(-decay_rate * days))
 
 
+def current_in_sql(edge: str, now: str) -> str:
+    """The same as an expression of SQL, for an edge by its alias and a moment by its parameter."""
+    since = f"extract(epoch FROM {now}::timestamptz - coalesce({edge}.last_reinforced_at, {edge}.created_at))::float8"
+    days = f"greatest(0, {since} / {DAY:.0f})"
+    return f"coalesce({edge}.strength * exp(-{edge}.decay_rate * {days}), {NEVER_SAID})"
+
+
 def set_at_of_all(reinforced_at: Numbers, created_at: Numbers) -> Numbers:
     """When each strength was set: at the last reinforcement, else at creation."""
     return np.where(np.isnan(reinforced_at), created_at, reinforced_at)
 
 
-def reinforced(current: float, kind: str) -> float:
-    """The strength after one use of a kind, never over 1.0."""
-    if kind == IMPORTANT:
-        return 1.0
-    if kind not in REINFORCEMENTS:
-        known = ", ".join(sorted((*REINFORCEMENTS, IMPORTANT)))
-        raise InvalidInput(f"There is no reinforcement {kind!r}: it is one of {known}.", field="kind")
-    return min(1.0, current + REINFORCEMENTS[kind])
-
-
-def protects(kind: str) -> bool:
-    """Whether a use of this kind also protects the edge: marked important is."""
-    return kind == IMPORTANT
-
-
-def last_active(*times: datetime | None) -> datetime | None:
-    """A04: the most recent of activation, reinforcement and creation, of those that are known."""
-    return max((time for time in times if time is not None), default=None)
-
-
 def last_active_of_all(activated_at: Numbers, reinforced_at: Numbers, created_at: Numbers) -> Numbers:
-    """The same for columns; NaN where nothing is known."""
+    """A04: the most recent of activation, reinforcement and creation, of those known; NaN where nothing is."""
     return np.fmax(np.fmax(activated_at, reinforced_at), created_at)

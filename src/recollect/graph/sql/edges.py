@@ -8,17 +8,14 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import select, text
 
-from recollect.errors import Conflict, NotFound
+from recollect.errors import NotFound
 from recollect.graph.rules.spread import SpreadLink
-from recollect.memories.sql.nodes import meant_by
+from recollect.graph.rules.strength import current_in_sql
 from recollect.model import Edge, NewEdge
-from recollect.store import rows
+from recollect.store import references, rows
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import edges
 
-# Strength as it is now: decayed since it was last set; one that was never said is 1.0 and does not decay (A00a, A05).
-STRENGTH_NOW = """coalesce(e.strength * exp(-e.decay_rate * greatest(0, extract(epoch FROM
-    {now}::timestamptz - coalesce(e.last_reinforced_at, e.created_at))::float8 / 86400)), 1.0)"""
 # An edge is alive while it is active and both its ends are; archived and merged nodes are few, and have an index.
 ALIVE = """(e.status = 'active'
     AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = e.space_id AND n.id = e.source AND n.status <> 'active')
@@ -26,7 +23,7 @@ ALIVE = """(e.status = 'active'
 # The same as if some nodes were awake.
 ALIVE_BUT = ALIVE.replace("n.status <> 'active'", "n.status <> 'active' AND n.id <> ALL({awake})")
 AROUND = f"""
-SELECT e.id, e.source, e.target, e.relation, {STRENGTH_NOW.format(now="$3")} AS strength
+SELECT e.id, e.source, e.target, e.relation, {current_in_sql("e", "$3")} AS strength
   FROM edges e WHERE e.space_id = $1 AND (e.source = ANY($2) OR e.target = ANY($2))
    AND ($4::text[] IS NULL OR e.relation = ANY($4)) AND {ALIVE_BUT.format(awake="$5::uuid[]")}
 """
@@ -49,7 +46,7 @@ REINFORCE = f"""
 WITH walked AS MATERIALIZED (
     SELECT l.id FROM edges l WHERE l.space_id = $1 AND l.id = ANY($2) AND l.status = 'active'
      ORDER BY l.id FOR NO KEY UPDATE)
-UPDATE edges e SET strength = least(1.0, {STRENGTH_NOW.format(now="$4")} + r.gain), last_reinforced_at = $4,
+UPDATE edges e SET strength = least(1.0, {current_in_sql("e", "$4")} + r.gain), last_reinforced_at = $4,
        reinforce_count = e.reinforce_count + r.times, activation_count = e.activation_count + r.walks,
        last_activated_at = CASE WHEN r.walks > 0 THEN $4 ELSE e.last_activated_at END
   FROM unnest($2::uuid[], $3::float8[], $5::int8[], $6::int8[]) AS r(id, gain, times, walks) JOIN walked USING (id)
@@ -159,14 +156,8 @@ async def of_nodes(db: Transaction, ids: Sequence[UUID]) -> list[Edge]:
 
 async def resolve(db: Transaction, reference: str) -> UUID:
     """The edge that a reference means: a whole UUID, or a unique beginning of one."""
-    low, high = meant_by(reference)
-    statement = select(edges.c.id).where(edges.c.space_id == db.space_id, edges.c.id.between(low, high)).limit(2)
-    found = list((await db.execute(statement)).scalars())
-    if not found:
-        raise NotFound(f"There is no edge {reference}: `recollect graph edges <node>` lists those of a node.")
-    if len(found) > 1:
-        raise Conflict(f"{reference} is the beginning of several edges: give more of it.")
-    return UUID(str(found[0]))
+    missing = f"There is no edge {reference}: `recollect graph edges <node>` lists those of a node."
+    return await references.resolve(db, edges, reference, several="edges", missing=missing)
 
 
 async def reinforce(db: Transaction, gains: Mapping[UUID, tuple[float, int, int]], now: datetime) -> None:

@@ -186,17 +186,6 @@ def checked_space_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(settings)
 
 
-def current_space_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they were stored, in today's words: spaces once had `open_tags`, and were strict without it.
-
-    Only a space that was closed by hand stays strict.
-    """
-    kept = {name: value for name, value in stored.items() if name != "open_tags"}
-    if stored.get("open_tags") is False:
-        kept.setdefault("strict_tags", True)
-    return kept
-
-
 def _calibrations(value: object) -> None:
     ends = list(value.values()) if isinstance(value, Mapping) else [None]
     for one in ends:

@@ -5,11 +5,10 @@ becomes chunks that share a parent (D08). What cannot be understood is said in o
 """
 
 import base64
-import csv
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -30,6 +29,7 @@ from recollect.memories.rules.contract import (
     parsed_time,
 )
 from recollect.memories.rules.contract import FIELDS as CONTRACT_FIELDS
+from recollect.memories.rules.tables import read_csv
 from recollect.memories.rules.tags import WHAT_A_TAG_IS, can_be_tag, written_tags
 from recollect.memories.rules.text import checksum, is_storable, normalise
 from recollect.model import ContentType, Metadata, NewMemory
@@ -38,8 +38,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 FOREIGN_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 LONGEST_FRONT_MATTER = 100_000
 MOST_VALUES = 2000  # metadata holds 4,096 bytes; anchors and aliases can claim millions
-LONGEST_CELL = 2**31 - 1
-DELIMITERS = (",", ";", "\t")
+NO_TEXT = "text: name the columns there, one of them text."
 
 # The lazy ?? lets an empty front matter end at once.
 FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -226,46 +225,22 @@ def memory_of_line(line: str) -> NewMemory:
 
 def csv_rows(lines: Iterable[str]) -> Iterator[Row]:
     """The rows of a CSV file whose first line names the fields; InvalidInput where it has no text column."""
-    csv.field_size_limit(LONGEST_CELL)
-    source = iter(lines)
-    delimiter, columns = _header(next(source, ""))
-    reader = csv.reader(source, delimiter=delimiter, strict=True)
-    while True:
-        line = reader.line_num + 2
+    for row in read_csv(lines, column=_column, needed=("text",), otherwise=NO_TEXT):
         try:
-            cells = next(reader, None)
-            if cells is None:
-                return
-            if any(cell.strip() for cell in cells):
-                yield Row(line=line, memory=_memory_of_cells(columns, cells))
-        except csv.Error as error:
-            yield Row(line=line, problem=f"The row cannot be read as CSV ({error}): check its quotes.")
+            memory = None if row.problem else _memory_of_cells(row.cells)
+            yield Row(line=row.line, memory=memory, problem=row.problem)
         except InvalidInput as problem:
-            yield Row(line=line, problem=problem.message)
+            yield Row(line=row.line, problem=problem.message)
 
 
-def _header(line: str) -> tuple[str, list[str]]:
-    """The delimiter, and the name of each column."""
-    for delimiter in DELIMITERS:
-        cells = next(csv.reader([line], delimiter=delimiter), [])
-        columns = [_column(cell.strip(), number) for number, cell in enumerate(cells, start=1)]
-        if "text" in columns:
-            if twice := sorted(name for name in set(columns) if columns.count(name) > 1):
-                raise InvalidInput(f"Its first line names {twice[0]!r} twice: give each column a name of its own.")
-            return delimiter, columns
-    raise InvalidInput("Its first line names no column text: name the columns there, one of them text.")
-
-
-def _column(name: str, number: int) -> str:
+def _column(name: str) -> str:
     """A known field in its own spelling, however it is written; any other name as it is."""
     known = {**ALSO_KNOWN_AS, "date": "created_at"}.get(name.lower(), name.lower())
-    return known if known in {**_MEMORY_CELLS, **_METADATA_CELLS} else name or f"column {number}"
+    return known if known in {**_MEMORY_CELLS, **_METADATA_CELLS} else name
 
 
-def _memory_of_cells(columns: Sequence[str], cells: Sequence[str]) -> NewMemory:
-    if len(cells) > len(columns):
-        raise InvalidInput(f"The row has {len(cells)} cells, the header names {len(columns)}: put quotes round commas.")
-    given = {name: cell for name, cell in zip(columns, cells, strict=False) if name == "text" or cell.strip()}
+def _memory_of_cells(cells: Mapping[str, str]) -> NewMemory:
+    given = {name: cell for name, cell in cells.items() if name == "text" or cell.strip()}
     if given.get("type", "").strip() in tuple(ContentType):
         given.setdefault("subtype", given.pop("type"))
     memory = {name: read(given.pop(name)) for name, read in _MEMORY_CELLS.items() if name in given}

@@ -12,10 +12,10 @@ from pgvector import HalfVector
 from sqlalchemy import ColumnElement, Select, TableValuedAlias, column, func, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 
-from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.errors import NotFound
 from recollect.memories.rules.text import checksum
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Page
-from recollect.store import rows
+from recollect.store import references, rows
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import cases, nodes
@@ -30,7 +30,6 @@ WITH RECURSIVE part AS (
            LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
 )
 """
-SHORTEST_PREFIX = 4
 
 # The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
 # order and cannot deadlock. Whatever is there already (same text, same id, same foreign id) is left alone.
@@ -303,25 +302,8 @@ async def hold(db: Transaction, ids: Sequence[UUID]) -> None:
 
 async def resolve(db: Transaction, reference: str) -> UUID:
     """The id that a reference means: a whole UUID, or a unique beginning of one (4 characters or more)."""
-    low, high = meant_by(reference)
-    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, nodes.c.id.between(low, high)).limit(2)
-    found = list((await db.execute(statement)).scalars())
-    if not found:
-        raise NotFound(f"Nothing is remembered under {reference}: `recollect list` shows what is.")
-    if len(found) > 1:
-        raise Conflict(f"{reference} is the beginning of several ids: give more of it.")
-    return UUID(str(found[0]))
-
-
-def meant_by(reference: str) -> tuple[UUID, UUID]:
-    """The first and the last id that begin like this."""
-    digits = reference.replace("-", "").lower()
-    is_hexadecimal = all(digit in "0123456789abcdef" for digit in digits)
-    if is_hexadecimal and 0 < len(digits) < SHORTEST_PREFIX:
-        raise InvalidInput(f"{reference!r} is too short: give at least the first 4 characters of the id.", field="id")
-    if not digits or not is_hexadecimal or len(digits) > 32:
-        raise InvalidInput(f"{reference!r} is not an id: give a UUID, or its first 4 or more characters.", field="id")
-    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    missing = f"Nothing is remembered under {reference}: `recollect list` shows what is."
+    return await references.resolve(db, nodes, reference, several="ids", missing=missing)
 
 
 async def list_page(db: Transaction, wanted: NodeFilter, *, limit: int, cursor: str | None) -> Page:

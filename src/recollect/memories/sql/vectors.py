@@ -63,8 +63,3 @@ async def rebuild_index(database: Database, model: str, dim: int) -> bool:
         except asyncpg.UndefinedTableError:
             return False
     return True
-
-
-async def drop_index(database: Database, model: str, dim: int) -> None:
-    async with database.alone() as connection:
-        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(model, dim)}")

@@ -5,7 +5,7 @@
 [text](path.md)       the file at that path, seen from the page's folder, else from the top; exactly as written
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import normpath
@@ -27,10 +27,6 @@ class Resolved:
 class Resolution:
     links: tuple[Resolved, ...]
     findings: tuple[PageFinding, ...] = ()
-
-    @property
-    def unresolved(self) -> list[Resolved]:
-        return [one for one in self.links if one.target is None]
 
 
 class Directory:
@@ -96,15 +92,6 @@ def resolve(pages: Sequence[WikiPage], others: Iterable[WikiPage] = ()) -> Resol
                 message = f"[[{link.target}]] is taken as {target}: the name differs in case, `_` or spaces."
                 said.append(PageFinding(page=page.id, message=message))
     return Resolution(links=tuple(links), findings=tuple(said))
-
-
-def back_links(resolution: Resolution) -> Mapping[str, list[Resolved]]:
-    """The links that lead to each page."""
-    found: dict[str, list[Resolved]] = {}
-    for one in resolution.links:
-        if one.target is not None:
-            found.setdefault(one.target, []).append(one)
-    return found
 
 
 def _nowhere(link: WikiLink, nearly: str | None) -> str:

@@ -13,7 +13,6 @@ from pydantic_core import to_json
 from sqlalchemy import insert, select, text, update
 
 from recollect.errors import Busy, Conflict, InvalidInput, NotFound
-from recollect.memories.sql.nodes import meant_by
 from recollect.plan import (
     Change,
     Decision,
@@ -27,6 +26,7 @@ from recollect.plan import (
     Waiting,
     falling_with,
 )
+from recollect.store import references
 from recollect.store.cursors import after as behind
 from recollect.store.cursors import cursor_of
 from recollect.store.database import Transaction, driver
@@ -243,14 +243,7 @@ def _decision(row: Any, made: tuple[Change, ...]) -> Decision:
 
 async def resolve(db: Transaction, reference: str) -> UUID:
     """The plan that a reference means: a whole UUID, or a unique beginning of one."""
-    low, high = meant_by(reference)
-    statement = select(plans.c.id).where(plans.c.space_id == db.space_id, plans.c.id.between(low, high)).limit(2)
-    found = list((await db.execute(statement)).scalars())
-    if not found:
-        raise NotFound(NO_PLAN.format(reference))
-    if len(found) > 1:
-        raise Conflict(f"{reference} is the beginning of several plans: give more of it.")
-    return UUID(str(found[0]))
+    return await references.resolve(db, plans, reference, several="plans", missing=NO_PLAN.format(reference))
 
 
 async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:

@@ -3,6 +3,7 @@ words when it fails."""
 
 from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid
 
+from recollect.graph.rules.strength import current_in_sql
 from recollect.store.tables import metadata
 
 # The tables a plan may change, and the column that names a row.
@@ -25,17 +26,12 @@ SCALARS = {
     Double: "float8",
     DateTime: "timestamptz",
 }
-# The strength of an edge `t` at the moment $4: decayed since it was set; never said is 1.0, not decayed (A00a, A05).
-STRENGTH_NOW = (
-    "coalesce(t.strength * exp(-t.decay_rate * greatest(0, extract(epoch FROM"
-    " $4::timestamptz - coalesce(t.last_reinforced_at, t.created_at))::float8 / 86400)), 1.0)"
-)
 # How a case `t` of the table `nodes` stands at this moment, with all that was merged into it.
 CASE = "(SELECT {} FROM case_standings(t.space_id, ARRAY[t.id]) s)"
 CASE_IDLE = f"$4::timestamptz - coalesce({CASE.format('s.last_used_at')}, t.created_at)"
 # Premises that are more than "this column has this value": how each is tested, and what it says when it fails.
 TESTS = {
-    "strength_below": (f"{STRENGTH_NOW} < (p.must->>'strength_below')::float8", "it is no longer weak"),
+    "strength_below": (f"{current_in_sql('t', '$4')} < (p.must->>'strength_below')::float8", "it is no longer weak"),
     "idle_days": (
         "$4::timestamptz - greatest(t.last_activated_at, t.last_reinforced_at, t.created_at)"
         " >= make_interval(secs => 86400 * (p.must->>'idle_days')::float8)",

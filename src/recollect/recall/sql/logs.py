@@ -11,9 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import func, select, text
 
-from recollect.errors import Conflict, NotFound
-from recollect.memories.sql.nodes import meant_by
 from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
+from recollect.store import references
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import recalls
@@ -58,14 +57,10 @@ async def add(db: Transaction, log: RecallLog) -> None:
 
 async def get(db: Transaction, reference: str) -> RecallLog:
     """An entry by its id, or by a unique beginning of it."""
-    low, high = meant_by(reference)
-    mine = (recalls.c.space_id == db.space_id) & recalls.c.id.between(low, high)
-    found = (await db.execute(select(recalls).where(mine).limit(2))).all()
-    if not found:
-        raise NotFound(f"No recall is logged under {reference}: `recollect recalls` lists them.")
-    if len(found) > 1:
-        raise Conflict(f"{reference} is the beginning of several recalls: give more of it.")
-    return _log(found[0])
+    missing = f"No recall is logged under {reference}: `recollect recalls` lists them."
+    id_ = await references.resolve(db, recalls, reference, several="recalls", missing=missing)
+    mine = (recalls.c.space_id == db.space_id) & (recalls.c.id == id_)
+    return _log((await db.execute(select(recalls).where(mine))).one())
 
 
 async def list_page(db: Transaction, *, mode: Mode | None = None, limit: int, cursor: str | None = None) -> RecallLogs:

@@ -5,7 +5,6 @@
     compare     the pairs that the bounds cannot rule out
     pairs       what those pairs score, all factors kept
     detection   the stages in a row, over everything or over what changed
-    matching    the best match for one new concept
 
 The score is a sum, so the bounds are joint and lose nothing: a pair reaches 0.95 only if its cosine is at least 0.929
 and its name at least 0.75. No pair is found by luck, none is missed.
@@ -14,7 +13,6 @@ and its name at least 0.75. No pair is found by luck, none is missed.
 from recollect.concepts.rules.detection.blocks import Blocks, block
 from recollect.concepts.rules.detection.columns import ConceptColumns, Sets
 from recollect.concepts.rules.detection.detect import FoundPairs, detect
-from recollect.concepts.rules.detection.matching import Match, best_match
 from recollect.concepts.rules.detection.pairs import Pairs
 
-__all__ = ["Blocks", "ConceptColumns", "FoundPairs", "Match", "Pairs", "Sets", "best_match", "block", "detect"]
+__all__ = ["Blocks", "ConceptColumns", "FoundPairs", "Pairs", "Sets", "block", "detect"]

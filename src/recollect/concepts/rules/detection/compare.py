@@ -208,15 +208,6 @@ def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) ->
     return left[real], right[real], most[real]
 
 
-def products_with_one(short: Matrix, query: Matrix) -> Matrix:
-    """The product of each row with one vector, in small pieces too."""
-    whole = len(short) - len(short) % ROWS
-    found = np.empty(len(short), np.float32)
-    np.matmul(short[:whole].reshape(-1, ROWS, short.shape[1]), query, out=found[:whole].reshape(-1, ROWS))
-    found[whole:] = short[whole:] @ query
-    return found
-
-
 def tile_shape(width: int) -> tuple[int, int]:
     """Rows and columns of a tile, powers of two: as large as a small product may be, and no narrower than 16."""
     rows = _power_of_two(SMALL_PRODUCT // (16 * width), MOST_TILE_ROWS)
