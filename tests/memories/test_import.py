@@ -703,3 +703,52 @@ async def test_D08_two_imports_at_once_store_nothing_twice(
         assert sum(report.added for report in reports) == len(expected)
         assert all(report.refused == () for report in reports)
         assert picture(await everything(memory), memory.space.id, folder) == expected
+
+
+async def test_D48_notes_are_found_by_file_name_title_alias_and_heading(memory: Engine, tmp_path: Path) -> None:
+    long = "# Garden\n\n" + "soil and seeds again. " * 40 + "\n\n## Orchard\n\n" + "one tree after the other. " * 60
+    notes = write(
+        tmp_path,
+        {
+            "Passport.md": "C01X00T47, expires in spring",
+            "people/anna.md": "---\ntitle: Doctor Almeida\naliases: [the dentist, Annie]\n---\nAsk her on Monday.",
+            "yard.md": long,
+        },
+    )
+    await memory.import_([notes], options=SMALL)
+
+    async def found(asked: str) -> list[str]:
+        return [hit.node.text or "" for hit in await memory.recall(asked) if hit.parts.lexical > 0]
+
+    assert (await found("passport"))[0].startswith("C01X00T47")
+    for asked in ("Almeida", "dentist", "Annie", "anna"):
+        assert (await found(asked))[0] == "Ask her on Monday.", asked
+    below = [text for text in await found("orchard") if "Orchard" not in text]
+    assert below
+    assert all(text.startswith("one tree") for text in below)
+
+
+async def test_D48_the_date_in_a_daily_notes_name_is_its_time(memory: Engine, tmp_path: Path) -> None:
+    notes = write(
+        tmp_path,
+        {
+            "2024-03-09.md": "rain all day",
+            "daily/20240310 Sunday.md": "sun at last",
+            "11.03.2024.txt": "fog",
+            "2024-03-12.md": "---\ndate: 2023-01-01\n---\nan old story",
+            "2099-01-01.md": "not yet",
+            "2024-99-77.md": "no day",
+        },
+    )
+    await memory.import_([notes], options=ImportOptions(file_times=False))
+    days = {node.text: f"{node.created_at:%Y-%m-%d}" for node in await everything(memory)}
+    now = f"{memory.core.now():%Y-%m-%d}"
+    assert days == {
+        "rain all day": "2024-03-09",
+        "sun at last": "2024-03-10",
+        "fog": "2024-03-11",
+        "an old story": "2023-01-01",
+        "not yet": now,
+        "no day": now,
+    }
+    assert (await memory.recall("what happened on 9 March 2024?"))[0].node.text == "rain all day"

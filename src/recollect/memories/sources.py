@@ -164,7 +164,9 @@ class SourceReader:
                     _require_utf8(stream)
                     yield from self._table(stream, format, name, thread=thread)
                 else:
-                    written = _time_of(path, self.now) if self.options.file_times else None
+                    written = _day_of(path, self.now)
+                    if written is None and self.options.file_times:
+                        written = _time_of(path, self.now)
                     yield from self._document(stream.read(), format, name, thread=thread, written=written)
         except InvalidInput as problem:
             yield skipped(name, problem.message)
@@ -349,6 +351,12 @@ def _up_to_first_text(stream: BinaryIO) -> list[bytes]:
 def _is_object(lines: Sequence[bytes]) -> bool:
     """Whether the first text looks like a line of JSONL."""
     return bool(lines) and lines[-1].removeprefix(documents.UTF8_MARK).lstrip().startswith(b"{")
+
+
+def _day_of(path: Path, now: datetime) -> datetime | None:
+    """The day in a file's name, if it has come."""
+    day = documents.named_date(path.stem)
+    return day if day is not None and day <= now else None
 
 
 def _time_of(path: Path, now: datetime) -> datetime | None:

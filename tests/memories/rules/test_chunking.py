@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.memories.rules.chunking import MOST_CHARACTERS, chunks
+from recollect.memories.rules.chunking import MOST_CHARACTERS, chunks, headings_above
 from recollect.memories.rules.text import count_tokens, normalise
 from tests.effort import costs_at_most
 
@@ -165,3 +165,16 @@ def test_D08_time_grows_with_the_length_and_no_faster(shape: str) -> None:
 
     short, long = (HARD_CASES[shape](size) for size in (50_000, 500_000))
     assert costs_at_most(40, lambda: chunks(long, 2000), lambda: chunks(short, 2000))
+
+
+def test_D48_a_chunk_knows_the_headings_it_stands_below() -> None:
+    filler = "word " * 60
+    text = normalise(
+        f"# Travel\n\n{filler}\n\n## Japan\n\n{filler}\n\n{filler}\n\n```\n# no heading\n```\n\n"
+        f"## Peru\n\n{filler}\n\nHome\n====\n\n{filler}\n\n{filler}"
+    )
+    parts = chunks(text, 80)
+    above = dict(zip(parts, headings_above(text, parts), strict=True))
+    assert [above[part] for part in parts][:2] == ["", "Travel"]
+    assert {above[part] for part in parts if part.startswith("word")} == {"Travel / Japan", "Home"}
+    assert all("no heading" not in heading for heading in above.values())

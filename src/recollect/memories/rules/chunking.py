@@ -8,7 +8,7 @@ Cutting from the front keeps the first chunks of a document the same when someth
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from recollect.memories.rules.text import count_tokens
 MOST_CHARACTERS = 250_000
 # A token is at most six letters long (see count_tokens).
 LETTERS_PER_TOKEN = 6
+MOST_LEVELS = 6
 
 
 class Cut(IntEnum):
@@ -59,6 +60,33 @@ def chunks(text: str, most_tokens: int) -> list[str]:
     if len(text) <= MOST_CHARACTERS and count_tokens(text) <= most_tokens:
         return [text.strip()] if text.strip() else []
     return list(_packed(text, most_tokens))
+
+
+def headings_above(text: str, parts: Sequence[str]) -> list[str]:
+    """For each chunk of a text the headings that it stands below and does not hold itself, the outermost first."""
+    found: list[str] = []
+    above: list[tuple[int, str]] = []
+    headings = list(_headings(text))
+    place = 0
+    for part in parts:
+        place = text.index(part, place)
+        while headings and headings[0][0] < place:
+            _, level, title = headings.pop(0)
+            above = [*((other, name) for other, name in above if other < level), (level, title)]
+        own = headings[0][1] if headings and headings[0][0] == place else MOST_LEVELS + 1
+        found.append(" / ".join(title for level, title in above if level < own))
+        place += len(part)
+    return found
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where each heading stands, its level, and what it says."""
+    for start, end, cut in _lines(text):
+        line = text[start:end]
+        if cut is Cut.HEADING or (_HEADING.match(line) and cut is Cut.WORD):
+            marks = _HEADING.match(line)
+            level = marks[0].count("#") if marks else 1 if text[end + 1 :].lstrip(" ").startswith("=") else 2
+            yield start, level, line.strip().strip("#").strip()
 
 
 def _packed(text: str, most_tokens: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -18,7 +18,7 @@ import yaml
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules import exported
-from recollect.memories.rules.chunking import chunks
+from recollect.memories.rules.chunking import chunks, headings_above
 from recollect.memories.rules.contract import (
     ALSO_KNOWN_AS,
     Contract,
@@ -39,11 +39,15 @@ FOREIGN_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 LONGEST_FRONT_MATTER = 100_000
 MOST_VALUES = 2000  # metadata holds 4,096 bytes; anchors and aliases can claim millions
 NO_TEXT = "text: name the columns there, one of them text."
+LONGEST_SECTION = 300
+FULL_METADATA = 2500  # metadata holds 4,096 bytes, and where a chunk stands is not worth losing it
 
 # The lazy ?? lets an empty front matter end at once.
 FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 LOOKS_LIKE_FRONT_MATTER = re.compile(r"---[ \t]*\n[\w-]+[ \t]*:")
 _ANY_TAG = Contract()
+_DAY_LAST = re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)(?P<mark>[-_. ]?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?!\d)")
+_DAY_FIRST = re.compile(r"(?<!\d)(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>(?:19|20)\d\d)(?!\d)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +65,17 @@ class Row:
     line: int
     memory: NewMemory | None = None
     problem: str | None = None
+
+
+def named_date(name: str) -> datetime | None:
+    """The day in a file's name (2026-11-15, 20261115, 15.11.2026): that of a daily note, and so its time (D48)."""
+    found = _DAY_LAST.search(name) or _DAY_FIRST.search(name)
+    if found is None:
+        return None
+    try:
+        return datetime(int(found["year"]), int(found["month"]), int(found["day"]), tzinfo=UTC)
+    except ValueError:  # a number that looks like a date
+        return None
 
 
 # -- bytes to text
@@ -314,6 +329,7 @@ def chunked(memory: NewMemory, *, space_id: UUID, most_tokens: int, thread: str 
     if len(parts) <= 1:
         return [memory]
     parent = str(memory.id or uuid5(space_id, checksum(text)))
+    above = headings_above(text, parts)
     return [
         replace(
             memory,
@@ -321,13 +337,27 @@ def chunked(memory: NewMemory, *, space_id: UUID, most_tokens: int, thread: str 
             id=None,
             thread=memory.thread or thread or parent,
             position=memory.position if memory.thread else index,
-            metadata={**memory.metadata, "parent_id": parent, "chunk_index": index, "total_chunks": len(parts)},
+            metadata={
+                **_below(memory.metadata, above[index - 1]),
+                "parent_id": parent,
+                "chunk_index": index,
+                "total_chunks": len(parts),
+            },
             # One microsecond apart, so that listings keep the order.
             created_at=memory.created_at and memory.created_at + timedelta(microseconds=index - 1),
             source_id=memory.source_id and f"{memory.source_id}#{index}",
         )
         for index, part in enumerate(parts, start=1)
     ]
+
+
+def _below(metadata: Mapping[str, Any], heading: str) -> Metadata:
+    """Metadata with the heading that a chunk stands below, by which it is found too (D48), unless it says so itself."""
+    extra = metadata.get("extra", {})
+    has_room = len(json.dumps(metadata, default=str)) < FULL_METADATA
+    if not (heading and has_room and isinstance(extra, Mapping)) or "section" in extra:
+        return dict(metadata)
+    return {**metadata, "extra": {**extra, "section": heading[:LONGEST_SECTION]}}
 
 
 def with_parent(metadata: Mapping[str, Any], chunk: Mapping[str, Any]) -> Metadata:
