@@ -38,6 +38,7 @@ from recollect.concepts.rules.clusters import ClusterOptions, Decided, decide
 from recollect.concepts.rules.detection import Blocks, ConceptColumns, FoundPairs, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.pairs import scored
+from recollect.concepts.rules.names import name_of
 from recollect.concepts.rules.similarity import (
     BARE,
     DIGITS,
@@ -46,7 +47,6 @@ from recollect.concepts.rules.similarity import (
     NUMBERS,
     WEIGHTS,
     name_doubts,
-    name_of,
 )
 from recollect.providers.minilm import MiniLMEmbedder, default_threads
 

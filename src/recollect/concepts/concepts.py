@@ -14,8 +14,8 @@ from recollect.concepts.growth import Ticked
 from recollect.concepts.review import Review
 from recollect.concepts.rules.concepts import checked_concept_name, checked_energy
 from recollect.concepts.rules.detection.detect import THRESHOLD
+from recollect.concepts.rules.names import plain
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
-from recollect.concepts.rules.similarity import plain
 from recollect.concepts.sql import concepts, never_merge
 from recollect.engine.part import Face, Reference
 from recollect.errors import InvalidInput, NotFound

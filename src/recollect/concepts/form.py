@@ -21,7 +21,8 @@ from recollect.concepts.policies.merge_duplicate_concepts import enriched, one_o
 from recollect.concepts.rules.concepts import ConceptCandidate, Likeness, best_likeness, checked, words_of
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import THRESHOLD
-from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, plain
+from recollect.concepts.rules.names import plain
+from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors
 from recollect.concepts.sql import concepts, never_merge
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
@@ -85,7 +86,8 @@ class Forming:
         apart_from = await never_merge.partners(db, [plain(self.new.name)], self.now)
         found = await concepts.namesakes(db, self.new.node_type, self.new.name, model=self.model)
         best = await self._best_of(db, found, apart_from)
-        if self.vector is None or (best is not None and best.is_certain and best.factors.score == 1.0):
+        is_found = best is not None and (best.namesakes or (best.is_certain and best.factors.score == 1.0))
+        if self.vector is None or is_found or (best is not None and best.by_name):
             return best
         at_least = Bounds(threshold=self.threshold, weights=WEIGHTS).cosine
         known = {one.id for one in found}
@@ -134,7 +136,7 @@ class Forming:
         """What is said again is counted; what says something new becomes part of the one that is there, by a plan."""
         keeper, score = alike.candidate.id, alike.factors.score
         named = f"{self.new.name!r} is {alike.candidate.name!r}"
-        reason = f"{named}: it scores {score:.3f}, at least {self.threshold:g}"
+        reason = f"{named}: {alike.reason}" + ("" if alike.by_name else f", at least {self.threshold:g}")
         if await concepts.was_said(db, keeper, self.new):
             await concepts.add_energy(db, keeper, self.new.energy)
             return await self._formed(db, keeper, is_new=False, reason=reason, score=score)
@@ -182,9 +184,12 @@ def _why_new(alike: Likeness | None) -> dict[str, Any]:
     if alike is None:
         return {"reason": "nothing of its type is like it"}
     name, factors = alike.candidate.name, alike.factors
+    if alike.namesakes:
+        reason = f"{alike.reason}: say which one is meant, or describe it"
+        return {"reason": reason, "score": factors.score, "resembles": alike.namesakes}
     doubts = " and ".join(DOUBTS[doubt] for doubt in factors.doubts)
     return {
-        "reason": f"it scores {factors.score:.3f} with {name!r}, but {doubts}: `recollect why` shows how they compare",
+        "reason": f"{alike.reason} with {name!r}, but {doubts}: `recollect why` shows how they compare",
         "score": factors.score,
         "resembles": (alike.candidate.id,),
     }

@@ -8,7 +8,8 @@ import pytest
 from recollect.cases.rules.cases import CaseText
 from recollect.cases.rules.doubts import ALL, Stance, doubts, stance
 from recollect.cases.rules.duplicates import Agreement, duplicates
-from recollect.concepts.rules.similarity import Name, name_doubts
+from recollect.concepts.rules.names import Name
+from recollect.concepts.rules.similarity import name_doubts
 
 
 def case(query: str, answer: str = "so", category: str | None = None) -> Stance:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from recollect.cases.rules.cases import CaseText
 from recollect.cases.rules.statements import are_opposed, are_turned, denials, numbers, words
-from recollect.concepts.rules.similarity import ANSWER, CASE_DOUBTS, CATEGORY, DENIAL, NUMBERS, OPPOSITES, ORDER, Name
+from recollect.concepts.rules.names import Name
+from recollect.concepts.rules.similarity import ANSWER, CASE_DOUBTS, CATEGORY, DENIAL, NUMBERS, OPPOSITES, ORDER
 
 ALL = tuple(CASE_DOUBTS)
 SHOWN = 60

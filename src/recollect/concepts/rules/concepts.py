@@ -14,7 +14,19 @@ from uuid import UUID
 import numpy as np
 
 from recollect.concepts.rules.detection import ConceptColumns
-from recollect.concepts.rules.similarity import BARE, NOT_COMPARED, WEIGHTS, Factors, Traits, Vector, compare, plain
+from recollect.concepts.rules.names import Name, name_of, plain
+from recollect.concepts.rules.similarity import (
+    BARE,
+    NOT_COMPARED,
+    WEIGHTS,
+    Factors,
+    Traits,
+    Vector,
+    compare,
+    name_doubts,
+    statements,
+)
+from recollect.concepts.rules.similarity import likeness as name_likeness
 from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import checked_metadata_filter, checked_name, checked_time
 from recollect.memories.rules.text import is_storable, normalise
@@ -51,29 +63,57 @@ class LastPass:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Wording:
+    """One way in which a concept was put: a name, perhaps a text, and the vector of the same model, if there is one."""
+
+    name: str
+    text: str | None = None
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ConceptCandidate:
-    """A concept that a new one may duplicate; its vector, where it has one of the same model."""
+    """A concept that a new one may duplicate, with every wording that it has: its own first, then what it absorbed."""
 
     id: UUID
-    name: str
-    text: str | None
+    wordings: tuple[Wording, ...]
     metadata: Metadata
-    vector: Vector | None
     created_at: datetime
     names: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.wordings[0].name
+
+    @property
+    def is_described(self) -> bool:
+        return bool(statements(self.metadata)) or any(one.text for one in self.wordings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Likeness:
-    """How a new concept compares with one that is there."""
+    """How a new concept compares with one that is there, in the wording that comes nearest.
+
+    `by_name`: nothing but a name was given, and this alone is described under it. `namesakes`: others are, too (C33).
+    """
 
     candidate: ConceptCandidate
     factors: Factors
+    by_name: bool = False
+    namesakes: tuple[UUID, ...] = ()
 
     @property
     def is_certain(self) -> bool:
         """No doubts, but that little may be known: to give the same name twice is to mean the same."""
-        return not set(self.factors.doubts) - {BARE}
+        return not self.namesakes and not set(self.factors.doubts) - {BARE}
+
+    @property
+    def reason(self) -> str:
+        if self.by_name:
+            return "no other of its type is described under that name"
+        if self.namesakes:
+            return f"{len(self.namesakes)} of its type are described under that name"
+        return f"it scores {self.factors.score:.3f}"
 
 
 # -- what may be stored
@@ -166,24 +206,49 @@ def best_likeness(
     apart: frozenset[str],
 ) -> Likeness | None:
     """The candidate that the new concept duplicates most surely, if any reaches the threshold; none kept apart."""
-    found = [
-        alike
-        for candidate in candidates
-        if candidate.names.isdisjoint(apart)
-        if (alike := likeness(new, vector, candidate)).factors.score >= threshold
-    ]
-    return min(found, key=_rank, default=None)
+    free = [candidate for candidate in candidates if candidate.names.isdisjoint(apart)]
+    found = [likeness(new, vector, candidate) for candidate in free]
+    if not new.text and not statements(new.metadata) and (meant := _meant_by_name(new.name, found)):
+        return meant
+    return min((alike for alike in found if alike.factors.score >= threshold), key=_rank, default=None)
 
 
 def likeness(new: NewConcept, vector: Vector | None, candidate: ConceptCandidate) -> Likeness:
-    theirs = candidate.vector
-    if words_of(new.name, new.text) == words_of(candidate.name, candidate.text):
+    """Scored against every name and every text that the candidate has (C32): its best name, with each of its texts."""
+    ours = name_of(new.name)
+    name = min({one.name for one in candidate.wordings}, key=lambda given: _unlikeness(ours, name_of(given)))
+    compared = [
+        _compared(new, vector, candidate.metadata, replace(wording, name=name) if wording.text else wording)
+        for wording in candidate.wordings
+    ]
+    best = min(compared, key=lambda factors: (bool(set(factors.doubts) - {BARE}), -factors.score))
+    return Likeness(candidate=candidate, factors=best)
+
+
+def _unlikeness(one: Name, other: Name) -> tuple[object, ...]:
+    alike = max(name_likeness(one.plain, other.plain), name_likeness(one.ordered, other.ordered))
+    return bool(name_doubts(one, other)), -alike, other.given
+
+
+def _compared(new: NewConcept, vector: Vector | None, metadata: Metadata, wording: Wording) -> Factors:
+    theirs = wording.vector
+    if words_of(new.name, new.text) == words_of(wording.name, wording.text):
         vector = theirs = SAME
     one, other = (
-        Traits(name=said.name, vector=own, metadata=said.metadata, has_text=bool(said.text), text=said.text)
-        for said, own in ((new, vector), (candidate, theirs))
+        Traits(name=said.name, vector=own, metadata=known, has_text=bool(said.text), text=said.text)
+        for said, own, known in ((new, vector, new.metadata), (wording, theirs, metadata))
     )
-    return Likeness(candidate=candidate, factors=compare(one, other, WEIGHTS))
+    return compare(one, other, WEIGHTS)
+
+
+def _meant_by_name(name: str, found: Sequence[Likeness]) -> Likeness | None:
+    """A bare name is the one concept described under it; of several, the one that comes nearest is a question (C33)."""
+    bearers = [alike for alike in found if alike.factors.same_name and alike.candidate.is_described]
+    if not bearers:
+        return None
+    if len(bearers) == 1:
+        return replace(bearers[0], by_name=True)
+    return replace(min(bearers, key=_rank), namesakes=tuple(alike.candidate.id for alike in bearers))
 
 
 def _rank(alike: Likeness) -> tuple[object, ...]:

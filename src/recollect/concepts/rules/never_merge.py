@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from recollect.concepts.rules.detection.columns import ConceptColumns, Id
-from recollect.concepts.rules.similarity import plain
+from recollect.concepts.rules.names import plain
 
 # As the source document ships it: an example of what a user may add.
 NEVER_MERGE_EXAMPLE = (("consciousness", "consciousness_engine"), ("entity", "sub_entity"))

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,24 +24,17 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from recollect.cases.rules.statements import are_opposed, are_turned, denials, numbers, words
+from recollect.concepts.rules.names import Name, name_of
 
 Vector = NDArray[np.float32]
 
 PLACES = 6
-SMALL_WORDS = frozenset(["a", "an", "the", "of", "for"])
 # What a merge itself writes is no sign that two things are alike.
 NOT_COMPARED = frozenset(["merge_history", "aliases"])
 
-_EDGE_SIGNS = ",;:"
 # Words and numbers of a value; 24.10 and 129,99 stay whole.
 _WORDS = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
-# With their sign, where it is no hyphen: -40 is not 40, but E-40 is E40.
-_NUMBERS = re.compile(r"(?:(?<![^\s(])[-−])?\d+")
-_LETTERS = re.compile(r"[^\W\d_]+")
-_CAPITALS = re.compile(r"[^\W\d_]\w*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w*")
-# Signs that join or end words; any other sign (a bracket, a plus) may tell two names apart.
-_JOINING = re.compile(r"[\s_\-‐-―'’`´,;:.!?\"“”/]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,42 +52,6 @@ class FactorWeights:
 
 
 WEIGHTS = FactorWeights()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Name:
-    """A name in the forms in which names are compared."""
-
-    given: str
-
-    @cached_property
-    def plain(self) -> str:
-        """Lower case, `_` as a space, single spaces."""
-        return plain(self.given)
-
-    @cached_property
-    def ordered(self) -> str:
-        """The words sorted, the small ones left out."""
-        return ordered(self.plain)
-
-    @cached_property
-    def numbers(self) -> tuple[str, ...]:
-        return tuple(_NUMBERS.findall(self.plain))
-
-    @cached_property
-    def letters(self) -> str:
-        """What remains without digits and signs, the words sorted: equal in `ASR1603` and `ASR1605`."""
-        return " ".join(sorted(_LETTERS.findall(self.plain)))
-
-    @cached_property
-    def words(self) -> str:
-        """The name without joining signs and gaps: equal in the same name. Accents stay: they make other words."""
-        return _JOINING.sub("", self.plain)
-
-    @cached_property
-    def capitals(self) -> tuple[str, ...]:
-        """Words with a capital beyond the first letter: HEAT is not Heat, PEN is not a pen."""
-        return tuple(sorted(_CAPITALS.findall(self.given.replace("_", " "))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +95,7 @@ class Factors:
 DIGITS = "digits"
 NUMBERS = "numbers"
 WORDS = "words"
+SIGNS = "signs"
 CAPITALS = "capitals"
 CONFLICT = "conflict"
 NO_EMBEDDING = "no embedding"
@@ -152,7 +110,8 @@ DOUBTS = {
     DIGITS: "the names differ only in digits",
     NUMBERS: "the names hold different numbers",
     WORDS: "the names are not made of the same words",
-    CAPITALS: "a word is written in capitals on one side only",
+    SIGNS: "the names differ in a sign",
+    CAPITALS: "they differ in capitals, which may make another word",
     CONFLICT: "a metadata key holds different values",
     NO_EMBEDDING: "without an embedding only the name speaks for it",
     BARE: "nothing but a name is known of one of them",
@@ -179,25 +138,6 @@ CASE_DOUBTS = {
 # -- names
 
 
-@lru_cache(maxsize=65_536)
-def name_of(given: str) -> Name:
-    """A name is compared with many: its forms are worked out once."""
-    return Name(given=given)
-
-
-def plain(name: str) -> str:
-    """The form in which names are compared: lower case, `_` as a space, single spaces."""
-    composed = name if name.isascii() else unicodedata.normalize("NFC", name)
-    return " ".join(composed.lower().replace("_", " ").split())
-
-
-def ordered(plain_name: str) -> str:
-    """The words of a plain name, sorted, without the small ones (unless there are no others)."""
-    words = [word.strip(_EDGE_SIGNS) for word in plain_name.split()]
-    telling = [word for word in words if word and word not in SMALL_WORDS]
-    return " ".join(sorted(telling or plain_name.split()))
-
-
 def likeness(one: str, other: str) -> float:
     """1 - edit distance / longer length; two empty names are alike (C05)."""
     longer = max(len(one), len(other))
@@ -209,10 +149,11 @@ def name_doubts(one: Name, other: Name) -> list[str]:
     if one.given == other.given:
         return []
     found = []
-    if one.numbers != other.numbers:
-        found.append(DIGITS if one.letters == other.letters else NUMBERS)
+    if hold_other_numbers(one, other):
+        is_series = one.letters == other.letters and one.round_numbers != other.round_numbers
+        found.append(DIGITS if is_series and one.plain != other.plain else NUMBERS)
     if one.words != other.words:
-        found.append(WORDS)
+        found.append(SIGNS if one.unsigned == other.unsigned else WORDS)
     if one.capitals != other.capitals:
         found.append(CAPITALS)
     return found
@@ -231,6 +172,13 @@ def text_doubts(one: str, other: str) -> tuple[str, ...]:
         ORDER: are_turned(ours, theirs),
     }
     return tuple(doubt for doubt, differs in differing.items() if differs)
+
+
+def hold_other_numbers(one: Name, other: Name) -> bool:
+    """Other digits, another sign, another unit; where only capitals differ they make no unit (100 aud, 100 AUD)."""
+    if one.plain == other.plain:
+        return one.small_numbers != other.small_numbers
+    return one.numbers != other.numbers
 
 
 # -- metadata

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from recollect.concepts.rules import energy
-from recollect.concepts.rules.concepts import ConceptCandidate
-from recollect.concepts.rules.similarity import plain
+from recollect.concepts.rules.concepts import ConceptCandidate, Wording
+from recollect.concepts.rules.names import plain
 from recollect.memories.sql import nodes
 from recollect.model import Concept, NewConcept, Node, Variant
 from recollect.store.database import Transaction, driver
@@ -64,17 +64,33 @@ SELECT $1, g.id, m.model, $16, $13, $13 FROM given g CROSS JOIN unnest($15::text
 # LATERAL with OFFSET 0: each row is looked up by its key, however small the space is believed to be.
 NODE_OF = """LATERAL (SELECT id, subtype, name, text, metadata, created_at, status FROM nodes
      WHERE space_id = $1 AND id = {id} OFFSET 0) n"""
-NAMESAKES = f"""
-SELECT n.id, n.name, n.text, n.metadata, n.created_at, e.vector FROM aliases a, {NODE_OF.format(id="a.node_id")}
+# From what bears a name, or is near, up to what it was merged into, and from there down to all that it is made of.
+WORDINGS = f"""
+WITH RECURSIVE up AS (
+    {{seeds}}
+     UNION
+    SELECT n.merged_into FROM up, LATERAL (
+        SELECT merged_into FROM nodes WHERE space_id = $1 AND id = up.id AND merged_into IS NOT NULL OFFSET 0) n
+), part AS (
+    SELECT n.id AS keeper, n.id FROM up, LATERAL (
+        SELECT id FROM nodes WHERE space_id = $1 AND id = up.id AND status = 'active' AND subtype = $2 OFFSET 0) n
+     UNION
+    SELECT part.keeper, n.id FROM part,
+           LATERAL (SELECT id FROM nodes WHERE space_id = $1 AND merged_into = part.id OFFSET 0) n
+)
+SELECT part.keeper, n.id, n.name, n.text, n.metadata, n.created_at, e.vector,
+       ARRAY(SELECT alias FROM aliases WHERE space_id = $1 AND node_id = n.id) AS names
+  FROM part, {NODE_OF.format(id="part.id")}
   LEFT JOIN embeddings e ON e.space_id = $1 AND e.node_id = n.id AND e.model = $4
- WHERE a.space_id = $1 AND a.kind = 'concept' AND a.subtype = $2 AND a.alias = $3 AND n.status = 'active'
- LIMIT 100
+ ORDER BY part.keeper, n.id <> part.keeper, n.created_at LIMIT {MOST_LOOKED_AT}
 """
+BY_NAME = """SELECT node_id AS id FROM aliases
+     WHERE space_id = $1 AND kind = 'concept' AND subtype = $2 AND alias = $3"""
+BY_ID = "SELECT g.id FROM unnest($3::uuid[]) AS g(id)"
 FROM_VECTORS = """FROM embeddings
- WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = 'concept' AND recallable"""
+ WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = 'concept'"""
 NEAR = f"""
-SELECT near.d, near.vector, n.id, n.subtype, n.name, n.text, n.metadata, n.created_at
-  FROM near, {NODE_OF.format(id="near.node_id")} WHERE near.d <= $6
+SELECT n.id, n.subtype FROM near, {NODE_OF.format(id="near.node_id")} WHERE near.d <= $6
 """
 DOWN = f"""{nodes.PARTS}SELECT part.keeper, part.id, n.name, n.text, n.source, n.created_at, a.energy, a.base_weight,
        ARRAY(SELECT alias FROM aliases WHERE space_id = $1 AND node_id = part.id) AS names
@@ -180,10 +196,8 @@ async def add_energy(db: Transaction, id_: UUID, given: Mapping[str, float]) -> 
 
 
 async def namesakes(db: Transaction, node_type: str, name: str, *, model: str) -> list[ConceptCandidate]:
-    """The living concepts of a type that bear this very name, now or as an alias."""
-    raw = await driver(db)
-    found = await raw.fetch(NAMESAKES, db.space_id, node_type, plain(name), model)
-    return [_candidate(row) for row in found]
+    """The living concepts of a type that bear this very name, now, as an alias, or by what they absorbed (C32)."""
+    return await _candidates(db, BY_NAME, node_type, plain(name), model)
 
 
 async def near(
@@ -195,33 +209,51 @@ async def near(
     at_least: float,
     exactly: bool,
 ) -> list[ConceptCandidate]:
-    """The living concepts of a type whose vector is at least so near."""
+    """The living concepts of a type one of whose vectors, their own or an absorbed one's, is at least so near."""
     raw, dim = await driver(db), len(vector)
     distance = f"vector::halfvec({dim}) <=> $4"
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
         source = f"""few AS MATERIALIZED (SELECT node_id, vector {FROM_VECTORS}),
-            near AS MATERIALIZED (SELECT node_id, vector, {distance} AS d FROM few ORDER BY d LIMIT $5)"""
+            near AS MATERIALIZED (SELECT node_id, {distance} AS d FROM few ORDER BY d LIMIT $5)"""
     else:
-        source = f"""near AS MATERIALIZED (SELECT node_id, vector, {distance} AS d {FROM_VECTORS}
+        source = f"""near AS MATERIALIZED (SELECT node_id, {distance} AS d {FROM_VECTORS}
             ORDER BY {distance} LIMIT $5)"""
     most = FIRST_LOOK
     while True:
         given = (db.space_id, model, dim, HalfVector(vector), most, 1.0 - at_least)
         found = await raw.fetch(f"WITH {source} {NEAR}", *given)
         if len(found) < most or most >= MOST_LOOKED_AT:
-            return [_candidate(row) for row in found if row["subtype"] == node_type]
+            ids = [row["id"] for row in found if row["subtype"] == node_type]
+            return await _candidates(db, BY_ID, node_type, ids, model) if ids else []
         most *= 10
 
 
-def _candidate(row: asyncpg.Record) -> ConceptCandidate:
+async def _candidates(
+    db: Transaction, seeds: str, node_type: str, sought: str | list[UUID], model: str
+) -> list[ConceptCandidate]:
+    raw = await driver(db)
+    parts: defaultdict[UUID, list[asyncpg.Record]] = defaultdict(list)
+    for row in await raw.fetch(WORDINGS.format(seeds=seeds), db.space_id, node_type, sought, model):
+        parts[row["keeper"]].append(row)
+    return [_candidate(rows) for rows in parts.values()]
+
+
+def _candidate(rows: Sequence[asyncpg.Record]) -> ConceptCandidate:
+    """A keeper and what it absorbed, the keeper first; then each other name it was given since."""
+    put = [_wording(row, row["name"] or "") for row in rows]
+    known = {plain(one.name) for one in put}
+    more = [_wording(row, name) for row in rows for name in row["names"] if name not in known]
     return ConceptCandidate(
-        id=row["id"],
-        name=row["name"],
-        text=row["text"],
-        metadata=dict(row["metadata"]),
-        vector=None if row["vector"] is None else unit(row["vector"].to_numpy()),
-        created_at=row["created_at"],
+        id=rows[0]["keeper"],
+        wordings=(*put, *more),
+        metadata=dict(rows[0]["metadata"]),
+        created_at=rows[0]["created_at"],
     )
+
+
+def _wording(row: asyncpg.Record, name: str) -> Wording:
+    vector = None if row["vector"] is None else unit(row["vector"].to_numpy())
+    return Wording(name=name, text=row["text"], vector=vector)
 
 
 def unit(vector: NDArray[Any]) -> Vector:

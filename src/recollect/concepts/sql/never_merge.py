@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from recollect.concepts.rules.similarity import plain
+from recollect.concepts.rules.names import plain
 from recollect.model import KeptApart
 from recollect.store.database import Transaction, driver
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.concepts.rules.detection.columns import Bits, ConceptColumns, Id, Ints, Mask, Matrix
-from recollect.concepts.rules.similarity import Name, ordered, plain
+from recollect.concepts.rules.names import Name, ordered, plain
 
 Strings = NDArray[np.object_]
 

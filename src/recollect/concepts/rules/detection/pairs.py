@@ -15,7 +15,8 @@ from rapidfuzz.distance import Levenshtein
 from recollect.concepts.rules.detection.blocks import Blocks, Strings
 from recollect.concepts.rules.detection.columns import ConceptColumns, Floats, Ints, Mask, Sets
 from recollect.concepts.rules.detection.compare import Bounds, best_metadata, best_name
-from recollect.concepts.rules.similarity import PLACES, Factors, FactorWeights, conflicts, doubts, plain
+from recollect.concepts.rules.names import plain
+from recollect.concepts.rules.similarity import PLACES, Factors, FactorWeights, conflicts, doubts
 
 GATHER = 16_384
 ONE_WORKER_UP_TO = 20_000
