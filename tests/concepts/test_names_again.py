@@ -80,7 +80,7 @@ async def test_C33_of_several_described_ones_a_bare_name_is_a_question(there: En
 
 
 async def test_C34_names_stored_in_the_old_form_are_found_in_the_new_one(there: Engine) -> None:
-    migration = import_module("recollect.store.migrations.versions.0012_names_fold_what_looks_the_same")
+    migration = import_module("recollect.store.migrations.versions.0013_names_fold_what_looks_the_same")
     wide = (await there.concepts.add("ｔｅａ\u200b ｈｏｕｓｅ", text=LEARNING)).concept
     async with there.core.transaction(there.space.id) as db:
         await (await driver(db)).execute("UPDATE aliases SET alias = 'ｔｅａ\u200b ｈｏｕｓｅ'")

@@ -5,8 +5,8 @@ Names stored before are brought into that form, those of the never-merge list to
 
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
