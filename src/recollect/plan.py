@@ -333,3 +333,18 @@ def turned_round(numbers: Iterable[int], needs: Mapping[int, Sequence[int]], bey
             if beyond - one in turned and beyond - number in turned:
                 turned[beyond - one].append(beyond - number)
     return turned
+
+
+def overall(counted: Mapping[str, int]) -> PlanStatus:
+    """The state of a plan, from those of its decisions."""
+    applied, undone = counted.get("applied", 0), counted.get("undone", 0)
+    short = counted.get("stale", 0) + counted.get("failed", 0)
+    if counted.get("proposed", 0):
+        return PlanStatus.PARTLY_APPLIED if applied else PlanStatus.APPROVED
+    if applied:
+        return PlanStatus.PARTLY_APPLIED if short or undone else PlanStatus.APPLIED
+    if undone:
+        return PlanStatus.UNDONE
+    if short:
+        return PlanStatus.FAILED if counted.get("failed", 0) else PlanStatus.STALE
+    return PlanStatus.DECLINED if counted.get("declined", 0) else PlanStatus.APPLIED

@@ -14,7 +14,7 @@ from recollect.engine.sql import spaces
 from recollect.errors import Conflict, InvalidInput, NotFound, ProviderUnavailable
 from recollect.model import Kind, NewConcept, Status
 from recollect.plan import Plan, PlanStatus
-from recollect.plans.sql import plans as kept
+from recollect.plans.sql import declined
 from recollect.store.database import driver
 
 pytestmark = pytest.mark.anyio
@@ -388,7 +388,7 @@ async def test_C21_a_pair_that_was_added_since_makes_a_waiting_merge_stale(there
     plan = await proposed(there)
     async with there.core.transaction(there.space.id) as db:
         ids = plan.decisions[0].factors["pair"]
-        await kept.keep_apart(db, [(ids[0], ids[1], None)], now=NOW, days=None, reason="no")
+        await declined.keep_apart(db, [(ids[0], ids[1], None)], now=NOW, days=None, reason="no")
     outcome = await there.plans.apply(plan.id)
     assert outcome.applied == 0
     assert "never-merge" in outcome.stale[0]
@@ -436,7 +436,8 @@ async def test_protected_concepts_and_identities_are_left_alone(there: Engine) -
 async def test_P04_a_merge_goes_stale_when_the_world_has_moved(there: Engine) -> None:
     one, other = await twins(there)
     x = await make(there, "x", text="something else entirely")
-    linked, edited, guarded = [await proposed(there) for _ in range(3)]
+    # Asked otherwise, for of two plans that were asked the same only the later one waits.
+    linked, edited, guarded = [await proposed(there, most_merges=100 + number) for number in range(3)]
     edge = await there.graph.link(other, x)
     assert "links" in (await there.plans.apply(linked.id)).stale[0]
     await there.graph.unlink(edge.id)

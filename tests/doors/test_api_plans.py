@@ -225,17 +225,33 @@ async def test_A01_the_policies_are_listed_with_their_options_and_schedules(clie
 
 async def test_P14_plans_are_listed_by_state_and_policy_page_by_page(client: httpx.AsyncClient, engine: Engine) -> None:
     await doubled(engine, 1)
-    ids = [(await proposed(client, policy))["id"] for policy in ("topics", "merge-edges", "merge-edges")]
+    ids = [(await proposed(client, "merge-edges"))["id"]]
+    await client.post(f"{PLANS}/{ids[0]}/decline")
+    await doubled(engine, 1)
+    ids += [(await proposed(client, "merge-edges"))["id"]]
+    await client.post(f"{PLANS}/{ids[1]}/apply")
+    await doubled(engine, 1)
+    ids += [(await proposed(client, "merge-edges"))["id"]]
+    await proposed(client, "topics")  # it finds nothing, and leaves no plan
     first = (await client.get(PLANS, params={"limit": 2})).json()
     rest = (await client.get(PLANS, params={"limit": 2, "cursor": first["next_cursor"]})).json()
     assert [one["id"] for one in first["items"] + rest["items"]] == ids[::-1]
     assert rest["next_cursor"] is None
-    await client.post(f"{PLANS}/{ids[2]}/apply")
-    applied = (await client.get(PLANS, params={"status": "applied"})).json()["items"]
-    # The first has nothing to do, and so nothing to wait for.
-    assert [one["id"] for one in applied] == [ids[2], ids[0]]
+    for status, id_ in (("declined", ids[0]), ("applied", ids[1]), ("proposed", ids[2])):
+        assert [one["id"] for one in (await client.get(PLANS, params={"status": status})).json()["items"]] == [id_]
     for name in ("merge-edges", "merge_parallel_edges"):
-        assert len((await client.get(PLANS, params={"policy": name})).json()["items"]) == 2
+        assert len((await client.get(PLANS, params={"policy": name})).json()["items"]) == 3
+
+
+async def test_P23_a_no_is_taken_back_over_http(client: httpx.AsyncClient, engine: Engine) -> None:
+    await doubled(engine, 2)
+    plan = (await proposed(client))["id"]
+    declined = (await client.post(f"{PLANS}/{plan}/decline", json={"decisions": [1]})).json()
+    assert declined["counts"] == {"declined": 1, "proposed": 1}
+    accepted = (await client.post(f"{PLANS}/{plan}/accept", json={"decisions": [1]})).json()
+    assert accepted["counts"] == {"proposed": 2}
+    assert (await client.post(f"{PLANS}/{plan}/apply")).json()["applied"] == 2
+    problem(await client.post(f"{PLANS}/{plan}/accept"), 409, "conflict")
 
 
 async def test_P09_the_history_of_a_node_is_not_that_of_an_edge(client: httpx.AsyncClient, engine: Engine) -> None:

@@ -208,6 +208,16 @@ def test_P07_one_decision_is_undone(cli: Cli) -> None:
     assert sorted(decisions(cli, plan).values()) == ["applied", "undone"]
 
 
+def test_P23_declining_shows_a_way_back(cli: Cli) -> None:
+    doubled(cli)
+    plan = proposed(cli)
+    said = cli("plan", "decline", plan[:8], "--decision", "2")
+    assert f"`recollect plan accept {plan[:8]} --decision 2` takes that back." in said.err
+    assert "\twaiting\t2 waiting\t" in cli("plan", "accept", plan[:8], "--decision", "2").out
+    cli("plan", "decline", plan[:8])
+    assert "\twaiting\t2 waiting\t" in cli("plan", "accept", plan[:8]).out
+
+
 def test_P11_approve_decline_and_never(cli: Cli) -> None:
     doubled(cli, 3)
     plan = proposed(cli)
@@ -236,12 +246,16 @@ def test_P03_tidy_applies_what_may_be_applied_and_the_brake_makes_the_rest_wait(
 
 def test_P14_plans_and_policies_are_listed(cli: Cli) -> None:
     assert cli("plan").err == "There are no plans: `recollect plan policies` says what can be tidied.\n"
-    plans = [proposed(cli, name) for name in ("prune", "topics")]
+    doubled(cli, 1)
+    plans = [proposed(cli, "merge-edges", *more) for more in ((), ("--set", "review_contradictions=false"))]
     listed = [line.split("\t")[0] for line in cli("plan", "list").out.splitlines()]
     assert listed == [plan[:8] for plan in reversed(plans)]
     first = cli.json("plan", "--limit", "1")
     assert cli.json("plan", "list", "-n", "1", "--cursor", first["next_cursor"])["items"][0]["id"] == plans[0]
     assert cli("plan", "runs").err == "Nothing was run yet.\n"
+    proposed(cli, "prune")
+    assert len(cli("plan", "list").out.splitlines()) == 2, "what found nothing is no plan"
+    assert "\tlook\tdone\t" in cli("plan", "runs").out
     policies = {line.split("\t")[0]: line for line in cli("plan", "policies").out.splitlines()}
     assert {"prune", "merge-edges", "topics", "link"} <= set(policies)
     assert "low risk\tevery 1 day\tthreshold=0.05, min_inactive_days=7.0" in policies["prune"]

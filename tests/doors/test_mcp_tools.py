@@ -267,7 +267,9 @@ async def test_P03_decisions_can_be_left_out_and_read_in_parts(client: Client, e
             break
         after = part["next_after"]
     assert [one.partition(" ")[0] for one in read] == [str(number) for number in range(1, 13)]
-    assert (await told(client, "apply_plan", id=plan["id"], decline=[1, 2]))["applied"] == 10
+    await engine.plans.decline(plan["id"], [3, 4])
+    # P23: what was declined before is taken in again, as long as the plan waits.
+    assert (await told(client, "apply_plan", id=plan["id"], decline=[1, 2], accept=[4]))["applied"] == 9
 
 
 async def test_P10_a_plan_with_the_brake_on_waits_for_a_person_whoever_asks(client: Client, engine: Engine) -> None:

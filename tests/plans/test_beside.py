@@ -83,7 +83,7 @@ async def test_E18_what_another_process_proposes_is_what_this_one_would(
     assert {one.verb for one in here.decisions} == {"archive", "merge"}
     shown = await served.plans.get(elsewhere.id)
     assert said(shown) == said(elsewhere)
-    assert (await served.plans.apply(elsewhere.id)).applied == len(here.decisions)
+    assert (await served.plans.apply(here.id)).applied == len(elsewhere.decisions)
 
 
 async def test_a_small_space_is_looked_through_here(served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -323,7 +323,7 @@ async def test_P06_an_interrupted_plan_goes_on_where_it_stopped(graph: Engine) -
     with pytest.raises(Stopped):
         await graph.plans.apply(plan.id, progress=stop_after_two_groups)
     half = await graph.plans.get(plan.id)
-    assert half.status is PlanStatus.APPROVED
+    assert half.status is PlanStatus.PARTLY_APPLIED
     assert [one.status for one in half.decisions].count(DecisionStatus.APPLIED) == 4
     graph.core.now = lambda: NOW + timedelta(minutes=1)
     outcome = await graph.plans.apply(plan.id)

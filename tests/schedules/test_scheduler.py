@@ -454,7 +454,8 @@ async def test_a_policy_that_is_not_scheduled_can_be(memory: Engine, monkeypatch
     assert made.name == "link_similar"
     at(memory, made.next_run_at)
     assert "link_similar" in await scheduler.run_due(memory.core)
-    assert (await memory.plans.list(policy="link_similar"))[0][0].options["min_similarity"] == 0.9
+    (look,) = [run for run in await memory.plans.runs() if run.report.get("policy") == "link_similar"]
+    assert look.report["options"]["min_similarity"] == 0.9
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -22,7 +22,7 @@ from recollect.engine.part import Reference
 from recollect.errors import InvalidInput
 from recollect.memories.sql import nodes
 from recollect.model import Concept, KeptApart
-from recollect.plans.sql import plans
+from recollect.plans.sql import declined
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
 
@@ -114,6 +114,6 @@ async def keep_apart(core: Core, space_id: UUID, a: Reference, b: Reference, *, 
         pair = pair_of(one.id, other.id)
         state = state_of([one.name or "", other.name or ""], [one.version, other.version])
         days = None if never else core.settings.declined_days
-        await plans.keep_apart(db, [(*pair, state)], now=now, days=days, reason=BY_HAND)
+        await declined.keep_apart(db, [(*pair, state)], now=now, days=days, reason=BY_HAND)
         (kept,) = [one for one in await never_merge.list_all(db, now) if (one.a, one.b) == pair]
         return kept

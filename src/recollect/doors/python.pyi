@@ -374,6 +374,8 @@ class Plans:
         """Say yes; `apply` carries it out."""
     def decline(self, reference: Reference, decisions: Sequence[int] | None = None, *, never: bool = False) -> Plan:
         """Say no to a plan, or to some decisions and what needs them. `never` keeps their pairs apart for good."""
+    def accept(self, reference: Reference, decisions: Sequence[int] | None = None) -> Plan:
+        """Take back a no while the plan waits: to all that was declined, or to some decisions with what they need."""
     def apply(
         self,
         reference: Reference,

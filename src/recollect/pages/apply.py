@@ -39,6 +39,7 @@ from recollect.plans import apply as applying
 from recollect.plans import propose
 from recollect.plans.apply import Progress, Started
 from recollect.plans.sql import plans
+from recollect.plans.sql.declined import keep_apart
 from recollect.store.database import Transaction
 
 FOLLOW_SECONDS = 1.0
@@ -207,7 +208,7 @@ async def _kept_apart(
         for target in [node.merge_target_id or ""]
         if node.page and target in there and edit.target != target
     ]
-    await plans.keep_apart(
+    await keep_apart(
         db,
         [(*pair_of(new.id, old.id), state_of(new, old)) for new, old in refused],
         now=core.now(),

@@ -17,7 +17,7 @@ from recollect.engine.sql import spaces
 from recollect.errors import Busy, Conflict, RecollectError
 from recollect.memories.remember import models_of
 from recollect.memories.sql import jobs
-from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
+from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, overall
 from recollect.plans.propose import anew, options_of, policy_of, propose
 from recollect.plans.review import decline_in
 from recollect.plans.sql import changes, plans
@@ -126,6 +126,8 @@ async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
 
 
 def _refuse_ended(plan: Plan) -> None:
+    if later := plan.summary.get("superseded_by"):
+        raise Conflict(f"The plan {plan.id} was replaced by {later}: look at that one.")
     if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
         raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
 
@@ -190,7 +192,7 @@ class _Applying:
         """Look at what waits, once more where it rests on much, and say so in a run; False when nothing waits."""
         self.groups = await plans.groups_to_do(db, self.plan.id)
         if not self.groups:
-            if self.plan.status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
+            if await plans.is_unfinished(db, self.plan.id):
                 await changes.finish(db, self.plan.id, self.core.now())
             return False
         if await self._recheck(db):
@@ -254,6 +256,8 @@ class _Applying:
             await self._audit(db, done)
             report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
             await plans.note_run(db, self.run_id, report)
+            if done.applied and not self.applied:
+                await plans.set_status(db, self.plan.id, PlanStatus.PARTLY_APPLIED)
         self.seen += size
         self.applied += len(done.applied)
         self.freed_bytes += done.freed_bytes
@@ -297,7 +301,7 @@ class _Applying:
         core = self.core
         async with core.transaction(self.space_id) as db:
             counts = await changes.finish(db, self.plan.id, core.now())
-            status = changes.overall(counts)
+            status = overall(counts)
             seconds = time.perf_counter() - self.started
             report = self._report(status, counts, seconds)
             await plans.note_run(db, self.run_id, report, status="done", finished_at=core.now())

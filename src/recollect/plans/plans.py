@@ -117,6 +117,11 @@ class Plans(Face):
         id_ = await self._id(reference)
         return await review.decline(self.core, self.space_id, id_, decisions, never=never)
 
+    async def accept(self, reference: Reference, decisions: Sequence[int] | None = None) -> Plan:
+        """Take back a no while the plan waits: to all that was declined, or to some decisions with what they need."""
+        _check_numbers(decisions or (), "decisions")
+        return await review.accept(self.core, self.space_id, await self._id(reference), decisions)
+
     async def apply(
         self,
         reference: Reference,

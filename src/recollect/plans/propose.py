@@ -1,6 +1,6 @@
 """Proposing: a policy reads one snapshot and returns a plan, which is saved; nothing else is written (P02)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 from uuid import UUID
@@ -13,8 +13,9 @@ from recollect.plan import DecisionStatus, Plan, PlanStatus, Risk
 from recollect.plans import notices, process
 from recollect.plans.policy import Policy
 from recollect.plans.registry import policy_named
-from recollect.plans.sql import changes, plans
+from recollect.plans.sql import declined, looks, plans
 from recollect.plans.sql.reader import StoreReader
+from recollect.store.database import Transaction
 from recollect.wording import cannot_be
 
 # A space of more nodes than this takes long enough to look through for others to notice.
@@ -40,8 +41,36 @@ async def propose(
     plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
     plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as db:
-        await plans.save(db, plan, status=plan.status)
-    return replace(plan, counts={"proposed": len(plan.decisions)} if plan.decisions else {})
+        return await _kept(db, plan)
+
+
+async def _kept(db: Transaction, plan: Plan) -> Plan:
+    """Saved in the place of those that wait, if it says anything; a run that found nothing is no plan (P24)."""
+    if not plan.decisions:
+        await looks.note(db, plan)
+        return plan
+    olds = await declined.waiting_like(db, plan.id, plan.policy, plan.options)
+    await plans.save(db, plan, status=plan.status)
+    said_no = await declined.carry_over(db, olds, plan.id)
+    return await _less(db, plan, said_no) if said_no else replace(plan, counts={"proposed": len(plan.decisions)})
+
+
+async def _less(db: Transaction, plan: Plan, said_no: Collection[int]) -> Plan:
+    """The plan with what was declined in the one before it."""
+    counts = await plans.recount(db, plan.id)
+    if not counts.get("proposed"):
+        await plans.set_status(db, plan.id, PlanStatus.DECLINED)
+    decisions = await plans.decisions_of(db, plan.id, numbers=sorted(said_no), with_changes=False)
+    notes = {one.number: one.note for one in decisions}
+    return replace(
+        plan,
+        counts=counts,
+        status=plan.status if counts.get("proposed") else PlanStatus.DECLINED,
+        decisions=[
+            replace(one, status=DecisionStatus.DECLINED, note=notes[one.number]) if one.number in notes else one
+            for one in plan.decisions
+        ],
+    )
 
 
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
@@ -98,14 +127,7 @@ async def anew(core: Core, space_id: UUID, plan: Plan, options: Mapping[str, Any
     """A plan made again with other options; it takes the place of the first."""
     made = await propose(core, space_id, plan.policy, options, created_by=by)
     async with core.transaction(space_id) as db:
-        waiting = [
-            one
-            for status in (DecisionStatus.PROPOSED, DecisionStatus.FAILED)
-            for one in await plans.decisions_of(db, plan.id, status=status, with_changes=False)
-        ]
-        notes = dict.fromkeys((one.number for one in waiting), f"the plan {made.id} takes its place")
-        await plans.mark(db, plan.id, notes, DecisionStatus.DECLINED)
-        await plans.set_status(db, plan.id, changes.overall(await plans.recount(db, plan.id)))
+        await declined.leave_to(db, plan.id, made.id)
         await plans.note(db, plan.id, "replaced_by", str(made.id))
     return made
 

@@ -18,6 +18,7 @@ from recollect.ports import Notice
 from recollect.wording import counted
 
 NOTHING_TO_DO = "There is nothing to do."
+DECLINED_BEFORE = "Everything in it was declined before: `recollect plan accept` takes that back."
 NOBODY_HEARD = "somebody is to hear of it first, and nobody could be reached"
 
 
@@ -41,7 +42,7 @@ async def run(
 ) -> Tidied:
     """Propose, and apply at once where the risk allows it (P03); else the plan waits."""
     plan = await propose(core, space_id, name, options, created_by=created_by)
-    if not plan.decisions or not applies_by_itself(core, plan):
+    if not plan.counts.get("proposed") or not applies_by_itself(core, plan):
         return Tidied(plan=plan, outcome=None, notes=_why_it_waits(plan))
     return await carry_out(core, space_id, plan, by=created_by, progress=progress)
 
@@ -104,6 +105,8 @@ def applies_by_itself(core: Core, plan: Plan) -> bool:
 def _why_it_waits(plan: Plan) -> tuple[str, ...]:
     if not plan.decisions and not plan.counts:
         return (NOTHING_TO_DO,)
+    if plan.status is PlanStatus.DECLINED:
+        return (DECLINED_BEFORE,)
     return (f"The plan waits for approval: {plan.summary.get('waits', 'its risk is high')}.",)
 
 

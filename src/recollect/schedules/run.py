@@ -31,6 +31,7 @@ from recollect.schedules.sql import schedules
 from recollect.schedules.sql.schedules import Schedule
 from recollect.store.database import Transaction
 from recollect.store.locks import Lock
+from recollect.wording import counted
 
 log = structlog.get_logger("recollect.scheduler")
 
@@ -170,6 +171,7 @@ class _Running:
         self.space_id, self.name = schedule.space_id, schedule.name
         self.started_at, self.started = core.now(), time.perf_counter()
         self.log = log.bind(schedule=self.name, space=schedule.space)
+        self.finished: list[Tidied] = []
 
     async def run(self) -> Ran:
         try:
@@ -201,14 +203,14 @@ class _Running:
 
     async def _tidy(self, policy: Policy, closed: str | None) -> Ran:
         tidied = await self._tidied()
-        said = await self._said(policy, tidied)
+        said = "; ".join([await self._said(policy, tidied), *await self._said_of_finished(policy)])
         if not policy.quiet or (tidied.outcome is not None and tidied.outcome.applied):
             self.log.info(said, plan=str(tidied.plan.id))
         return Ran(
             name=self.name,
             status=_status(tidied),
             outcome=_outcome(said, tidied),
-            plan_id=tidied.plan.id,
+            plan_id=tidied.plan.id if tidied.plan.counts else None,
             warnings=self._warnings(closed),
             report=await self._report(policy, tidied, said),
         )
@@ -218,19 +220,20 @@ class _Running:
         if self.by_hand:
             return await running.run(self.core, self.space_id, self.name, self.schedule.options, created_by="user")
         for plan in await self._left():
-            if plan.status is not PlanStatus.APPROVED and not running.applies_by_itself(self.core, plan):
+            if plan.status is PlanStatus.PROPOSED and not running.applies_by_itself(self.core, plan):
                 return Tidied(plan=plan, outcome=None, notes=(_still_waits(plan),))
             self.log.info("finishing what an earlier run left", plan=str(plan.id))
             tidied = await running.carry_out(self.core, self.space_id, plan, by=SCHEDULE)
             if tidied.outcome is None:
                 return tidied
+            self.finished.append(tidied)
         return await running.run(self.core, self.space_id, self.name, self.schedule.options, created_by=SCHEDULE)
 
     async def _left(self) -> list[Plan]:
         """Plans of earlier runs that were neither carried out to the end nor declined."""
         found: list[Plan] = []
         async with self.core.transaction(self.space_id) as db:
-            for status in (PlanStatus.PROPOSED, PlanStatus.APPROVED):
+            for status in (PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED):
                 some, _ = await plans.list_heads(db, status=status, policy=self.name)
                 found += [plan for plan in some if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
         return found
@@ -253,23 +256,33 @@ class _Running:
             applied = await plans.decisions_of(db, tidied.plan.id, status=DecisionStatus.APPLIED, with_changes=False)
         return policy.says.format_map(policy.tally(summary, applied))
 
+    async def _said_of_finished(self, policy: Policy) -> list[str]:
+        """P22: what was done of plans that an earlier run had left."""
+        return [
+            f"finished the plan {str(one.plan.id)[:8]} of {one.plan.created_at:%Y-%m-%d}:"
+            f" {await self._said(policy, one)}, {counted(one.outcome.applied, 'decision')} of it now"
+            for one in self.finished
+            if one.outcome is not None
+        ]
+
     async def _report(self, policy: Policy, tidied: Tidied, said: str) -> dict[str, Any]:
         """P14 and A29, of the whole run: proposing, and applying where it was applied."""
-        applied = await self._applied(tidied.outcome)
+        applied = [await self._applied(one.outcome) for one in (*self.finished, tidied)]
         measured = {
             "seconds": round(time.perf_counter() - self.started, 4),
-            "freed_bytes": applied.get("freed_bytes", 0),
+            "freed_bytes": sum(one.get("freed_bytes", 0) for one in applied),
         }
-        counted = {state: applied.get(state, 0) for state in ("applied", "stale", "declined", "failed")}
+        states = ("applied", "stale", "declined", "failed")
         return {
             "schedule": self.name,
             "said": said,
             "status": _status(tidied),
             "looked_at": sum(tidied.plan.summary.get("scope", {}).values()),
-            "planned": sum(tidied.plan.counts.values()),
-            **counted,
+            "planned": sum(sum(one.plan.counts.values()) for one in (*self.finished, tidied)),
+            **{state: sum(one.get(state, 0) for one in applied) for state in states},
             **measured,
             "notes": [*tidied.notes],
+            **({"finished": [str(one.plan.id) for one in self.finished]} if self.finished else {}),
             "metrics": dict(policy.metrics(tidied.plan.summary, measured)) if policy.metrics else {},
         }
 
@@ -277,7 +290,9 @@ class _Running:
         """What the applying itself reported, if there was one."""
         if outcome is None or outcome.run_id is None:
             return {}
-        return (await show.get_run(self.core, self.space_id, outcome.run_id)).report
+        # The plan's report counts what earlier runs applied of it too; this one did so many.
+        report = (await show.get_run(self.core, self.space_id, outcome.run_id)).report
+        return {**report, "applied": outcome.applied}
 
     # -- what is written down
 

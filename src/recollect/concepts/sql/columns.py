@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.concepts.rules.detection import ConceptColumns
+from recollect.plans.sql import looks
 from recollect.store.database import Transaction, driver
 
 HEADER = 19
@@ -56,11 +57,11 @@ SELECT id FROM nodes WHERE space_id = $1 AND kind = 'concept' AND updated_at >= 
           AND c.decision = d.number AND c.table_name = 'nodes'
         WHERE d.space_id = $1 AND d.applied_at >= $2
 """
-LAST_PASS = """
-SELECT id, created_at, summary->'again' AS again FROM plans
- WHERE space_id = $1 AND policy = $2 AND options - 'only_newer_than' = $3::jsonb - 'only_newer_than'
+LAST_PASS = f"""
+SELECT id, created_at, summary->'again' AS again FROM {looks.SAID}
+ WHERE policy = $2 AND options - 'only_newer_than' = $3::jsonb - 'only_newer_than'
    AND coalesce(options->>'only_newer_than', '') = ''
-   AND (applied_at IS NOT NULL OR status = 'declined' OR counts = '{}')
+   AND (applied_at IS NOT NULL OR status = 'declined' OR counts = '{{}}')
  ORDER BY created_at DESC LIMIT 1
 """
 UNDONE = """

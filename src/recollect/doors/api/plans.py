@@ -52,6 +52,14 @@ class DeclineIn(BaseModel):
     never: Annotated[bool, Field(description="Never propose to join these pairs again; else not for a while.")] = False
 
 
+class AcceptIn(BaseModel):
+    """What to accept again: all that was declined, if no decisions are named."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decisions": [3]}]})
+
+    decisions: Annotated[list[Number] | None, Field(min_length=1, description="Their numbers.")] = None
+
+
 class ApplyIn(BaseModel):
     """What not to apply."""
 
@@ -162,6 +170,15 @@ async def decline_plan(id: Id, engine: Consolidating, said: DeclineIn | None = N
     """What needs a declined decision falls away with it. A declined merge is not proposed again for a while."""
     what = said or DeclineIn()
     return await engine.plans.decline(id, what.decisions, never=what.never)
+
+
+@router.post(
+    "/plans/{id}/accept", summary="Take back a no: declined decisions of a plan wait again", responses=WITH_BODY
+)
+async def accept_plan(id: Id, engine: Consolidating, said: AcceptIn | None = None) -> Plan:
+    """While the plan waits. What a decision needs, and what had fallen away with it, comes back with it; a pair that
+    was kept apart because of it may be proposed again."""
+    return await engine.plans.accept(id, (said or AcceptIn()).decisions)
 
 
 def running_of(request: Request) -> Running:

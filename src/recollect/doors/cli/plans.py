@@ -179,6 +179,26 @@ def decline(
     numbers = values.numbers("--decision", decision)
     declined = door.ask(lambda memory: memory.plans.decline(plan, numbers, never=never))
     door.show(declined, lambda plan: showing.plans([plan], more=None))
+    which = f" --decision {decision}" if decision else ""
+    output.note(f"`recollect plan accept {output.short(declined.id)}{which}` takes that back.")
+
+
+@command(group, "accept")
+def accept(
+    door: Door,
+    plan: PlanId,
+    decision: Annotated[
+        str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
+    ] = None,
+) -> None:
+    """Take back a no: declined decisions wait again, with what they need.
+
+    As long as the plan waits. A pair that was kept apart because of it may be proposed again.
+    """
+    numbers = values.numbers("--decision", decision)
+    accepted = door.ask(lambda memory: memory.plans.accept(plan, numbers))
+    door.show(accepted, lambda plan: showing.plans([plan], more=None))
+    showing.hint_next(accepted)
 
 
 @command(app, "apply", rich_help_panel=PANEL)

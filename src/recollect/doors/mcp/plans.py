@@ -46,8 +46,7 @@ async def propose_consolidation(
     ],
     options: Annotated[dict[str, Any] | None, Packed] = None,
 ) -> Told[ShownPlanText]:
-    """Ask a policy what it would tidy. Nothing changes: returns a saved plan to read. Use it when asked to clean up,
-    or when memory is cluttered."""
+    """Ask a policy what it would tidy. Nothing changes: returns a saved plan to read. Use it to clean up."""
     plan = await visit.memory.plans.propose(policy, options, created_by=visit.caller.name)
     return _shown(await visit.memory.plans.show(plan.id, limit=STRETCH), PLAN_TOKENS)
 
@@ -60,8 +59,7 @@ async def show_plan(
     after: Annotated[int, Field(ge=0)] = 0,
     budget_tokens: Budget = PLAN_TOKENS,
 ) -> Told[ShownPlanText]:
-    """Read a plan: decisions, reasons, outcome; + comes, ~ changes, - goes. Use it before apply_plan. next_after
-    leads on."""
+    """Read a plan: decisions, reasons, outcome; + comes, ~ changes, - goes. Use it before apply_plan."""
     return _shown(await visit.memory.plans.show(id, after=after, limit=STRETCH), budget_tokens)
 
 
@@ -106,9 +104,12 @@ async def apply_plan(
     *,
     id: str,
     decline: Numbers | None = None,
+    accept: Numbers | None = None,
 ) -> Told[PlanDone]:
-    """Carry out a plan you have read, but for the decisions (by number) in decline. Risky plans answer that a person
-    must approve: tell them. undo_plan takes it back."""
+    """Carry out a plan you have read, less those in decline; accept takes back a decline. Risky ones need a
+    person's approval. undo_plan undoes it."""
+    if accept:
+        await visit.memory.plans.accept(id, accept)
     tidied = await visit.memory.plans.apply_within(
         id, visit.caller.most_risk, decline=decline or (), by=visit.caller.name
     )
@@ -130,8 +131,7 @@ async def undo_plan(
     id: str,
     decisions: Numbers | None = None,
 ) -> Told[PlanDone]:
-    """Take back an applied plan, some decisions of it, or one change (history names its plan). Later use is kept; a
-    conflict is named and changes nothing."""
+    """Take back an applied plan, some decisions of it, or one change (see history). Later use is kept."""
     plan = await visit.memory.plans.get(id, decisions=False)
     visit.need([Scope.WRITE if plan.policy == BY_HAND else Scope.CONSOLIDATE])
     outcome = await visit.memory.plans.undo(plan.id, decisions=decisions, by=visit.caller.name)

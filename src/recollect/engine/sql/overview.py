@@ -6,6 +6,7 @@ from datetime import date, datetime
 from uuid import UUID
 
 from recollect.model import Kind, Status
+from recollect.plans.sql import looks
 from recollect.store.database import Transaction, driver
 
 HELD = "SELECT kind, status, count(*) AS number FROM nodes WHERE space_id = $1 GROUP BY kind, status"
@@ -14,9 +15,9 @@ SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS number FROM nod
  WHERE space_id = $1 AND created_at >= $2 GROUP BY day ORDER BY day
 """
 # Only what the last plan of a policy left to a person still stands: the next one looks anew.
-IN_DOUBT = """
-SELECT DISTINCT ON (policy) id, policy, (summary->>'review')::int AS number FROM plans
- WHERE space_id = $1 AND jsonb_typeof(summary->'review') = 'number' ORDER BY policy, created_at DESC
+IN_DOUBT = f"""
+SELECT DISTINCT ON (policy) id, policy, (summary->>'review')::int AS number FROM {looks.SAID}
+ WHERE jsonb_typeof(summary->'review') = 'number' ORDER BY policy, created_at DESC
 """
 SEARCHED = """
 SELECT s.embedding_model,

@@ -5,7 +5,7 @@ then written (`after`). A decision whose world has moved drops out as stale, wit
 group stand or fall together (work.py).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 import asyncpg
 
 from recollect.errors import Busy, Conflict
-from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, levels
+from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, levels, overall
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.work import AppliedGroups, Work
 from recollect.store.database import Transaction, driver
@@ -79,18 +79,3 @@ async def finish(db: Transaction, plan_id: UUID, now: datetime) -> dict[str, int
     applied_at = {"applied_at": now} if counted.get("applied") else {}
     await kept.set_status(db, plan_id, overall(counted), **applied_at)
     return counted
-
-
-def overall(counted: Mapping[str, int]) -> PlanStatus:
-    """The state of a plan, from those of its decisions."""
-    applied, undone = counted.get("applied", 0), counted.get("undone", 0)
-    short = counted.get("stale", 0) + counted.get("failed", 0)
-    if counted.get("proposed", 0):
-        return PlanStatus.PARTLY_APPLIED if applied else PlanStatus.APPROVED
-    if applied:
-        return PlanStatus.PARTLY_APPLIED if short or undone else PlanStatus.APPLIED
-    if undone:
-        return PlanStatus.UNDONE
-    if short:
-        return PlanStatus.FAILED if counted.get("failed", 0) else PlanStatus.STALE
-    return PlanStatus.DECLINED if counted.get("declined", 0) else PlanStatus.APPLIED

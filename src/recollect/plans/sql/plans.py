@@ -3,8 +3,8 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,20 +12,20 @@ import asyncpg
 from pydantic_core import to_json
 from sqlalchemy import insert, select, text, update
 
-from recollect.errors import Busy, Conflict, InvalidInput, NotFound
+from recollect.errors import Busy, NotFound
 from recollect.plan import (
     Change,
     Decision,
     DecisionStatus,
-    Finding,
     Plan,
     PlanStatus,
     Premise,
     Risk,
     Run,
     Waiting,
-    falling_with,
+    overall,
 )
+from recollect.plans.sql import looks
 from recollect.store import references
 from recollect.store.cursors import after as behind
 from recollect.store.cursors import cursor_of
@@ -59,6 +59,9 @@ UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
     (SELECT status, count(*) AS number FROM decisions WHERE space_id = :space AND plan_id = :plan GROUP BY status) s
 ), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
 """)
+COUNT_SOME = """
+SELECT plan_id, status, count(*) AS number FROM decisions WHERE space_id = $1 AND plan_id = ANY($2) GROUP BY 1, 2
+"""
 
 # The plans of one import of pages, or the undoings of them: they name one batch, and they stand.
 TRIES = """
@@ -85,7 +88,7 @@ async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.P
             risk=plan.risk,
             options=dict(plan.options),
             summary=dict(plan.summary),
-            findings=[_as_json(finding) for finding in plan.findings],
+            findings=[looks.finding_as_json(finding) for finding in plan.findings],
             counts={"proposed": len(plan.decisions)} if plan.decisions else {},
             created_by=plan.created_by,
             undoes=plan.undoes,
@@ -108,17 +111,38 @@ async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, som
     await _save_some(raw, space_id, plan_id, some[half:])
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
-    return {**asdict(finding), "subject": None if finding.subject is None else str(finding.subject)}
-
-
 async def head(db: Transaction, plan_id: UUID, *, lock: bool = False) -> Plan:
     """A plan without its decisions."""
     statement = select(plans).where(plans.c.space_id == db.space_id, plans.c.id == plan_id)
     row = (await db.execute(statement.with_for_update() if lock else statement)).one_or_none()
     if row is None:
-        raise NotFound(NO_PLAN.format(plan_id))
-    return _plan(row)
+        if (looked := await looks.get(db, plan_id)) is None:
+            raise NotFound(NO_PLAN.format(plan_id))
+        return looked
+    (found,) = await _as_they_stand(db, [_plan(row)])
+    return found
+
+
+async def _as_they_stand(db: Transaction, found: Sequence[Plan]) -> list[Plan]:
+    """Plans that may have been broken off are counted as they are read: their last save may be older (P22)."""
+    unsure = [plan.id for plan in found if plan.status in (PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED)]
+    if not unsure:
+        return list(found)
+    counts: dict[UUID, dict[str, int]] = {plan_id: {} for plan_id in unsure}
+    raw = await driver(db)
+    for row in await raw.fetch(COUNT_SOME, db.space_id, unsure):
+        counts[row["plan_id"]][row["status"]] = row["number"]
+    return [
+        replace(plan, counts=counts[plan.id], status=overall(counts[plan.id])) if plan.id in counts else plan
+        for plan in found
+    ]
+
+
+async def is_unfinished(db: Transaction, plan_id: UUID) -> bool:
+    """Whether nobody noted yet what became of a plan as a whole: whoever carried it out was killed before."""
+    begun = text("counts ? 'proposed'")
+    statement = select(begun).select_from(plans).where(plans.c.space_id == db.space_id, plans.c.id == plan_id)
+    return bool((await db.execute(statement)).scalar())
 
 
 async def whole(db: Transaction, plan_id: UUID) -> Plan:
@@ -144,7 +168,7 @@ async def list_heads(
     if cursor is not None:
         statement = statement.where(behind(plans, cursor))
     statement = statement.order_by(plans.c.created_at.desc(), plans.c.id).limit(limit + 1)
-    found = [_plan(row) for row in await db.execute(statement)]
+    found = await _as_they_stand(db, [_plan(row) for row in await db.execute(statement)])
     return found[:limit], cursor_of(found[limit - 1]) if len(found) > limit else None
 
 
@@ -208,7 +232,7 @@ def _plan(row: Any) -> Plan:
         risk=Risk(row.risk),
         options=row.options,
         summary=row.summary,
-        findings=[_finding(one) for one in row.findings],
+        findings=[looks.finding(one) for one in row.findings],
         counts=row.counts,
         created_by=row.created_by,
         created_at=row.created_at,
@@ -216,11 +240,6 @@ def _plan(row: Any) -> Plan:
         seen=row.seen,
         decisions=(),
     )
-
-
-def _finding(one: Mapping[str, Any]) -> Finding:
-    subject = one.get("subject")
-    return Finding(rule=one["rule"], text=one["text"], subject=UUID(subject) if subject else None)
 
 
 def _decision(row: Any, made: tuple[Change, ...]) -> Decision:
@@ -243,7 +262,11 @@ def _decision(row: Any, made: tuple[Change, ...]) -> Decision:
 
 async def resolve(db: Transaction, reference: str) -> UUID:
     """The plan that a reference means: a whole UUID, or a unique beginning of one."""
-    return await references.resolve(db, plans, reference, several="plans", missing=NO_PLAN.format(reference))
+    missing = NO_PLAN.format(reference)
+    try:
+        return await references.resolve(db, plans, reference, several="plans", missing=missing)
+    except NotFound:  # a run that found nothing is shown like a plan
+        return await references.resolve(db, runs, reference, several="runs", missing=missing)
 
 
 async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:
@@ -274,34 +297,6 @@ async def needs_of(db: Transaction, plan_id: UUID) -> dict[int, list[int]]:
         .where(text("decisions.needs <> '{}'"))
     )
     return {row.number: row.needs for row in await db.execute(statement)}
-
-
-async def decline(db: Transaction, plan_id: UUID, numbers: Sequence[int], *, alone: bool = False) -> set[int]:
-    """Decline decisions that wait, and unless they go `alone` all that needs them; returns every number declined."""
-    fallen = set(numbers) if alone else falling_with(numbers, await needs_of(db, plan_id))
-    states = await _states(db, plan_id, fallen)
-    missing = sorted(set(numbers) - states.keys())
-    if missing:
-        raise InvalidInput(
-            f"The plan has no decision {missing[0]}: `recollect plan show` numbers them.", field="decline"
-        )
-    done = sorted(n for n, state in states.items() if state not in ("proposed", "declined"))
-    if done:
-        raise Conflict(f"Decision {done[0]} is {states[done[0]]} already: only a waiting decision can be declined.")
-    await mark(db, plan_id, dict.fromkeys(numbers), DecisionStatus.DECLINED)
-    along = dict.fromkeys(fallen - set(numbers), "fell away with a declined decision")
-    await mark(db, plan_id, along, DecisionStatus.DECLINED)
-    await recount(db, plan_id)
-    return fallen
-
-
-async def _states(db: Transaction, plan_id: UUID, numbers: Iterable[int]) -> dict[int, str]:
-    statement = (
-        select(decisions.c.number, decisions.c.status)
-        .where(decisions.c.space_id == db.space_id, decisions.c.plan_id == plan_id)
-        .where(text("decisions.number = ANY(:numbers)").bindparams(numbers=list(numbers)))
-    )
-    return {row.number: row.status for row in await db.execute(statement)}
 
 
 def listed(numbers: Iterable[int]) -> str:
@@ -389,30 +384,6 @@ async def retry_failed(db: Transaction, plan_id: UUID) -> None:
     """Decisions that failed wait again."""
     mine = (decisions.c.space_id == db.space_id) & (decisions.c.plan_id == plan_id) & (decisions.c.status == "failed")
     await db.execute(update(decisions).where(mine).values(status="proposed", note=None))
-
-
-# -- pairs that a person keeps apart (P11)
-
-
-async def keep_apart(
-    db: Transaction,
-    pairs: Iterable[tuple[str, str, str | None]],
-    *,
-    now: datetime,
-    days: float | None,
-    reason: str,
-) -> None:
-    """Remember pairs (a, b, state) as distinct: for some days and while both stay as they are, or for good (None)."""
-    raw = await driver(db)
-    rows = [(*sorted((a, b)), None if days is None else state) for a, b, state in pairs]
-    until = None if days is None else now + timedelta(days=days)
-    await raw.executemany(
-        """INSERT INTO never_merge (space_id, a, b, state, until, reason, created_at)
-           VALUES ($1, $2, $3, $4, $5, $6, $7)
-           ON CONFLICT (space_id, a, b) DO UPDATE SET state = excluded.state, until = excluded.until,
-               reason = excluded.reason WHERE never_merge.until IS NOT NULL""",
-        [(db.space_id, a, b, state, until, reason, now) for a, b, state in rows],
-    )
 
 
 # -- runs

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from recollect.errors import Conflict, InvalidInput
-from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels, turned_round
+from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels, overall, turned_round
 from recollect.plans.sql import changes
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.work import Work
@@ -71,7 +71,7 @@ async def undo(
     await kept.mark(db, plan_id, dict.fromkeys(wanted), DecisionStatus.UNDONE)
     if numbers is None:
         await kept.leave_the_rest(db, plan_id)
-    status = changes.overall(await kept.recount(db, plan_id))
+    status = overall(await kept.recount(db, plan_id))
     await kept.set_status(db, plan_id, status, undone_at=now)
     if plan.undoes is not None:
         await _pass_on(db, plan, wanted, now)
@@ -142,7 +142,7 @@ async def _pass_on(db: Transaction, undoing: Plan, wanted: Sequence[int], now: d
         await kept.mark(db, plan.undoes, dict.fromkeys(numbers), fate)
         stands = fate is DecisionStatus.APPLIED
         await kept.set_status(
-            db, plan.undoes, changes.overall(await kept.recount(db, plan.undoes)), undone_at=None if stands else now
+            db, plan.undoes, overall(await kept.recount(db, plan.undoes)), undone_at=None if stands else now
         )
         plan, fate = await kept.head(db, plan.undoes), DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
 
