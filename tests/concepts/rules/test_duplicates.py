@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.concepts.rules.concepts import ConceptCandidate, best_likeness
+from recollect.concepts.rules.concepts import ConceptCandidate, Wording, best_likeness
 from recollect.concepts.rules.detection import ConceptColumns, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import useful_dimensions
@@ -233,24 +233,25 @@ def test_C28_low_thresholds_switch_to_whole_vectors_by_themselves() -> None:
 def likely(name: str, day: int, vector: list[float], **more: Any) -> ConceptCandidate:
     numbers = np.array(vector, np.float32)
     made = datetime(2026, 1, day, tzinfo=UTC)
-    return ConceptCandidate(
-        id=UUID(int=day), name=name, text=None, metadata={}, vector=numbers, created_at=made, **more
-    )
+    wording = Wording(name=name, vector=numbers)
+    return ConceptCandidate(id=UUID(int=day), wordings=(wording,), metadata={}, created_at=made, **more)
 
 
 def test_C19_of_equal_matches_the_older_is_returned_and_numbers_are_not_mistaken() -> None:
     there = [likely("consciousness_substrate", 5, [1, 0]), likely("consciousness substrate", 3, [1, 0])]
-    match = best_likeness(NewConcept(name="Consciousness Substrate"), there[0].vector, there, 0.95, frozenset())
+    match = best_likeness(
+        NewConcept(name="Consciousness Substrate"), there[0].wordings[0].vector, there, 0.95, frozenset()
+    )
     assert match is not None
     assert (match.candidate, match.is_certain) == (there[1], True)
     numbered = likely("ASR1603", 1, [0, 1])
-    other = best_likeness(NewConcept(name="ASR1605"), numbered.vector, [numbered], 0.95, frozenset())
+    other = best_likeness(NewConcept(name="ASR1605"), numbered.wordings[0].vector, [numbered], 0.95, frozenset())
     assert other is not None
     assert not other.is_certain
 
 
 def test_C21_a_match_that_must_stay_apart_is_not_offered() -> None:
     there = [likely("tea", 1, [1, 0], names=frozenset({"tea"})), likely("Tea", 2, [1, 0], names=frozenset({"Tea"}))]
-    match = best_likeness(NewConcept(name="tea"), there[0].vector, there, 0.95, frozenset({"tea"}))
+    match = best_likeness(NewConcept(name="tea"), there[0].wordings[0].vector, there, 0.95, frozenset({"tea"}))
     assert match is not None
     assert match.candidate == there[1]

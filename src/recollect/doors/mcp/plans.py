@@ -107,7 +107,7 @@ async def apply_plan(
     accept: Numbers | None = None,
 ) -> Told[PlanDone]:
     """Carry out a plan you have read, less those in decline; accept takes back a decline. Risky ones need a
-    person's approval. undo_plan undoes it."""
+    person. undo_plan undoes it."""
     if accept:
         await visit.memory.plans.accept(id, accept)
     tidied = await visit.memory.plans.apply_within(
