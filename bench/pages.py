@@ -18,22 +18,34 @@ from typing import Any, Literal
 from bench import invented_pages, pages_store
 from bench.figures import Figure
 from recollect.pages.files import PageFile, read_folder
-from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_headings, missing_sentences
+from recollect.pages.rules import attempts
+from recollect.pages.rules.audit import (
+    audit,
+    doubled_headings,
+    doubled_sentences,
+    led_astray,
+    missing_headings,
+    missing_sentences,
+)
 from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
-from recollect.pages.rules.execution import execute, left_out, result_ids
+from recollect.pages.rules.destinations import Destinations, LinkChanges, destinations
+from recollect.pages.rules.execution import execute
 from recollect.pages.rules.formats import distinct, export_page, read_page
 from recollect.pages.rules.hierarchy import WIKI, children_by_parent, forward_edges
-from recollect.pages.rules.links import resolve
+from recollect.pages.rules.links import Directory, resolve
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import Format, WikiPage, same_content
-from recollect.pages.rules.similarity import compare, text_for_vector
+from recollect.pages.rules.relinking import relinked
+from recollect.pages.rules.similarity import SuppliedScores, compare, text_for_vector
 from recollect.pages.rules.subgraphs import detect_subgraphs
+from recollect.pages.rules.text import said_in
 from recollect.ports import Vectors
 from recollect.providers.minilm import MiniLMEmbedder
 
 SIZE = 600
 SIZES = (100, 200, 400, 800)
 ROUNDS = 5
+PARAGRAPHS = 5_000
 Scope = Literal["parents", "type"]
 
 
@@ -82,21 +94,22 @@ class Carried:
     after: Mapping[str, WikiPage]
     written: Mapping[str, WikiPage]
     failures: Sequence[object]
+    where: Destinations
 
 
 def carried_out(plan: MergePlan, old: Sequence[WikiPage]) -> Carried:
     before = {page.id: page for page in old}
-    results = result_ids(plan, before)
-    gone = left_out(plan, results)
-    after, written, failures = dict(before), dict[str, WikiPage](), list[object]()
+    where = destinations(plan, before)
+    kept = {id: relinked(before[id], links.anew) for id, links in where.there.items() if links.anew}
+    after, written, failures = {**before, **kept}, dict(kept), list[object]()
     for subgraph in plan.subgraphs:
-        executed = execute(subgraph, after, results, left_out=gone, updated="2026-02-01 00:00 GMT")
+        executed = execute(subgraph, after, where, updated="2026-02-01 00:00 GMT")
         after |= executed.written
         written |= executed.written
         plan = plan.with_nodes(executed.subgraph.nodes)
     for subgraph in plan.subgraphs:
-        failures += audit(subgraph, before, after, results, gone)
-    return Carried(plan=plan, before=before, after=after, written=written, failures=failures)
+        failures += audit(subgraph, before, after, where)
+    return Carried(plan=plan, before=before, after=after, written=written, failures=failures, where=where)
 
 
 def quality(
@@ -118,6 +131,7 @@ def quality(
         _count("headings lost", _lost_headings(done), "of either side, in merged pages"),
         _count("headings doubled", _doubled(done, doubled_headings), "beyond those one side has itself"),
         _count("sentences doubled", _doubled(done, doubled_sentences), "beyond those one side has itself"),
+        _count("links that lead elsewhere", _astray(done), "of all pages, by where they led before (B31)"),
         _count("mandatory edges lost", _edges_lost(done), "implemented_by of every Principle"),
         _count("pages changed by a second import", len(again.written), "the same folder once more"),
     ]
@@ -224,6 +238,16 @@ def _doubled(done: Carried, count: Any) -> int:
     return sum(len(set(count(result)) - set(count(new)) - set(count(old))) for new, old, result in _merged(done))
 
 
+def _astray(done: Carried) -> int:
+    now = Directory(done.after.values())
+    came: dict[str, list[LinkChanges]] = {}
+    for id, links in done.where.arriving.items():
+        came.setdefault(done.where.results[id], []).append(links)
+    there = done.where.there
+    sides = {id: [*came.get(id, []), *([there[id]] if id in there else [])] for id in done.after}
+    return sum(len(list(led_astray(page, sides[id], now, done.after))) for id, page in done.after.items())
+
+
 def _edges_lost(done: Carried) -> int:
     mandatory = {kind.name for kind in WIKI.edges if kind.is_mandatory}
     wanted = [edge for page in done.before.values() for edge in forward_edges(page) if edge.relation in mandatory]
@@ -275,7 +299,30 @@ def speed(size: int) -> list[Figure]:
         invented_pages.second_pages(max(16, number * size // SIZE), known, seed=3 + place)
         for place, number in enumerate(SIZES)
     ]
-    return [*planning(old, more), *pages_store.stored(old, new, more)]
+    return [*planning(old, more), large_page(), *pages_store.stored(old, new, more)]
+
+
+def large_page(paragraphs: int = PARAGRAPHS) -> Figure:
+    """One large page into another (B34): half of it is there already, a tenth of it are sections and lists."""
+
+    def page(first: int) -> WikiPage:
+        numbers = range(first, first + paragraphs)
+        return read_page("notes/large.md", "# Large\n\n" + "\n\n".join(map(_paragraph, numbers)) + "\n").page
+
+    old, new = page(0), page(paragraphs // 2)
+    started = time.process_time()
+    before = {old.id: old}
+    plan = plan_merge([new], wiki_of([old]), SuppliedScores(scores={(new.id, old.id): 1.0}))
+    done = attempts.carried_out(plan, before, destinations(plan, before))
+    spent = time.process_time() - started
+    assert said_in(done.after[old.id].texts) >= said_in(new.texts), "nothing is lost"
+    how = f"{paragraphs:,} paragraphs into as many, half of them new: merged and audited; CPU time"
+    return Figure(name="seconds to merge a page of 5,000 paragraphs", value=spent, bar=5.0, better="lower", how=how)
+
+
+def _paragraph(number: int) -> str:
+    text = f"Paragraph {number} says what no other of them says, and [[note {number}]] says more."
+    return f"## Section {number}\n\n{text}" if number % 20 == 0 else f"- {text}" if number % 20 == 1 else text
 
 
 def planning(old: Sequence[WikiPage], more: Sequence[Sequence[WikiPage]]) -> list[Figure]:

@@ -599,12 +599,12 @@ async def test_B30_untouched_pages_are_exported_byte_by_byte_and_come_back_as_no
         (source / path).write_bytes(data)
     found = await memory.pages.import_folder(source)
     await memory.pages.apply(found.plan.id)
-    assert await memory.pages.export(target) == 3
+    assert (await memory.pages.export(target)).pages == 3
     assert {path: (target / path).read_bytes() for path in given} == given
     assert (await memory.pages.import_folder(target)).plan.decisions == []
     assert await edges(memory) == {("notes/A", "links_to", "notes/B"), ("notes/B", "links_to", "notes/A")}
     for format in ("wiki", "markdown"):
-        assert await memory.pages.export(tmp_path / format, format=format) == 3
+        assert (await memory.pages.export(tmp_path / format, format=format)).pages == 3
         assert (await memory.pages.import_folder(tmp_path / format, judge="thresholds")).plan.decisions == []
     with pytest.raises(InvalidInput, match="no format 'html'"):
         await memory.pages.export(target, format="html")  # type: ignore[arg-type]

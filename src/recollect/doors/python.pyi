@@ -67,6 +67,7 @@ from recollect.model import (
     Topic,
 )
 from recollect.pages.apply import Merged
+from recollect.pages.files import PagesWritten
 from recollect.pages.import_ import JudgeName, PageImport
 from recollect.pages.import_ import Scope as PagesImportScope
 from recollect.pages.look import PageView, Version
@@ -632,8 +633,10 @@ class Pages:
         """What changed between two versions (the last two, if none are named), as a unified diff."""
     def list(self, *, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
         """A stretch of the pages, newest first."""
-    def export(self, folder: str | Path, *, format: RulesPageFormat | None = None) -> int:
-        """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`)."""
+    def export(self, folder: str | Path, *, format: RulesPageFormat | None = None) -> PagesWritten:
+        """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`).
+
+        A page that cannot be written there is named, and the others are written."""
 
 class Schedules:
     """What is done by itself in this space: look at it, change it, stop it, do it now."""

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules import documents
+from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import BEGINNING, SourceLine, shown, skipped, walk
 
 SUFFIXES = (".md", ".markdown", ".wiki", ".mediawiki")
@@ -69,17 +70,57 @@ def _read(file: Path, inside: Path, largest: int) -> PageFile | SourceLine:
         return skipped(name, f"It cannot be read ({error.strerror or error}).")
 
 
-def write_folder(folder: Path, pages: Iterable[tuple[str, str]]) -> int:
-    """Write pages below a folder, each at its path; where one leads outside it, none is written."""
-    given = [(_inside(folder, path), text) for path, text in pages]
-    for file, text in given:
+LONGEST_PART = 255
+LONGEST_PATH = 1024
+"""Bytes, as the file systems of today have it."""
+
+
+def page_path(given: str) -> str:
+    """The path of a page inside its folder, as it is kept: without `.` and doubled slashes; ValueError says why not."""
+    if not is_storable(given):
+        raise ValueError("Its path holds a NUL byte or a lone surrogate.")
+    if given.startswith("/") or "\\" in given or ".." in given.split("/"):
+        raise ValueError("Its path leads outside the folder, or is none.")
+    parts = [part for part in given.split("/") if part not in ("", ".")]
+    if not parts or not parts[-1].strip():
+        raise ValueError("Its path leads outside the folder, or is none.")
+    path = "/".join(parts)
+    if any(len(part.encode()) > LONGEST_PART for part in parts) or len(path.encode()) > LONGEST_PATH:
+        raise ValueError(
+            f"Its path is too long: a name has at most {LONGEST_PART} bytes, a path {LONGEST_PATH:,}. Shorten it."
+        )
+    return path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PagesWritten:
+    """How many pages an export wrote, and a line for each that it could not."""
+
+    pages: int
+    left_out: tuple[SourceLine, ...] = ()
+
+
+def write_folder(folder: Path, pages: Iterable[tuple[str, str]]) -> PagesWritten:
+    """Write pages below a folder, each at its path; one that cannot be written is named, and the rest goes on."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{shown(folder)} cannot be written ({error.strerror or error}).", field="folder") from error
+    problems = [(path, _written(folder, path, text)) for path, text in pages]
+    left_out = tuple(skipped(path, problem) for path, problem in problems if problem)
+    return PagesWritten(pages=len(problems) - len(left_out), left_out=left_out)
+
+
+def _written(folder: Path, path: str, text: str) -> str | None:
+    """Why a page could not be written; None where it was."""
+    try:
+        file = (folder / page_path(path)).resolve()
+        if not file.is_relative_to(folder.resolve()):
+            return f"It leads outside {shown(folder)}."
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
-    return len(given)
-
-
-def _inside(folder: Path, path: str) -> Path:
-    file = (folder / path).resolve()
-    if not file.is_relative_to(folder.resolve()):
-        raise InvalidInput(f"{path} leads outside {shown(folder)}.", field="path")
-    return file
+    except ValueError as problem:
+        return str(problem)
+    except OSError as error:
+        return f"It cannot be written ({error.strerror or error})."
+    return None

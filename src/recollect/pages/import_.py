@@ -20,7 +20,7 @@ from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import SourceLine, shown, skipped
 from recollect.pages import sql as kept
-from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, read_folder
+from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, page_path, read_folder
 from recollect.pages.policies.merge_pages import pair_of, state_of
 from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
 from recollect.pages.rules.formats import distinct, read_page
@@ -86,17 +86,29 @@ async def import_texts(
     core: Core, space_id: UUID, files: Iterable[tuple[str, str]], how: How | None = None, *, label: str = "pages"
 ) -> PageImport:
     """Propose to merge pages that are handed over as paths and texts."""
-    found = [_checked(path, text, core.settings.max_text_bytes) for path, text in files]
+    found = _checked(files, core.settings.max_text_bytes)
     return await _import(core, space_id, found or [skipped(label, "It holds no pages.")], label, how or How())
 
 
-def _checked(path: str, text: str, largest: int) -> PageFile | SourceLine:
-    parts = path.split("/")
-    if not path.strip() or path.startswith("/") or ".." in parts or "\\" in path or not is_storable(path):
-        return skipped(shown(Path(path.replace("\0", "?"))), "Its path leads outside the folder, or is none.")
-    if len(text.encode(errors="replace")) > largest:
-        return skipped(path, f"It has {len(text):,} characters; a page has at most {largest:,} bytes: split it.")
-    return PageFile(path=path, text=text)
+def _checked(files: Iterable[tuple[str, str]], largest: int) -> list[PageFile | SourceLine]:
+    """Pages that are handed over, at their paths; where one cannot be kept, or comes twice, a line that says so."""
+    found: list[PageFile | SourceLine] = []
+    taken: set[str] = set()
+    for given, text in files:
+        try:
+            path = page_path(given)
+        except ValueError as problem:
+            found.append(skipped(shown(Path(given.replace("\0", "?"))), str(problem)))
+            continue
+        if path in taken:
+            found.append(skipped(path, "There are two pages at this path: the first was taken."))
+        elif len(text.encode(errors="replace")) > largest:
+            message = f"It has {len(text):,} characters; a page has at most {largest:,} bytes: split it."
+            found.append(skipped(path, message))
+        else:
+            taken.add(path)
+            found.append(PageFile(path=path, text=text))
+    return found
 
 
 async def _import(

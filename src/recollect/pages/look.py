@@ -16,7 +16,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Edge, Kind, Node, NodeFilter
 from recollect.model import Page as Stretch
 from recollect.pages import sql as kept
-from recollect.pages.files import write_folder
+from recollect.pages.files import PagesWritten, write_folder
 from recollect.pages.rules.formats import export_page, free_id
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.page import Format, WikiPage
@@ -184,24 +184,21 @@ async def list_pages(
         return await nodes.list_page(db, wanted, limit=limit, cursor=cursor)
 
 
-async def export(core: Core, space_id: UUID, folder: Path, *, format: Format | None = None) -> int:
+async def export(core: Core, space_id: UUID, folder: Path, *, format: Format | None = None) -> PagesWritten:
     """Write every page to its path; as it came where it was not touched, and else, or on demand, in a format."""
     async with core.database.snapshot(space_id) as db:
         stored = [one for one in await kept.all_pages(db) if one.is_living]
     return await anyio.to_thread.run_sync(_write, folder, [one.page for one in stored], format)
 
 
-def _write(folder: Path, pages: Sequence[WikiPage], format: Format | None) -> int:
+def _write(folder: Path, pages: Sequence[WikiPage], format: Format | None) -> PagesWritten:
     taken: set[str] = set()
     files = []
     for page in pages:
         path = _free(page.path, taken)
         taken.add(path)
         files.append((path, export_page(page, format)))
-    try:
-        return write_folder(folder, files)
-    except OSError as error:
-        raise InvalidInput(f"{folder} cannot be written ({error.strerror or error}).", field="folder") from error
+    return write_folder(folder, files)
 
 
 def _free(path: str, taken: set[str]) -> str:

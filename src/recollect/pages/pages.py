@@ -11,6 +11,7 @@ from recollect.pages import apply as page_applying
 from recollect.pages import import_ as page_import
 from recollect.pages import look
 from recollect.pages.apply import Merged
+from recollect.pages.files import PagesWritten
 from recollect.pages.import_ import How, JudgeName, PageImport, Scope
 from recollect.pages.look import PageView, Version
 from recollect.pages.rules.merge_plan import MergePlan
@@ -119,8 +120,11 @@ class Pages(Face):
             raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
         return await look.list_pages(self.core, self.space_id, type=type, limit=limit, cursor=cursor)
 
-    async def export(self, folder: str | Path, *, format: Format | None = None) -> int:
-        """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`)."""
+    async def export(self, folder: str | Path, *, format: Format | None = None) -> PagesWritten:
+        """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`).
+
+        A page that cannot be written there is named, and the others are written.
+        """
         if format not in (None, "wiki", "markdown"):
             raise InvalidInput(f"There is no format {format!r}: it is wiki or markdown.", field="format")
         return await look.export(self.core, self.space_id, Path(folder), format=format)

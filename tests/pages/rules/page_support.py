@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from recollect.pages.rules.audit import audit
 from recollect.pages.rules.decisions import DecisionOptions, Judge, plan_merge, wiki_of
-from recollect.pages.rules.execution import Executed, execute, left_out, result_ids
+from recollect.pages.rules.destinations import destinations
+from recollect.pages.rules.execution import Executed, execute
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI
 from recollect.pages.rules.merge_plan import AuditFailure, MergePlan
@@ -47,15 +48,14 @@ def carried_out(
 ) -> tuple[dict[str, WikiPage], list[Executed], list[AuditFailure]]:
     """Every sub-graph in turn: the wiki afterwards, what was done, what the audit says."""
     before = {one.id: one for one in old}
-    results = result_ids(plan, before)
-    gone = left_out(plan, results)
+    results = destinations(plan, before)
     after, done, failures = dict(before), list[Executed](), list[AuditFailure]()
     for subgraph in plan.subgraphs:
-        executed = execute(subgraph, after, results, left_out=gone)
+        executed = execute(subgraph, after, results)
         after |= executed.written
         done.append(executed)
     for executed in done:
-        failures += audit(executed.subgraph, before, after, results, gone)
+        failures += audit(executed.subgraph, before, after, results)
     return after, done, failures
 
 

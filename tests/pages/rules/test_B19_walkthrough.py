@@ -2,7 +2,8 @@
 
 from recollect.pages.rules.audit import audit
 from recollect.pages.rules.decisions import plan_merge, wiki_of
-from recollect.pages.rules.execution import execute, result_ids
+from recollect.pages.rules.destinations import destinations
+from recollect.pages.rules.execution import execute
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import WikiPage
@@ -117,7 +118,7 @@ def test_B19_execution_order() -> None:
 def test_B19_final_graph() -> None:
     plan = planned()
     before = {page.id: page for page in OLD}
-    results = result_ids(plan, before)
+    results = destinations(plan, before)
     executed = execute(plan.subgraphs[0], before, results, updated="2026-02-01")
     after = {**before, **executed.written}
 
@@ -145,7 +146,7 @@ def test_B19_final_graph() -> None:
 def test_B19_merged_pages_hold_both_views() -> None:
     plan = planned()
     before = {page.id: page for page in OLD}
-    written = execute(plan.subgraphs[0], before, result_ids(plan, before)).written
+    written = execute(plan.subgraphs[0], before, destinations(plan, before)).written
     assert written["Principle:X"].overview == "QLoRA parameter-efficient fine-tuning.\n\nQLoRA fine-tuning theory."
     assert [section.heading for section in written["Principle:X"].sections] == ["Overview", "Related Pages"]
 

@@ -1,14 +1,18 @@
 """Pages written, merged, audited, retried, and planned in a file (B06-B08, B16-B18, B20-B28)."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
 from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_sentences
-from recollect.pages.rules.decisions import wiki_of
-from recollect.pages.rules.execution import execute, result_ids
+from recollect.pages.rules.decisions import plan_merge, wiki_of
+from recollect.pages.rules.destinations import Destinations, destinations
+from recollect.pages.rules.execution import execute
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.merge_plan import (
     AuditFailure,
@@ -25,6 +29,7 @@ from recollect.pages.rules.merge_plan import (
 from recollect.pages.rules.merging import merge_pages
 from recollect.pages.rules.page import WikiPage, same_content
 from recollect.pages.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
+from recollect.pages.rules.similarity import SuppliedScores
 from tests.pages.rules.page_support import carried_out, edges, page, planned
 
 OLD = [page("P1", "I1"), page("I1", "E1"), page("E1")]
@@ -235,10 +240,10 @@ def test_B09_back_links_stay_consistent() -> None:
 # -- B20-B22: the audit
 
 
-def executed() -> tuple[MergePlan, dict[str, WikiPage], dict[str, WikiPage], dict[str, str]]:
+def executed() -> tuple[MergePlan, dict[str, WikiPage], dict[str, WikiPage], Destinations]:
     made = plan()
     before = {one.id: one for one in OLD}
-    results = result_ids(made, before)
+    results = destinations(made, before)
     return made, before, {**before, **execute(made.subgraphs[0], before, results).written}, results
 
 
@@ -272,9 +277,8 @@ def test_B22_nine_of_ten_sentences_must_be_traceable(kept: int, is_found: bool) 
     new, old = [page("H8", text=" ".join(sentences))], [page("H1", text=sentences[0])]
     made = planned(new, old, {("H8", "H1"): 0.9})
     merged = page("H1", text=" ".join(sentences[:kept]))
-    found = audit(
-        made.subgraphs[0], {"Heuristic:H1": old[0]}, {"Heuristic:H1": merged}, {"Heuristic:H8": "Heuristic:H1"}
-    )
+    before = {"Heuristic:H1": old[0]}
+    found = audit(made.subgraphs[0], before, {"Heuristic:H1": merged}, destinations(made, before))
     assert bool(found) is is_found
 
 
@@ -292,7 +296,7 @@ def test_B22_a_missing_heading_and_an_altered_created_page_are_found() -> None:
 
 def test_B23_a_failed_audit_sets_the_offenders_and_all_above_them_back() -> None:
     subgraph = execute(
-        plan().subgraphs[0], {one.id: one for one in OLD}, result_ids(plan(), [one.id for one in OLD])
+        plan().subgraphs[0], {one.id: one for one in OLD}, destinations(plan(), {one.id: one for one in OLD})
     ).subgraph
     failed = after_audit(subgraph, [AuditFailure(page_id="Implementation:I8", message="lost an edge")])
     assert (failed.status, failed.retry_count) == (SubgraphStatus.RETRY, 1)
@@ -317,7 +321,7 @@ def test_B28_audit_and_retry_ends_after_three_executions() -> None:
 def test_B28_partial_failure_resumes_at_the_failed_node() -> None:
     made = plan()
     before = {one.id: one for one in OLD}
-    results = result_ids(made, before)
+    results = destinations(made, before)
     first = execute(made.subgraphs[0], before, results)
     after = {**before, **first.written}
     failed = after_audit(first.subgraph, [AuditFailure(page_id="Implementation:I8", message="lost an edge")])
@@ -342,7 +346,7 @@ def test_B24_a_resumed_run_gives_what_an_unbroken_one_gives() -> None:
 
 def test_B25_the_result_names_what_was_created_edited_and_failed() -> None:
     made = plan()
-    done = execute(made.subgraphs[0], {one.id: one for one in OLD}, result_ids(made, [one.id for one in OLD]))
+    done = execute(made.subgraphs[0], {one.id: one for one in OLD}, destinations(made, {one.id: one for one in OLD}))
     good = after_audit(done.subgraph, [])
     bad = replace(good, subgraph_id="subgraph_2", status=SubgraphStatus.FAILED, audit_result="gone")
     partial = result_of(replace(made, subgraphs=(good, bad)))
@@ -363,6 +367,11 @@ def test_B26_the_layout_is_the_documents() -> None:
 
 Generated: 2026-02-01T12:30:00+00:00
 Total SubGraphs: 1
+
+What may be edited, and nothing else: the Decision of a page (MERGE, CREATE_NEW, DECLINE), and with MERGE its
+Target, the id of a page of the same type. Change it in the row of the table; the step of the execution order and
+the root's block may stay as they are or say the same. No row may be taken out, added or written twice: to leave a
+page out, write DECLINE. In names, `\\u0020` and the like stand for white space and signs that the file itself uses.
 
 ---
 
@@ -411,7 +420,9 @@ def without_pages(plan: MergePlan) -> MergePlan:
 
 def test_B27_it_can_be_parsed_back_whatever_the_state() -> None:
     made = plan()
-    done = execute(made.subgraphs[0], {one.id: one for one in OLD}, result_ids(made, [one.id for one in OLD])).subgraph
+    done = execute(
+        made.subgraphs[0], {one.id: one for one in OLD}, destinations(made, {one.id: one for one in OLD})
+    ).subgraph
     failed = after_audit(done, [AuditFailure(page_id="Environment:E8", message="a | pipe")])
     for subgraph in (made.subgraphs[0], done, after_audit(done, []), failed):
         state = replace(made, subgraphs=(subgraph,))
@@ -526,3 +537,61 @@ def test_a_second_import_changes_nothing() -> None:
     assert failed == []
     assert all(not one.written for one in done)
     assert all(same_content(again[id], after[id]) for id in after)
+
+
+# -- B33: plan.md as people's editors leave it
+
+ODD_NAMES = [
+    "a  b",
+    " a",
+    "a\t",
+    "a\nb",
+    "a\u2028b",
+    "a\u00a0b",
+    "a → b",
+    "a: b",
+    "-",
+    "(root)",
+    "N/A",
+    "x|y\\",
+    "<br>",
+    "\\u0020",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_B33_a_name_of_any_white_space_is_read_back(name: str) -> None:
+    old = replace(page("P1"), id=name, name=name, type="Note")
+    new = replace(page("P2", "I2"), id=name, name=name, type="Note")
+    made = plan_merge([new], wiki_of([old]), SuppliedScores(scores={(name, name): 1.0}))
+    text = render_plan(made)
+    assert {(one.page_id, one.merge_target_id) for one in parse_plan(text).nodes.values()} == {(name, name)}
+    assert edits_in(text, made) == []
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12))
+def test_B33_any_name_is_read_back(name: str) -> None:
+    test_B33_a_name_of_any_white_space_is_read_back(name)
+
+
+@pytest.mark.parametrize("change", [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")])
+def test_B33_a_byte_order_mark_and_other_line_ends_are_no_edit(change: Callable[[str], str]) -> None:
+    assert edits_in(change(render_plan(plan())), plan()) == []
+    changed = change(render_plan(plan())).replace("| Environment:E8 | CREATE_NEW", "| Environment:E8 | DECLINE")
+    assert edits_in(changed, plan()) == [Edit(page_id="Environment:E8", decision=Verdict.DECLINE)]
+
+
+def test_B33_what_stands_twice_is_refused() -> None:
+    text = render_plan(plan())
+    row = next(line for line in text.split("\n") if line.startswith("| Environment:E8"))
+    step = "1. Environment:E8 → CREATE_NEW"
+    for line, message in ((row, "two rows"), (step, "stands twice in the execution order")):
+        with pytest.raises(InvalidInput, match=message):
+            edits_in(text.replace(line, f"{line}\n{line.replace('CREATE_NEW', 'DECLINE')}"), plan())
+    with pytest.raises(InvalidInput, match="stands twice in the file"):
+        edits_in(text + text[text.index("## SubGraph") :], plan())
+
+
+def test_B33_the_head_says_what_may_be_edited() -> None:
+    head = render_plan(plan()).partition("## SubGraph")[0]
+    assert all(word in head for word in ("What may be edited", *("MERGE", "CREATE_NEW", "DECLINE")))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import InvalidInput
-from recollect.pages.files import PageFile, check_folder, read_folder, write_folder
+from recollect.pages.files import PageFile, PagesWritten, check_folder, page_path, read_folder, write_folder
 
 
 def read(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -63,12 +63,46 @@ def test_a_file_or_nothing_is_no_folder(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_back_byte_by_byte(tmp_path: Path) -> None:
     pages = {"a/b.md": "\ufeffx\r\ny", "c.md": "ü"}
-    assert write_folder(tmp_path / "out", pages.items()) == 2
+    assert write_folder(tmp_path / "out", pages.items()) == PagesWritten(pages=2)
     assert read(tmp_path / "out")[0] == pages
 
 
-def test_nothing_is_written_outside_the_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="leads outside"):
-        write_folder(tmp_path / "out", [("ok.md", "x"), ("../bad.md", "x")])
-    assert not (tmp_path / "out").exists()
+def test_B35_a_page_that_cannot_be_written_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "led").symlink_to(outside)
+    long = "x" * 256 + ".md"
+    pages = [("../bad.md", "x"), ("a.md", "x"), ("a.md/b.md", "y"), (long, "x"), ("led/c.md", "x"), ("z.md", "x")]
+    done = write_folder(tmp_path / "out", pages)
+    assert (done.pages, [line.file for line in done.left_out]) == (2, ["../bad.md", "a.md/b.md", long, "led/c.md"])
+    assert (tmp_path / "out" / "z.md").read_text() == "x"
     assert not (tmp_path / "bad.md").exists()
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("a.md", "a.md"),
+        ("./a.md", "a.md"),
+        ("a//b/./c.md", "a/b/c.md"),
+        ("ü" * 126 + ".md", "ü" * 126 + ".md"),
+        ("", None),
+        (".", None),
+        ("a/ ", None),
+        ("/a.md", None),
+        ("a/../b.md", None),
+        ("a\\b.md", None),
+        ("a\0.md", None),
+        ("\udcff.md", None),
+        ("ü" * 127 + ".md", None),
+        ("/".join(["folder"] * 200), None),
+    ],
+)
+def test_B35_a_path_is_normal_and_bounded(given: str, kept: str | None) -> None:
+    if kept is None:
+        with pytest.raises(ValueError, match="Its path"):
+            page_path(given)
+    else:
+        assert page_path(given) == kept

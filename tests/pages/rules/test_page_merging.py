@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from recollect.pages.rules.attempts import with_all_of
 from recollect.pages.rules.audit import doubled_headings, doubled_sentences, lost, missing_headings, missing_sentences
 from recollect.pages.rules.formats import export_page, read_page
-from recollect.pages.rules.merging import merge_pages, rewrite_links, with_links
+from recollect.pages.rules.merging import merge_pages, with_links
 from recollect.pages.rules.page import WikiPage, changed, same_content
+from recollect.pages.rules.relinking import rewrite_links
 
 SENTENCES = st.sampled_from(
     [
@@ -76,9 +77,8 @@ def test_B17_merging_twice_is_merging_once(old: WikiPage, new: WikiPage) -> None
 
 def test_B16_links_are_rewritten_everywhere_but_in_code() -> None:
     text = "[[a::B:c]] and [[B:c#x|label]]\n```\n[[a::B:c]]\n```\n[[a::B:cd]] `x`"
-    assert rewrite_links(text, {"B:c": "B:new"}) == (
-        "[[a::B:new]] and [[B:new#x|label]]\n```\n[[a::B:c]]\n```\n[[a::B:cd]] `x`"
-    )
+    anew = {"[[a::B:c]]": "[[a::B:new]]", "[[B:c#x|label]]": "[[B:new#x|label]]"}
+    assert rewrite_links(text, anew) == ("[[a::B:new]] and [[B:new#x|label]]\n```\n[[a::B:c]]\n```\n[[a::B:cd]] `x`")
 
 
 def test_a_link_is_added_beside_others_of_its_kind_once() -> None:

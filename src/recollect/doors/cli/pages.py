@@ -16,6 +16,7 @@ from recollect.wording import counted
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.pages.apply import Merged
+    from recollect.pages.files import PagesWritten
     from recollect.pages.import_ import PageImport
     from recollect.pages.look import PageLink, PageView, Version
 
@@ -161,12 +162,17 @@ def export(
     ] = None,
 ) -> None:
     """Export all pages as files; a page that nobody has touched is written byte by byte as it came."""
-    number = door.ask(lambda memory: memory.pages.export(folder, format=format_), doing="Writing")
-    door.show(
-        number,
-        lambda number: output.say(f"{counted(number, 'page')} written to {folder}."),
-        as_json={"pages": number, "folder": str(folder)},
-    )
+    done = door.ask(lambda memory: memory.pages.export(folder, format=format_), doing="Writing")
+
+    def show(done: "PagesWritten") -> None:
+        for line in done.left_out:
+            output.say(f"{line.file}: {line.message}")
+        output.say(f"{counted(done.pages, 'page')} written to {folder}.")
+
+    left_out = [{"page": line.file, "message": line.message} for line in done.left_out]
+    door.show(done, show, as_json={"pages": done.pages, "folder": str(folder), "left_out": left_out})
+    if done.left_out:
+        raise typer.Exit(1)
 
 
 # -- showing

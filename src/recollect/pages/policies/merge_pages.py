@@ -19,7 +19,8 @@ from recollect.errors import InvalidInput
 from recollect.memories.rules.text import checksum
 from recollect.pages.rules.attempts import CarriedOut, carried_out
 from recollect.pages.rules.audit import TRACEABLE, lost
-from recollect.pages.rules.execution import arriving, result_ids
+from recollect.pages.rules.destinations import UNTOUCHED, Destinations, LinkChanges, destinations
+from recollect.pages.rules.execution import arriving
 from recollect.pages.rules.formats import export_page
 from recollect.pages.rules.hierarchy import children_by_parent, forward_edges
 from recollect.pages.rules.merge_plan import (
@@ -33,10 +34,12 @@ from recollect.pages.rules.merge_plan import (
 )
 from recollect.pages.rules.page import WikiLink, WikiPage
 from recollect.pages.rules.plan_md import Edit, with_edits
+from recollect.pages.rules.relinking import relinked
 from recollect.pages.rules.stored import (
     EdgeKey,
     PageBatch,
     StoredPage,
+    came_also,
     edge_row,
     edges_between,
     known_results,
@@ -49,6 +52,7 @@ from recollect.plan import Decision as Decided
 from recollect.plans.policy import Policy, Reader, require
 from recollect.wording import counted
 
+RELINK = "RELINK"
 TOGETHER = 20
 """Sub-graphs that share a transaction: few enough that a run that is killed has little to do again."""
 
@@ -108,12 +112,12 @@ def _batch_id(text: str) -> UUID:
 def _plan(batch: PageBatch, world: _World, options: Options, now: datetime) -> Plan:
     before = world.pages
     merge = settled(batch.plan, world, options)
-    results = result_ids(merge, before)
+    where = destinations(merge, before)
     done = carried_out(
-        merge, before, results, careful=set(options.careful), attempt=options.attempt, updated=f"{now:%Y-%m-%d}"
+        merge, before, where, careful=set(options.careful), attempt=options.attempt, updated=f"{now:%Y-%m-%d}"
     )
     draft = Draft()
-    _Writing(draft, batch, world, done, results, now).all_of_it()
+    _Writing(draft, batch, world, done, where, now).all_of_it()
     _note(draft, batch, done)
     summary = _summary(done, before, draft)
     return draft.plan(
@@ -172,19 +176,40 @@ class _Writing:
     """A merge on its way into a draft."""
 
     def __init__(
-        self, draft: Draft, batch: PageBatch, world: _World, done: CarriedOut, results: Mapping[str, str], now: datetime
+        self, draft: Draft, batch: PageBatch, world: _World, done: CarriedOut, where: Destinations, now: datetime
     ) -> None:
         self.draft, self.batch, self.world, self.done = draft, batch, world, done
-        self.results, self.now = results, now
+        self.where, self.results, self.now = where, where.results, now
         self.stored = world.by_id
         self.written = done.written
-        self.order = {results[node.page_id]: place for place, (_, node) in enumerate(self._steps())}
+        self.order = {self.results[node.page_id]: place for place, (_, node) in enumerate(self._steps())}
         self.nodes = {id: self.stored[id].node_id if id in self.stored else uuid4() for id in done.after}
         self.edges = self._edges()
 
     def all_of_it(self) -> None:
-        for group, node in self._steps():
-            self._decide(group, node)
+        others = sorted(self.written - self.order.keys())
+        for group, id in enumerate(others):
+            self._keep_links(group, id)
+        for number, node in self._steps():
+            self._decide(len(others) + number, node, self.done.subgraphs[number])
+
+    def _keep_links(self, group: int, id: str) -> None:
+        """A page that stays as it is, but for links whose names a newcomer would take (B31): written before that one.
+
+        By itself this changes nothing of where they lead, so each is a group of its own.
+        """
+        stored = self.stored[id]
+        came = came_also(stored.came_from, stored.row["checksum"], id)
+        change = self._changed(stored, row_of(self.done.after[id], came))
+        self.draft.decide(
+            "relink",
+            stored.node_id,
+            "Pages of the same name arrive: its links go on leading where they lead",
+            [change],
+            factors={"batch": str(self.batch.id), "result": id, "decision": RELINK},
+            group=group,
+            premises=[Premise(table="nodes", id=stored.node_id, must={"status": "active"})],
+        )
 
     def _steps(self) -> Iterator[tuple[int, NodePlan]]:
         """The pages that are written, in order: sub-graph after sub-graph, leaves first."""
@@ -196,12 +221,12 @@ class _Writing:
                     yield group, subgraph.nodes[id]
 
     def _is_due(self, node: NodePlan) -> bool:
-        """Whether a page changes something; be it only that under its other name it is known when it comes again."""
+        """Whether a page changes something; be it only that it is known when it comes again (B32)."""
         result = self.results.get(node.page_id)
-        if result is None or result in self.written:
-            return result is not None
+        if result is None or (node.status is NodeStatus.COMPLETED and result not in self.written):
+            return False
         stored = self.stored.get(result)
-        return stored is not None and node.page_id not in (result, stored.known_as.get(_sum(node)))
+        return result in self.written or (stored is not None and not stored.knows(_sum(node), node.page_id))
 
     def _edges(self) -> dict[str, list[Change]]:
         """The changes of edges, each with the later of the two pages it joins: by then both are there."""
@@ -229,7 +254,7 @@ class _Writing:
         row = edge_row(uuid4(), self.nodes[source], relation, self.nodes[target], link, self.now)
         return Change(table="edges", id=UUID(row["id"]), before=None, after=row)
 
-    def _decide(self, group: int, node: NodePlan) -> None:
+    def _decide(self, group: int, node: NodePlan, subgraph: SubgraphPlan) -> None:
         result = self.results[node.page_id]
         edges = sorted(self.edges.get(result, []), key=lambda change: str(change.after))
         change, verb = self._node(node, result)
@@ -239,7 +264,7 @@ class _Writing:
             node.reason or verb,
             [change, *edges, *self._aliases(node, result)],
             score=node.best_match_score,
-            factors={**self._factors(node, result), "subgraph": self.done.subgraphs[group].subgraph_id},
+            factors={**self._factors(node, result), "subgraph": subgraph.subgraph_id},
             group=group,
             premises=self._premises(result, edges),
         )
@@ -247,23 +272,25 @@ class _Writing:
     def _node(self, node: NodePlan, result: str) -> tuple[Change, str]:
         """The row of the page: made, brought back, or changed."""
         page, stored = self.done.after[result], self.stored.get(result)
-        origin = {_sum(node): node.page_id}
+        came = came_also(stored.came_from if stored and stored.is_living else {}, _sum(node), node.page_id)
         if stored is None:
-            row = new_row(page, origin, self.now)
+            row = new_row(page, came, self.now)
             return Change(table="nodes", id=self.nodes[result], before=None, after=row), "create"
-        came = {**stored.came_from, **origin} if stored.is_living else origin
-        after = {**row_of(page, came), "status": "active"}
+        change = self._changed(stored, {**row_of(page, came), "status": "active"})
+        return change, "merge" if stored.is_living else "bring back"
+
+    def _changed(self, stored: StoredPage, after: dict[str, Any]) -> Change:
+        """The columns of a page's row that change."""
         after["metadata"] = {**stored.row["metadata"], **after["metadata"]}
         if after["text"] != stored.row["text"]:
             after |= {"version": stored.row["version"] + 1, "updated_at": self.now.isoformat()}
         columns = [name for name in after if after[name] != stored.row[name]]
-        change = Change(
+        return Change(
             table="nodes",
             id=stored.node_id,
             before={name: stored.row[name] for name in columns},
             after={name: after[name] for name in columns},
         )
-        return change, "merge" if stored.is_living else "bring back"
 
     def _aliases(self, node: NodePlan, result: str) -> list[Change]:
         """Other names under which the page can be found: those it gives itself, and that of a page it took in."""
@@ -298,8 +325,8 @@ class _Writing:
 
     def _factors(self, node: NodePlan, result: str) -> dict[str, Any]:
         """What a person and the audit need to know of the page: where it came from, and where its links lead."""
-        targets = {link.target for link in node.page.links} if node.page else set()
         children = (edge for edge in forward_edges(node.page)) if node.page else ()
+        links = self.where.arriving.get(node.page_id, UNTOUCHED)
         known = {
             "batch": str(self.batch.id),
             "page_id": node.page_id,
@@ -307,8 +334,8 @@ class _Writing:
             "decision": node.decision.value,
             "target": node.merge_target_id,
             "result": result,
-            "links": {id: self.results[id] for id in sorted(targets & self.results.keys())},
-            "left_out": sorted(targets & self.done.gone),
+            "links": {written: links.anew[written] for written in sorted(links.anew)},
+            "left_out": sorted(links.gone),
             "children": sorted(
                 {(edge.relation, self.results[edge.target]) for edge in children if edge.target in self.results}
             ),
@@ -316,6 +343,7 @@ class _Writing:
         if node.decision is Verdict.MERGE and node.page is not None:
             stored = self.stored[result]
             known |= {"pair": list(pair_of(node.page_id, result)), "state": state_of(node.page, stored.page)}
+            known |= {"links_there": dict(self.where.there.get(result, UNTOUCHED).anew)}
         return known
 
 
@@ -352,16 +380,17 @@ def _note(draft: Draft, batch: PageBatch, done: CarriedOut) -> None:
 def _summary(done: CarriedOut, before: Mapping[str, WikiPage], draft: Draft) -> dict[str, Any]:
     verbs = [one.verb for one in draft.decisions]
     pages = sum(len(one.nodes) for one in done.subgraphs)
-    merged = verbs.count("merge")
+    merged, relinked = verbs.count("merge"), verbs.count("relink")
     return {
         "pages": pages,
         "subgraphs": len(done.subgraphs),
-        "created": len(verbs) - merged,
+        "created": len(verbs) - merged - relinked,
         "merged": merged,
-        "unchanged": pages - len(verbs),
+        "relinked": relinked,
+        "unchanged": pages + relinked - len(verbs),
         "failed": sum(one.status is SubgraphStatus.FAILED for one in done.subgraphs),
         "scope": {"pages": len(before)},
-        "touched": {"pages": merged},
+        "touched": {"pages": merged + relinked},
     }
 
 
@@ -372,16 +401,16 @@ async def audited(reader: Reader, decisions: Sequence[Decided]) -> list[str]:
     """Everything that is wrong with the pages of a group as they are in the store now."""
     if not decisions:
         return []
-    named = [str(one.factors["page_id"]) for one in decisions]
+    named = [str(one.factors["page_id"]) for one in decisions if "page_id" in one.factors]
     batch = await reader.page_batch(UUID(str(decisions[0].factors["batch"])), named)
     new = {id: node.page for id, node in batch.plan.nodes.items()}
     stored = {one.node_id: one for one in await reader.pages([one.subject for one in decisions])}
     made = await reader.edges_in_full([change.id for one in decisions for change in _edges_made(one)])
     there = {id for id, edge in made.items() if edge.status == "active"}
     return [
-        f"{one.factors['page_id']}: {problem}"
+        f"{one.factors.get('page_id', one.factors['result'])}: {problem}"
         for one in decisions
-        for problem in _problems(one, new.get(str(one.factors["page_id"])), stored.get(one.subject), there)
+        for problem in _problems(one, new.get(str(one.factors.get("page_id"))), stored.get(one.subject), there)
     ]
 
 
@@ -401,14 +430,18 @@ def _problems(decision: Decided, new: WikiPage | None, stored: StoredPage | None
         if change.id not in there:
             yield f"{result} has no {(change.after or {})['relation']} edge that it should have"
     links = {(link.relation, link.target) for link in stored.page.links}
-    for relation, child in decision.factors["children"]:
+    for relation, child in decision.factors.get("children", ()):
         if (relation, child) not in links:
             yield f"{result} has no {relation} link to {child}"
-    arrived = new and arriving(new, decision.factors["links"], decision.factors["left_out"])
+    if decision.factors["decision"] == RELINK:
+        return
+    led = LinkChanges(anew=decision.factors["links"], gone=frozenset(decision.factors["left_out"]))
+    arrived = new and arriving(new, led)
     if arrived is not None and export_page(arrived) != stored.row["text"]:
         yield from lost(arrived, stored.page, traceable=TRACEABLE if decision.verb == "merge" else 1.0)
     if decision.verb == "merge" and row.before is not None and "text" in row.before:
-        yield from lost(_as_it_was(stored, row.before), stored.page, traceable=1.0)
+        was = relinked(_as_it_was(stored, row.before), decision.factors.get("links_there", {}))
+        yield from lost(was, stored.page, traceable=1.0)
 
 
 def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> WikiPage:
@@ -421,6 +454,10 @@ def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> WikiPage:
 
 def without(plan: Plan, declined: Sequence[Decided]) -> dict[str, Any]:
     """The merge as it is when some pages do not come in: their parents come without them (P21)."""
+    if any(one.factors["decision"] == RELINK for one in declined):
+        raise InvalidInput(
+            "That decision keeps links leading where they lead: decline the page that takes their name instead."
+        )
     edits = {edit[0]: tuple(edit) for edit in plan.options["edits"]}
     pages = (str(one.factors["page_id"]) for one in declined)
     edits |= {id: (id, Verdict.DECLINE.value, None) for id in pages}
@@ -433,7 +470,9 @@ def again(plan: Plan, failed: Sequence[Decided]) -> dict[str, Any] | None:
     if attempt > MAX_RETRIES:
         return None
     merges = [str(one.factors["page_id"]) for one in failed if one.factors["decision"] == Verdict.MERGE.value]
-    subgraphs = list(dict.fromkeys(str(one.factors["subgraph"]) for one in failed))
+    subgraphs = list(dict.fromkeys(str(one.factors["subgraph"]) for one in failed if "subgraph" in one.factors))
+    if not subgraphs:
+        return None
     return {**plan.options, "only": subgraphs, "careful": merges, "attempt": attempt}
 
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from recollect.pages.rules.audit import audit, missing_headings, missing_sentences
-from recollect.pages.rules.execution import arriving, execute, left_out
+from recollect.pages.rules.audit import audit, missing_headings, missing_sentences, says
+from recollect.pages.rules.destinations import UNTOUCHED, Destinations
+from recollect.pages.rules.execution import arriving, execute
+from recollect.pages.rules.links import Directory
 from recollect.pages.rules.merge_plan import MergePlan, NodePlan, NodeStatus, SubgraphPlan, SubgraphStatus, after_audit
 from recollect.pages.rules.page import Section, WikiPage, changed
-from recollect.pages.rules.text import said_in
+from recollect.pages.rules.relinking import relinked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +24,6 @@ class CarriedOut:
     subgraphs: tuple[SubgraphPlan, ...]
     before: Mapping[str, WikiPage]
     after: Mapping[str, WikiPage]
-    gone: AbstractSet[str]
     skipped: AbstractSet[str] = frozenset()
     notes: tuple[str, ...] = ()
 
@@ -43,24 +44,25 @@ class _Attempted:
 def carried_out(
     merge: MergePlan,
     before: Mapping[str, WikiPage],
-    results: Mapping[str, str],
+    where: Destinations,
     *,
     careful: AbstractSet[str] = frozenset(),
     attempt: int = 1,
     updated: str | None = None,
 ) -> CarriedOut:
     """Every sub-graph executed and audited; again where the audit objects, with care, and at most three times (B23)."""
-    gone = left_out(merge, results)
+    links = {id: relinked(before[id], links.anew) for id, links in where.there.items() if links.anew}
     careful = set(careful)
     tries = [_Attempted(plan=replace(one, retry_count=attempt - 1)) for one in merge.subgraphs]
     waiting = [one for one in tries if one.plan.status is not SubgraphStatus.COMPLETED]
     skipped = frozenset(one.plan.subgraph_id for one in tries) - {one.plan.subgraph_id for one in waiting}
     while waiting:
         for one in waiting:
-            _execute(one, before, results, gone, careful, updated)
-        after = _together(before, tries)
+            _execute(one, before, where, careful, updated)
+        after = _together({**before, **links}, tries)
+        now = Directory(after.values())
         for one in waiting:
-            failures = audit(one.plan, before, after, results, gone)
+            failures = audit(one.plan, before, after, where, now)
             one.plan = after_audit(one.plan, failures)
             careful |= {failure.page_id for failure in failures}
         waiting = [one for one in waiting if one.plan.status is SubgraphStatus.RETRY]
@@ -68,8 +70,7 @@ def carried_out(
     return CarriedOut(
         subgraphs=tuple(one.plan for one in tries),
         before=before,
-        after=_together(before, passed),
-        gone=gone,
+        after=_together({**before, **links}, passed),
         skipped=skipped,
         notes=tuple(note for one in passed for note in one.notes),
     )
@@ -78,17 +79,17 @@ def carried_out(
 def _execute(
     one: _Attempted,
     before: Mapping[str, WikiPage],
-    results: Mapping[str, str],
-    gone: AbstractSet[str],
+    where: Destinations,
     careful: AbstractSet[str],
     updated: str | None,
 ) -> None:
-    again = {results[id] for id, node in one.plan.nodes.items() if node.status is NodeStatus.FAILED and id in results}
+    ids = where.results
+    again = {ids[id] for id, node in one.plan.nodes.items() if node.status is NodeStatus.FAILED and id in ids}
     kept = {id: page for id, page in one.written.items() if id not in again}
-    executed = execute(one.plan, {**before, **kept}, results, left_out=gone, updated=updated)
+    executed = execute(one.plan, {**before, **kept}, where, updated=updated)
     made = dict(executed.written)
     for id in careful & one.plan.nodes.keys():
-        _keep_whole(one.plan.nodes[id], made, before, results, gone)
+        _keep_whole(one.plan.nodes[id], made, before, where)
     one.plan, one.written = executed.subgraph, {**kept, **made}
     one.notes |= {str(finding): None for finding in executed.findings}
 
@@ -104,16 +105,16 @@ def _keep_whole(
     node: NodePlan,
     made: dict[str, WikiPage],
     before: Mapping[str, WikiPage],
-    results: Mapping[str, str],
-    gone: AbstractSet[str],
+    where: Destinations,
 ) -> None:
     """The audit's findings at work: what a merge had lost of either side is put behind the rest as it was."""
-    result = results.get(node.page_id, "")
+    result = where.results.get(node.page_id, "")
     if node.page is None or result not in made:
         return
-    for side in (arriving(node.page, results, gone), before.get(result)):
-        if side is not None:
-            made[result] = with_all_of(made[result], side)
+    made[result] = with_all_of(made[result], arriving(node.page, where.arriving.get(node.page_id, UNTOUCHED)))
+    if result in before:
+        old = relinked(before[result], where.there.get(result, UNTOUCHED).anew)
+        made[result] = with_all_of(made[result], old)
 
 
 def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
@@ -122,7 +123,7 @@ def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
     lacking = [one for one in side.sections if one.heading in headings]
     kept = {one.heading for one in lacking}
     texts = [("", side.lead), *((one.heading, one.body) for one in side.sections)]
-    rest = [text for heading, text in texts if heading not in kept and said_in([text]) & sentences]
+    rest = [text for heading, text in texts if heading not in kept and says([text]) & sentences]
     if not lacking and not rest:
         return page
     also = [Section(level=2, heading=f"Also in {side.name}", body="\n\n".join(rest))] if rest else []

@@ -1,53 +1,63 @@
 """Whether a merge did what it said (B20-B22): looked at afterwards, with nothing taken on trust.
 
 nodes      what was created is there, what was to be merged was updated
+links      every link of either side leads to the page it led to, or to what that page became
 edges      each parent leads to the child's result by an edge of the right type
 content    every heading of the new page is in the result, and nearly all of its sentences; the old page has lost
            none of its own; what was created is what was submitted
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from recollect.pages.rules.destinations import UNTOUCHED, Destinations, LinkChanges
 from recollect.pages.rules.execution import arriving
+from recollect.pages.rules.links import Directory
 from recollect.pages.rules.merge_plan import AuditFailure, NodePlan, SubgraphPlan, Verdict
-from recollect.pages.rules.page import WikiPage, normal_name
-from recollect.pages.rules.text import blocks, said, said_in, sentences_of
+from recollect.pages.rules.merging import BETWEEN_NOTES
+from recollect.pages.rules.page import WikiPage, links_in, normal_name
+from recollect.pages.rules.relinking import relinked
+from recollect.pages.rules.text import blocks, said, said_in, sentences_of, spoken_in
 
 TRACEABLE = 0.9
+MOST_PARTS = 20
 
 
 def audit(
     subgraph: SubgraphPlan,
     before: Mapping[str, WikiPage],
     after: Mapping[str, WikiPage],
-    results: Mapping[str, str],
-    left_out: Collection[str] = (),
+    where: Destinations,
+    now: Directory | None = None,
 ) -> list[AuditFailure]:
-    """Everything that is wrong with a sub-graph as it was carried out."""
+    """Everything that is wrong with a sub-graph as it was carried out. `now` finds the pages as they are after it."""
+    now = now or Directory(after.values())
     failures: list[AuditFailure] = []
     for id, node in subgraph.nodes.items():
-        if id in results:
-            problems = (*_nodes(node, before, after, results, left_out), *_edges(node, after, results))
+        if id in where.results:
+            problems = (
+                *_nodes(node, before, after, where),
+                *_edges(node, after, where.results),
+                *_links(node, before, after, where, now),
+            )
             failures += (AuditFailure(page_id=id, message=message) for message in problems)
     return failures
 
 
 def _nodes(
-    node: NodePlan,
-    before: Mapping[str, WikiPage],
-    after: Mapping[str, WikiPage],
-    results: Mapping[str, str],
-    left_out: Collection[str],
+    node: NodePlan, before: Mapping[str, WikiPage], after: Mapping[str, WikiPage], where: Destinations
 ) -> Iterator[str]:
-    result = after.get(results[node.page_id])
+    id = where.results[node.page_id]
+    result = after.get(id)
     if result is None:
-        yield f"{results[node.page_id]} does not exist"
+        yield f"{id} does not exist"
     elif node.page is not None:
         is_merged = node.decision is Verdict.MERGE
-        yield from lost(arriving(node.page, results, left_out), result, traceable=TRACEABLE if is_merged else 1.0)
-        if is_merged and result.id in before:
-            yield from lost(before[result.id], result, traceable=1.0)
+        arrived = arriving(node.page, where.arriving.get(node.page_id, UNTOUCHED))
+        yield from lost(arrived, result, traceable=TRACEABLE if is_merged else 1.0)
+        if is_merged and id in before:
+            old = relinked(before[id], where.there.get(id, UNTOUCHED).anew)
+            yield from lost(old, result, traceable=1.0)
 
 
 def _edges(node: NodePlan, after: Mapping[str, WikiPage], results: Mapping[str, str]) -> Iterator[str]:
@@ -60,6 +70,44 @@ def _edges(node: NodePlan, after: Mapping[str, WikiPage], results: Mapping[str, 
             yield f"{parent.id} has no {edge.edge_type} edge to {results[node.page_id]}"
 
 
+# -- links
+
+
+def _links(
+    node: NodePlan,
+    before: Mapping[str, WikiPage],
+    after: Mapping[str, WikiPage],
+    where: Destinations,
+    now: Directory,
+) -> Iterator[str]:
+    """Links of a page that was written which lead elsewhere than they led (B31)."""
+    id = where.results[node.page_id]
+    page = after.get(id)
+    if page is None or page is before.get(id):
+        return
+    sides = [where.arriving.get(node.page_id, UNTOUCHED)]
+    sides += [where.there.get(id, UNTOUCHED)] if id in before else []
+    yield from led_astray(page, sides, now, after)
+
+
+def led_astray(
+    page: WikiPage, sides: Sequence[LinkChanges], now: Directory, after: Mapping[str, WikiPage]
+) -> Iterator[str]:
+    """Where the links of a page do not lead to what the links of its sides led to; what led nowhere may find a page.
+
+    Typed links that a merge adds (back-links, contradictions) are looked at as edges.
+    """
+    wanted = frozenset[tuple[str, str]]().union(*(side.leads for side in sides))
+    free = frozenset[str]().union(*(side.nowhere for side in sides))
+    leads = {(link.relation, now.find(page, link)): link for link in page.links}
+    for relation, target in sorted(wanted - leads.keys()):
+        if target in after:
+            yield f"no {relation} link of {page.id} leads to {target} any more"
+    for (relation, found), link in leads.items():
+        if found not in (None, link.target) and (relation, found) not in wanted and link.written not in free:
+            yield f"{link.written} on {page.id} leads to {found} now"
+
+
 # -- content
 
 
@@ -68,7 +116,7 @@ def lost(page: WikiPage, result: WikiPage, *, traceable: float = TRACEABLE) -> I
     if missing := missing_headings(page, result):
         yield f"headings are missing in {result.id}: {', '.join(missing)}"
     gone = missing_sentences(page, result)
-    sentences = said_in(page.texts) if gone else ()
+    sentences = says(page.texts) if gone else ()
     if len(sentences) - len(gone) < traceable * len(sentences):
         yield f"{len(gone)} of {len(sentences)} sentences are missing in {result.id}, such as “{min(gone)[:80]}”"
 
@@ -79,10 +127,35 @@ def missing_headings(page: WikiPage, result: WikiPage) -> list[str]:
 
 
 def missing_sentences(page: WikiPage, result: WikiPage) -> set[str]:
-    """The sentences of a page that the result has not; a text that it has word for word needs no comparing."""
+    """The sentences of a page that the result has not; a text that it has word for word needs no comparing.
+
+    A line that is a link is one with the other links to that page: of such a line, what it says of the link counts.
+    """
     there = set(result.texts)
     others = [text for text in page.texts if text not in there]
-    return said_in(others) - said_in(result.texts) if others else set()
+    if not others:
+        return set()
+    return says(others) - _noted(result)
+
+
+def says(texts: Sequence[str]) -> set[str]:
+    """What some texts say: their sentences, and of the lines that are links what they say of them."""
+    lines = (block.text for text in texts for block in blocks(text) if block.kind == "link")
+    notes = {said(link.note) for line in lines for link in links_in([line])}
+    return (spoken_in(texts) | notes) - {""}
+
+
+def _noted(page: WikiPage) -> set[str]:
+    """All that a page says; what is said of links as a whole, and by the parts it was put together of."""
+    notes = [link.note for link in page.links if link.note]
+    return {said(part) for note in notes for part in (note, *_parts(note))} | said_in(page.texts)
+
+
+def _parts(note: str) -> Iterator[str]:
+    """The parts of a note, and those that follow each other: what was joined may have been joined before."""
+    parts = note.split(BETWEEN_NOTES, MOST_PARTS)
+    ends = range(1, len(parts) + 1)
+    return (BETWEEN_NOTES.join(parts[start:end]) for end in ends for start in range(end))
 
 
 def doubled_headings(page: WikiPage) -> list[str]:

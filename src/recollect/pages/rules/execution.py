@@ -5,22 +5,22 @@ and references too, can be rewritten at once. What is written here is what the s
 """
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from recollect.pages.rules.formats import free_id
+from recollect.pages.rules.destinations import UNTOUCHED, Destinations, LinkChanges, named
 from recollect.pages.rules.hierarchy import WIKI, Hierarchy
 from recollect.pages.rules.merge_plan import (
     DeferredEdge,
-    MergePlan,
     NodePlan,
     NodeStatus,
     SubgraphPlan,
     SubgraphStatus,
     Verdict,
 )
-from recollect.pages.rules.merging import merge_pages, with_links, with_rewritten_links, without_links_to
-from recollect.pages.rules.page import PageFinding, WikiPage, changed, type_and_name
+from recollect.pages.rules.merging import merge_pages, with_links
+from recollect.pages.rules.page import PageFinding, WikiPage, type_and_name
+from recollect.pages.rules.relinking import relinked, without_links
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,39 +32,17 @@ class Executed:
     findings: tuple[PageFinding, ...] = ()
 
 
-def result_ids(plan: MergePlan, existing: Iterable[str]) -> dict[str, str]:
-    """The id that each new page ends with: its target's, else its own, with a suffix where that is taken (B16)."""
-    taken = set(existing)
-    results: dict[str, str] = {}
-    for id, node in plan.nodes.items():
-        if node.result_page_id is not None:
-            results[id] = node.result_page_id
-        elif node.decision is Verdict.MERGE and node.merge_target_id:
-            results[id] = node.merge_target_id
-    for id, node in plan.nodes.items():
-        if id not in results and node.decision is Verdict.CREATE_NEW:
-            results[id] = free_id(id, taken)
-            taken.add(results[id])
-    return results
-
-
-def left_out(plan: MergePlan, results: Mapping[str, str]) -> set[str]:
-    """The new pages that do not arrive."""
-    return plan.nodes.keys() - results.keys()
-
-
 def execute(
     subgraph: SubgraphPlan,
     pages: Mapping[str, WikiPage],
-    results: Mapping[str, str],
+    where: Destinations,
     *,
-    left_out: Collection[str] = (),
     updated: str | None = None,
     hierarchy: Hierarchy = WIKI,
 ) -> Executed:
     """Every node of a sub-graph that is not done yet, bottom-up. `pages` are those of the wiki as it stands.
 
-    `left_out` are new pages that do not arrive (declined, or waiting for a person): nothing will link to them.
+    To new pages that do not arrive (declined, or waiting for a person) nothing will link.
     """
     written: dict[str, WikiPage] = {}
     findings: list[PageFinding] = []
@@ -72,10 +50,9 @@ def execute(
     there = ChainMap(written, dict(pages))
     for id in subgraph.execution_order:
         node = nodes[id]
-        if node.status is NodeStatus.COMPLETED or node.page is None or id not in results:
+        if node.status is NodeStatus.COMPLETED or node.page is None or id not in where.results:
             continue
-        new = arriving(node.page, results, left_out)
-        page, notes = _written(node, new, there, results, updated, hierarchy)
+        page, notes = _written(node, node.page, there, where, updated, hierarchy)
         if page != pages.get(page.id):
             written[page.id] = page
         findings += (PageFinding(page=page.id, message=note) for note in notes)
@@ -84,44 +61,32 @@ def execute(
     return Executed(subgraph=done, written=written, findings=tuple(findings))
 
 
-def arriving(page: WikiPage, results: Mapping[str, str], left_out: Collection[str] = ()) -> WikiPage:
+def arriving(page: WikiPage, links: LinkChanges) -> WikiPage:
     """A new page as it comes in: its links lead to what the pages became."""
-    return with_rewritten_links(without_links_to(page, left_out), results)
+    return relinked(without_links(page, links.gone), links.anew)
 
 
 def _written(
     node: NodePlan,
-    new: WikiPage,
+    given: WikiPage,
     pages: Mapping[str, WikiPage],
-    results: Mapping[str, str],
+    where: Destinations,
     updated: str | None,
     hierarchy: Hierarchy,
 ) -> tuple[WikiPage, tuple[str, ...]]:
     """The page that a node ends in: made or merged, its back-links complete."""
     conflicts: tuple[str, ...] = ()
+    new = arriving(given, where.arriving.get(node.page_id, UNTOUCHED))
+    result = where.results[node.page_id]
     if node.decision is Verdict.MERGE:
-        merged = merge_pages(pages[results[node.page_id]], new, updated=updated)
+        old = relinked(pages[result], where.there.get(result, UNTOUCHED).anew)
+        merged = merge_pages(old, new, updated=updated, leads=where.leads(result))
         page, conflicts = merged.page, merged.conflicts
     else:
-        page = _named(new, results[node.page_id])
-    page = with_links(page, _back_links(page, node.deferred_edges, results, hierarchy))
+        page = named(new, result)
+    page = with_links(page, _back_links(page, node.deferred_edges, where.results, hierarchy))
     notes = [("contradicts", target, "the advice differs") for target in node.contradicts]
     return with_links(page, notes), conflicts
-
-
-def _named(page: WikiPage, id: str) -> WikiPage:
-    """The page under its id; where another had the name, its own name stays as an alias."""
-    if id == page.id:
-        return page
-    name = type_and_name(id)[1]
-    fields = {**page.fields, "aliases": [*page.aliases, page.name]}
-    return changed(page, id=id, name=name, path=_renamed(page.path, name), fields=fields)
-
-
-def _renamed(path: str, name: str) -> str:
-    folder, slash, file = path.rpartition("/")
-    dot = file.rpartition(".")
-    return f"{folder}{slash}{name.rpartition('/')[2]}{dot[1]}{dot[2]}"
 
 
 def _back_links(

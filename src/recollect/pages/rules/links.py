@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import unquote
 
-from recollect.pages.rules.page import PageFinding, WikiLink, WikiPage, normal_name
+from recollect.pages.rules.page import LinkStyle, PageFinding, WikiLink, WikiPage, normal_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,28 +37,49 @@ class Directory:
         self._normal_ids: dict[str, str] = {}
         self._paths: dict[str, str] = {}
         self._normal_paths: dict[str, str] = {}
+        self._endings: dict[str, list[WikiPage]] = {}
         self._names: dict[str, list[WikiPage]] = {}
+        self._aliases: dict[str, list[WikiPage]] = {}
         for page in pages:
-            self._ids[page.id] = page.id
-            self._normal_ids.setdefault(normal_name(page.id), page.id)
-            self._paths.setdefault(page.path, page.id)
-            self._normal_paths.setdefault(_without_suffix(page.path).casefold(), page.id)
-            names = (PurePosixPath(page.path).stem, page.name, *page.aliases)
-            for name in dict.fromkeys(map(normal_name, names)):
-                self._names.setdefault(name, []).append(page)
+            self._add(page)
+
+    def _add(self, page: WikiPage) -> None:
+        path, file = without_suffix(page.path), PurePosixPath(page.path)
+        self._ids[page.id] = page.id
+        self._normal_ids.setdefault(normal_name(page.id), page.id)
+        self._paths.setdefault(page.path, page.id)
+        for spelling in (page.path, path):
+            self._normal_paths.setdefault(spelling, page.id)
+        for spelling in (page.path, path):
+            self._normal_paths.setdefault(spelling.casefold(), page.id)
+        self._endings.setdefault(PurePosixPath(path).name.casefold(), []).append(page)
+        for name in dict.fromkeys(map(normal_name, (file.stem, page.name))):
+            self._names.setdefault(name, []).append(page)
+        for name in dict.fromkeys(map(normal_name, page.aliases)):
+            self._aliases.setdefault(name, []).append(page)
 
     def find(self, page: WikiPage, link: WikiLink) -> str | None:
+        """The page that a link on a page leads to. A name may hold a #; else what follows it is a place on the page."""
         if link.style == "path":
             return self._at_path(page, link.target)
-        if link.style == "typed":
-            return self._ids.get(link.target) or self._normal_ids.get(normal_name(link.target))
-        return self._by_wikilink(page, link.target)
+        if link.anchor and (whole := self._found(page, f"{link.target}#{link.anchor}", link.style)):
+            return whole
+        return self._found(page, link.target, link.style)
+
+    def _found(self, page: WikiPage, target: str, style: LinkStyle) -> str | None:
+        return self._by_id(target) if style == "typed" else self._by_wikilink(page, target)
+
+    def _by_id(self, target: str) -> str | None:
+        if found := self._ids.get(target) or self._normal_ids.get(normal_name(target)):
+            return found
+        name, mark, _ = target.partition("#")
+        return self._by_id(name.strip()) if mark else None
 
     def nearly(self, page: WikiPage, link: WikiLink) -> str | None:
         """What a link to nowhere may have meant: the file at its path but for case."""
         if link.style != "path":
             return None
-        tries = (self._normal_paths.get(_without_suffix(path).casefold()) for path in _paths(page, link.target))
+        tries = (self._normal_paths.get(without_suffix(path).casefold()) for path in _paths(page, link.target))
         return next(filter(None, tries), None)
 
     def _at_path(self, page: WikiPage, target: str) -> str | None:
@@ -67,14 +88,23 @@ class Directory:
     def _by_wikilink(self, page: WikiPage, target: str) -> str | None:
         if not target:  # [[#heading]] is a place on the page itself
             return page.id
-        if found := self._normal_paths.get(_without_suffix(target.removeprefix("/")).casefold()):
+        whole = target.removeprefix("/")
+        if found := self._normal_paths.get(whole) or self._normal_paths.get(without_suffix(whole).casefold()):
             return found
         if "/" in target:
-            at = self._normal_paths.get(_without_suffix(_from(page, target)).casefold())
-            ends = (path for path in self._normal_paths if path.endswith("/" + _without_suffix(target).casefold()))
-            return at or self._normal_paths.get(min(ends, key=lambda path: (path.count("/"), path), default=""))
-        named = self._names.get(normal_name(_without_suffix(target)), [])
+            return self._by_end_of_path(page, target)
+        name = normal_name(without_suffix(target))
+        named = self._names.get(name) or self._aliases.get(name, [])
         return min(named, key=lambda one: _distance(page, one)).id if named else None
+
+    def _by_end_of_path(self, page: WikiPage, target: str) -> str | None:
+        """The page at that path from this one's folder; else one whose path ends so, the nearest to the top first."""
+        if at := self._normal_paths.get(without_suffix(_from(page, target)).casefold()):
+            return at
+        end = "/" + without_suffix(target).casefold().lstrip("/")
+        same = self._endings.get(PurePosixPath(end).name, [])
+        ends = [one for one in same if without_suffix(one.path).casefold().endswith(end)]
+        return min(ends, key=lambda one: (one.path.count("/"), one.path)).id if ends else None
 
 
 def resolve(pages: Sequence[WikiPage], others: Iterable[WikiPage] = ()) -> Resolution:
@@ -111,7 +141,8 @@ def _from(page: WikiPage, target: str) -> str:
     return normpath(target.lstrip("/") if target.startswith("/") else str(folder / target))
 
 
-def _without_suffix(path: str) -> str:
+def without_suffix(path: str) -> str:
+    """A path as a wikilink names it."""
     for suffix in (".md", ".markdown"):
         if path.lower().endswith(suffix):
             return path[: -len(suffix)]

@@ -7,18 +7,36 @@ one link, with what both say about it. What contradicts (a field with two values
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recollect.pages.rules.page import Section, Source, WikiLink, WikiPage, changed, links_in, normal_name
-from recollect.pages.rules.text import Block, blocks, closed, lines_with_code, said, said_in, sentences_of
+from recollect.pages.rules.page import (
+    NOTE,
+    Section,
+    Source,
+    WikiLink,
+    WikiPage,
+    changed,
+    links_in,
+    normal_name,
+    strings,
+)
+from recollect.pages.rules.text import Block, blocks, closed, outside_code, said, said_in, sentences_of
 
 FEWEST_WORDS = 4
 """A sentence shorter than this ("Linux only") may well be said in two sections, and means something else in each."""
 RELATED = "Related Pages"
+BETWEEN_NOTES = "; "
+_IN_LISTS = ("item", "link")
 
-_TARGET = re.compile(r"(\[\[(?:[\w-]+::)?)([^\[\]|#\n]+)")
+
+Leads = Callable[[WikiLink], str]
+
+
+def by_its_words(link: WikiLink) -> str:
+    return link.target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,11 +47,14 @@ class MergedPage:
     conflicts: tuple[str, ...] = ()
 
 
-def merge_pages(old: WikiPage, new: WikiPage, *, updated: str | None = None) -> MergedPage:
-    """The old page with what the new one adds; the very same old page where it adds nothing."""
-    fields, conflicts = _fields(old.fields, new.fields)
-    body = _Body(old)
-    if not _is_all_said(old, new):
+def merge_pages(old: WikiPage, new: WikiPage, *, updated: str | None = None, leads: Leads = by_its_words) -> MergedPage:
+    """The old page with what the new one adds; the very same old page where it adds nothing.
+
+    `leads` says to which page a link leads: two that lead to one page are one, however they are written.
+    """
+    fields, conflicts = merged_fields(old, new)
+    body = _Body(old, leads)
+    if not _is_all_said(old, new, leads):
         body.add(new)
     merged = changed(
         old,
@@ -63,32 +84,48 @@ def _domains(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """United: lists grow, the old value of a single one stays, and the other is kept beside it."""
-    merged, conflicts = dict(old), list[str]()
-    for key, value in new.items():
+def merged_fields(old: WikiPage, new: WikiPage) -> tuple[dict[str, Any], list[str]]:
+    """United: lists grow, the old value of a single one stays, and the other is kept beside it.
+
+    The old page keeps its title; one that the new page had of its own stays as another name.
+    """
+    merged, conflicts = dict(old.fields), list[str]()
+    for key, value in _with_title(old, new).items():
         if key not in merged:
             merged[key] = value
-        elif isinstance(merged[key], list) and isinstance(value, list):
-            merged[key] = [*merged[key], *(one for one in value if one not in merged[key])]
-        elif merged[key] != value:
-            others = merged.get(f"{key} (other)", [])
-            if value not in others:
-                merged[f"{key} (other)"] = [*others, value]
-                conflicts.append(
-                    f"{key} is {merged[key]!r} in the one page and {value!r} in the other: both were kept."
-                )
+        elif merged[key] == value:
+            continue
+        elif (lists := _as_lists(key, merged[key], value)) is not None:
+            mine, theirs = lists
+            merged[key] = [*mine, *(one for one in theirs if one not in mine)]
+        elif value not in (others := merged.get(f"{key} (other)", [])):
+            merged[f"{key} (other)"] = [*others, value]
+            conflicts.append(f"{key} is {merged[key]!r} in the one page and {value!r} in the other: both were kept.")
     return merged, conflicts
 
 
-def _is_all_said(old: WikiPage, new: WikiPage) -> bool:
+def _as_lists(key: str, old: Any, new: Any) -> tuple[list[Any], list[Any]] | None:
+    """Two values as lists, where they are such; names and tags may be written as words with commas too."""
+    if isinstance(old, list) and isinstance(new, list):
+        return old, new
+    return (strings(old), strings(new)) if key in ("aliases", "alias", "tags", "tag") else None
+
+
+def _with_title(old: WikiPage, new: WikiPage) -> Mapping[str, Any]:
+    known = map(normal_name, (old.title or "", old.name, *old.aliases, *new.aliases))
+    if not new.title or new.type != NOTE or normal_name(new.title) in known:
+        return new.fields  # the title of a typed page says its type and its name
+    return {**new.fields, "aliases": [*strings(new.fields.get("aliases")), new.title]}
+
+
+def _is_all_said(old: WikiPage, new: WikiPage, leads: Leads) -> bool:
     """Whether the old page has every heading, sentence, block and link of the new one, wherever that may be."""
     headings = {normal_name(one.heading) for one in old.sections}
-    known = _by_target(old.links)
+    known = _by_target(old.links, leads)
     blocks_there = {_whole(block) for text in old.texts for block in blocks(text)}
     return (
         all(normal_name(one.heading) in headings for one in new.sections)
-        and all(_is_covered(link, known) for link in new.links)
+        and all(_is_covered(link, known, leads) for link in new.links)
         and _prose(new) <= said_in(old.texts)
         and all(_whole(block) in blocks_there for text in new.texts for block in blocks(text) if _is_whole(block))
     )
@@ -102,23 +139,41 @@ def _prose(page: WikiPage) -> set[str]:
 # -- sections
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, eq=False)
 class _PagePart:
     """A section while pages are being merged: it may grow, and it knows what is below it."""
 
     heading: str
     level: int
     body: str
+    richer: dict[str, str] = field(default_factory=dict)
+    added: list[Block] = field(default_factory=list)
     below: list["_PagePart"] = field(default_factory=list)
 
     @property
     def key(self) -> str:
-        return normal_name(re.sub(r"[`*'_:.]+", " ", self.heading))
+        return normal_name(self.heading)
 
     def all(self) -> Iterator["_PagePart"]:
         yield self
         for part in self.below:
             yield from part.all()
+
+    def text(self) -> str:
+        """What was there, its links with what else is said of them, and behind it what was added: list items and links
+        follow each other directly, before everything else there is a blank line."""
+        body = self.body
+        if self.richer:
+            body = "\n".join(self.richer.get(line, line) for line in body.split("\n"))
+        if not self.added:
+            return body
+        parts = [closed(body)] if body else []
+        last = blocks(body)[-1:]
+        for block in self.added:
+            follows = block.kind in _IN_LISTS and bool(last) and last[0].kind in (*_IN_LISTS, "label")
+            parts += ("\n" if follows else "\n\n" if parts else "", closed(block.text))
+            last = (block,)
+        return "".join(parts)
 
 
 def _tree(page: WikiPage) -> _PagePart:
@@ -137,47 +192,54 @@ def _tree(page: WikiPage) -> _PagePart:
 class _Body:
     """The text of the old page, growing by what a new page adds to it."""
 
-    def __init__(self, page: WikiPage) -> None:
+    def __init__(self, page: WikiPage, leads: Leads) -> None:
         self._root = _tree(page)
+        self._leads = leads
         bodies = [part.body for part in self._root.all()]
         self._said = {one for one in said_in(bodies) if _is_long(one)}
         self._whole = {_whole(block) for body in bodies for block in blocks(body)}
-        self._links = _by_target(links_in(bodies))
+        self._links = _by_target(links_in(bodies), leads)
+        self._alone = self._lines_of_links()
 
     @property
     def lead(self) -> str:
-        return self._root.body
+        return self._root.text()
 
     def sections(self) -> tuple[Section, ...]:
         parts = (part for part in self._root.all() if part is not self._root)
-        return tuple(Section(level=part.level, heading=part.heading, body=part.body) for part in parts)
+        return tuple(Section(level=part.level, heading=part.heading, body=part.text()) for part in parts)
 
     def add(self, page: WikiPage) -> None:
         new = _tree(page)
         self._grow(self._root, new.body)
         self._add_below(self._root, new, _claims(self._root, new))
         for part in [*self._root.all()][:-1]:
-            part.body = closed(part.body)  # else its code would go on into the section that now follows
+            if not part.added:
+                part.body = closed(part.body)  # else its code would go on into the section that now follows
 
     def _add_below(self, here: _PagePart, new: _PagePart, claims: Mapping[int, _PagePart]) -> None:
         """Add the sections below one of the new page: to those they match, else at their place here."""
-        place = 0
+        places = {id(part): number for number, part in enumerate(here.below)}
+        between: dict[int, list[_PagePart]] = {}
+        place, end = 0, _end(here)
         for part in new.below:
             match = claims.get(id(part))
             if match is None:
-                place = min(place, _end(here))
+                place = min(place, end)
                 match = _PagePart(heading=part.heading, level=_level_at(here, place, part), body="")
-                here.below.insert(place, match)
-            if match in here.below:
-                place = _index(here.below, match) + 1
+                between.setdefault(place, []).append(match)
+            elif id(match) in places:
+                place = places[id(match)] + 1
             self._grow(match, part.body)
             self._add_below(match, part, claims)
+        if between:
+            slots = range(len(here.below) + 1)
+            here.below = [one for slot in slots for one in (*between.get(slot, ()), *here.below[slot : slot + 1])]
 
     def _grow(self, part: _PagePart, body: str) -> None:
         """Append what the new body says and the page does not."""
-        here = said_in([part.body])
-        for block in _with_their_labels(list(self._fresh(blocks(body), here))):
-            part.body = _appended(part.body, block)
+        here = said_in([part.body, *(block.text for block in part.added)])
+        part.added += _with_their_labels(list(self._fresh(blocks(body), here)))
 
     def _fresh(self, given: Sequence[Block], here: set[str]) -> Iterator[Block]:
         for block in given:
@@ -201,26 +263,33 @@ class _Body:
         links = links_in([block.text])
         fresh = not links and _whole(block) not in self._whole
         for link in links:
-            if not _is_covered(link, self._links) and not self._enrich(link):
-                self._links.setdefault((link.relation, link.target), []).append(link)
+            if not _is_covered(link, self._links, self._leads) and not self._enrich(link):
+                self._links.setdefault((link.relation, self._leads(link)), []).append(link)
                 fresh = True
         if fresh:
             self._whole.add(_whole(block))
             yield block
 
+    def _lines_of_links(self) -> dict[tuple[str, str], tuple[_PagePart, str]]:
+        """The lines of the old page that hold one link each, by that link."""
+        found: dict[tuple[str, str], tuple[_PagePart, str]] = {}
+        for part in self._root.all():
+            for line in outside_code(part.body):
+                if len(held := links_in([line])) == 1:
+                    found.setdefault((held[0].relation, self._leads(held[0])), (part, line))
+        return found
+
     def _enrich(self, link: WikiLink) -> bool:
         """Add label and note of a link to the line that holds it already; False where no line holds it alone."""
-        known = self._links.get((link.relation, link.target), [])
-        for part in self._root.all():
-            lines = part.body.split("\n")
-            for number, line in enumerate(lines):
-                held = links_in([line])
-                if len(held) == 1 and held[0] in known:
-                    lines[number] = _enriched(line, held[0], link)
-                    part.body = "\n".join(lines)
-                    known[known.index(held[0])] = links_in([lines[number]])[0]
-                    return True
-        return False
+        key = (link.relation, self._leads(link))
+        if key not in self._alone:
+            return False
+        part, line = self._alone[key]
+        so_far = part.richer.get(line, line)
+        held = links_in([so_far])[0]
+        part.richer[line] = richer = _enriched(so_far, held, link)
+        self._links[key] = [*links_in([richer]), *(one for one in self._links.get(key, []) if one != held)]
+        return True
 
     def _fresh_prose(self, block: Block, here: set[str]) -> Iterator[Block]:
         spoken = sentences_of(block)
@@ -237,41 +306,44 @@ class _Body:
 def _claims(old: _PagePart, new: _PagePart) -> dict[int, _PagePart]:
     """Which section of the old page each one of the new page belongs to: by its place first, then by its heading."""
     claims: dict[int, _PagePart] = {}
-    _claim_by_place(old, new, claims)
-    taken = {id(part) for part in claims.values()}
+    taken: set[int] = set()
+    _claim_by_place(old, new, claims, taken)
+    anywhere = _by_heading(part for part in old.all() if part is not old)
     for part in new.all():
         if id(part) in claims or part is new:
             continue
-        free = next((one for one in old.all() if one.key == part.key and one is not old and id(one) not in taken), None)
-        if free is not None:
-            claims[id(part)] = free
-            taken.add(id(free))
-            _claim_by_place(free, part, claims)
-            taken |= {id(one) for one in claims.values()}
+        waiting = anywhere.get(part.key)
+        while waiting and id(waiting[0]) in taken:
+            waiting.popleft()
+        if waiting:
+            claims[id(part)] = waiting[0]
+            taken.add(id(waiting[0]))
+            _claim_by_place(waiting[0], part, claims, taken)
     return claims
 
 
-def _claim_by_place(old: _PagePart, new: _PagePart, claims: dict[int, _PagePart]) -> None:
-    by_heading: dict[str, list[_PagePart]] = {}
-    for part in old.below:
-        by_heading.setdefault(part.key, []).append(part)
-    taken = {id(part) for part in claims.values()}
+def _claim_by_place(old: _PagePart, new: _PagePart, claims: dict[int, _PagePart], taken: set[int]) -> None:
+    by_heading = _by_heading(part for part in old.below if id(part) not in taken)
     for part in new.below:
-        same = [one for one in by_heading.get(part.key, []) if id(one) not in taken]
+        same = by_heading.get(part.key)
         if same and id(part) not in claims:
-            claims[id(part)] = same[0]
-            taken.add(id(same[0]))
-            _claim_by_place(same[0], part, claims)
+            match = same.popleft()
+            claims[id(part)] = match
+            taken.add(id(match))
+            _claim_by_place(match, part, claims, taken)
+
+
+def _by_heading(parts: Iterable[_PagePart]) -> dict[str, deque[_PagePart]]:
+    found: dict[str, deque[_PagePart]] = {}
+    for part in parts:
+        found.setdefault(part.key, deque()).append(part)
+    return found
 
 
 def _level_at(here: _PagePart, place: int, part: _PagePart) -> int:
     """The level of a section put in among others: that of the next or the last one, so that none slips below it."""
     beside = here.below[place : place + 1] or here.below[-1:]
     return beside[0].level if beside else min(max(part.level, here.level + 1), 6)
-
-
-def _index(parts: Sequence[_PagePart], part: _PagePart) -> int:
-    return next(number for number, one in enumerate(parts) if one is part)
 
 
 def _end(here: _PagePart) -> int:
@@ -288,18 +360,13 @@ def _with_their_labels(given: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _appended(body: str, block: Block) -> str:
-    """List items and links follow each other directly; everything else has a blank line before it."""
-    if not body:
-        return block.text
-    last = blocks(body)[-1:] if block.kind in ("item", "link") else []
-    is_list = bool(last) and last[0].kind in ("item", "link", "label")
-    gap = "\n" if is_list else "\n\n"
-    return f"{closed(body)}{gap}{block.text}"
-
-
 def _whole(block: Block) -> str:
-    """A block as it is compared: code and tables sign by sign, save for blank space; prose by its words."""
+    """A block as it is compared: code and tables sign by sign, save for blank space; prose by its words.
+
+    Code that nothing closes is closed when something follows it: so it is compared as closed.
+    """
+    if block.kind == "code":
+        return " ".join(closed(block.text).split())
     return " ".join(block.text.split()) if _is_whole(block) else said(block.text)
 
 
@@ -315,16 +382,16 @@ def _is_long(sentence: str) -> bool:
 # -- links
 
 
-def _by_target(links: Iterable[WikiLink]) -> dict[tuple[str, str], list[WikiLink]]:
+def _by_target(links: Iterable[WikiLink], leads: Leads) -> dict[tuple[str, str], list[WikiLink]]:
     """The links by relation and target, those that say most first."""
     found: dict[tuple[str, str], list[WikiLink]] = {}
     for link in sorted(links, key=lambda link: -link.richness):
-        found.setdefault((link.relation, link.target), []).append(link)
+        found.setdefault((link.relation, leads(link)), []).append(link)
     return found
 
 
-def _is_covered(link: WikiLink, known: Mapping[tuple[str, str], Sequence[WikiLink]]) -> bool:
-    return any(_covers(one, link) for one in known.get((link.relation, link.target), ()))
+def _is_covered(link: WikiLink, known: Mapping[tuple[str, str], Sequence[WikiLink]], leads: Leads) -> bool:
+    return any(_covers(one, link) for one in known.get((link.relation, leads(link)), ()))
 
 
 def _covers(known: WikiLink, link: WikiLink) -> bool:
@@ -336,50 +403,8 @@ def _enriched(line: str, known: WikiLink, link: WikiLink) -> str:
     if link.label and not known.label:
         line = line.replace("]]", f"|{link.label}]]", 1)
     if said(link.note) not in said(known.note):
-        line = f"{line.rstrip()}{'; ' if known.note else ' - '}{link.note}"
+        line = f"{line.rstrip()}{BETWEEN_NOTES if known.note else ' - '}{link.note}"
     return line
-
-
-def rewrite_links(text: str, results: Mapping[str, str]) -> str:
-    """A text whose links lead to what the pages became; code stays as it is."""
-    if "[[" not in text or not results:
-        return text
-    return "\n".join(line if is_code else _rewritten(line, results) for line, is_code in lines_with_code(text))
-
-
-def _rewritten(line: str, results: Mapping[str, str]) -> str:
-    if "[[" not in line:
-        return line
-    return _TARGET.sub(lambda found: found[1] + results.get(found[2].strip(), found[2]), line)
-
-
-def with_rewritten_links(page: WikiPage, results: Mapping[str, str]) -> WikiPage:
-    """The page with its links rewritten, in what was read and in the file as it was."""
-    sections = tuple(
-        Section(level=one.level, heading=rewrite_links(one.heading, results), body=rewrite_links(one.body, results))
-        for one in page.sections
-    )
-    rewritten = changed(page, lead=rewrite_links(page.lead, results), sections=sections)
-    if rewritten == changed(page):
-        return page
-    return rewritten if page.raw is None else replace(rewritten, raw=rewrite_links(page.raw, results))
-
-
-def without_links_to(page: WikiPage, gone: Collection[str]) -> WikiPage:
-    """The page without the lines that do nothing but link to pages that will not be there."""
-    if not any(link.target in gone for link in page.links):
-        return page
-    sections = tuple(replace(one, body=_without_lines(one.body, gone)) for one in page.sections)
-    return changed(page, lead=_without_lines(page.lead, gone), sections=sections)
-
-
-def _without_lines(body: str, gone: Collection[str]) -> str:
-    kept = (line for line, is_code in lines_with_code(body) if is_code or not _only_links_to(line, gone))
-    return "\n".join(kept).strip("\n")
-
-
-def _only_links_to(line: str, gone: Collection[str]) -> bool:
-    return any(block.kind == "link" for block in blocks(line)) and all(link.target in gone for link in links_in([line]))
 
 
 def with_links(page: WikiPage, links: Iterable[tuple[str, str, str]]) -> WikiPage:
@@ -401,6 +426,6 @@ def _with_line(page: WikiPage, relation: str, line: str) -> WikiPage:
     if place is None:
         return changed(page, sections=(*sections, Section(level=2, heading=RELATED, body=line)))
     section = sections[place]
-    body = _appended(section.body, Block(kind="link", text=line))
+    body = _PagePart(heading="", level=0, body=section.body, added=[Block(kind="link", text=line)]).text()
     sections[place] = Section(level=section.level, heading=section.heading, body=body)
     return changed(page, sections=tuple(sections))

@@ -25,7 +25,16 @@ TYPED_TITLE = re.compile(r"([A-Za-z]\w*)\s*:\s*(\S.*)")
 """`Principle: Loading`."""
 
 _BRACKETS = re.compile(r"(?P<embed>!?)\[\[(?P<inner>[^\[\]\n]+)\]\]")
-_PATH_LINK = re.compile(r"(?<!!)\[(?P<label>[^\[\]\n]*)\]\((?P<target><[^<>\n]+>|[^\s()]+)(?:\s+\"[^\"\n]*\")?\)")
+_IN_BRACKETS = r"(?:[^\[\]\n]|\[[^\[\]\n]*\](?:\([^()\n]*\))?)*"  # a label may hold an image
+_PATH = r"<[^<>\n]+>|(?:[^\s()<>]|\([^\s()]*\))+"
+_TITLE = r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*"
+_PATH_LINK = re.compile(
+    rf"(?<!!)\[(?P<label>{_IN_BRACKETS})\]\([ \t]*(?P<inline>{_PATH}){_TITLE}\)"
+    rf"|^[ ]{{0,3}}\[(?P<name>[^\[\]\n^]+)\]:[ \t]*(?P<defined>{_PATH}){_TITLE}$"
+    r"|<a\s[^<>\n]*?href=(?P<quote>[\"'])(?P<href>[^\"'<>\n]+)(?P=quote)"
+)
+"""To a file: `[label](path)`, the definition of a reference, `<a href="path">`."""
+PAGE_SUFFIXES = (".md", ".markdown", ".wiki", ".mediawiki")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _RELATION = re.compile(r"([\w-]+)::(.*)", re.DOTALL)
 _PAGE_ID = re.compile(r"([A-Z]\w*):(\S.*)")
@@ -78,6 +87,8 @@ class WikiLink:
     anchor: str = ""
     note: str = ""
     embed: bool = False
+    written: str = field(default="", compare=False)
+    """The link with all its signs, as it stands in the text."""
 
     @property
     def richness(self) -> int:
@@ -119,12 +130,12 @@ class WikiPage:
     @property
     def aliases(self) -> tuple[str, ...]:
         """Other names of the page, from the front matter."""
-        return tuple(_strings(self.fields.get("aliases", self.fields.get("alias"))))
+        return tuple(dict.fromkeys(one for key in ("aliases", "alias") for one in strings(self.fields.get(key))))
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Tags of the front matter and of the text, each once."""
-        given = [tag.lstrip("#") for tag in _strings(self.fields.get("tags", self.fields.get("tag")))]
+        given = [tag.lstrip("#") for tag in strings(self.fields.get("tags", self.fields.get("tag")))]
         inline = [tag for text in self.texts for line in outside_code(text) for tag in _TAG.findall(without_code(line))]
         return tuple(dict.fromkeys([*given, *inline]))
 
@@ -187,31 +198,33 @@ def links_in(texts: Iterable[str]) -> list[WikiLink]:
         if "[" not in text:
             continue
         for line in outside_code(text):
-            found += _links_of_line(line)
+            found += (link for _, link in links_and_places(line))
     return found
 
 
-def _links_of_line(line: str) -> list[WikiLink]:
-    if "](" not in line and "[[" not in line:
+def links_and_places(line: str) -> list[tuple[tuple[int, int], WikiLink]]:
+    """The links of a line that is no code, each with where it begins and ends."""
+    if "[[" not in line and ".m" not in line and ".wiki" not in line:
         return []
-    line = without_code(line)
-    brackets = list(_BRACKETS.finditer(line))
-    notes = [line[one.end() :] if one is brackets[-1] else "" for one in brackets]
-    found = [(one.start(), _bracket_link(one, note)) for one, note in zip(brackets, notes, strict=True)]
-    found += [(one.start(), _path_link(one)) for one in _PATH_LINK.finditer(line)]
-    return [link for _, link in sorted(found, key=lambda one: one[0]) if link]
+    plain = without_code(line)
+    brackets = list(_BRACKETS.finditer(plain))
+    found = [(one.span(), _bracket_link(one, plain, one is brackets[-1])) for one in brackets]
+    if ".m" in plain or ".M" in plain or ".wiki" in plain:
+        found += [(one.span(), _path_link(one, line)) for one in _PATH_LINK.finditer(plain)]
+    return [(span, link) for span, link in sorted(found, key=lambda one: one[0]) if link]
 
 
-def _bracket_link(match: re.Match[str], rest_of_line: str) -> WikiLink | None:
+def _bracket_link(match: re.Match[str], line: str, is_last: bool) -> WikiLink | None:
     inner, _, label = match["inner"].partition("|")
-    note = rest_of_line.strip(" \t-–—:·")
-    if typed := _RELATION.fullmatch(inner.strip()):
+    inner = inner.removesuffix("\\").strip()  # in a table of Markdown the bar is written \\|
+    note = line[match.end() :].strip(" \t-–—:·") if is_last else ""
+    if typed := _RELATION.fullmatch(inner):
         if typed[1] in PROPERTIES or not typed[2].strip():
             return None
         relation, target, anchor = typed[1], typed[2].strip(), ""
         style: LinkStyle = "typed"
     else:
-        relation, (target, _, anchor) = PLAIN, inner.strip().partition("#")
+        relation, (target, _, anchor) = PLAIN, inner.partition("#")
         style = "typed" if _PAGE_ID.fullmatch(target) else "wikilink"
         if style == "wikilink" and "^" in target:
             target, _, anchor = target.partition("^")
@@ -225,17 +238,21 @@ def _bracket_link(match: re.Match[str], rest_of_line: str) -> WikiLink | None:
         anchor=anchor.strip(),
         note=note,
         embed=bool(match["embed"]),
+        written=match[0],
     )
 
 
-def _path_link(match: re.Match[str]) -> WikiLink | None:
-    target, _, anchor = match["target"].strip("<>").partition("#")
-    if _SCHEME.match(target) or not target.lower().endswith((".md", ".markdown")):
+def _path_link(match: re.Match[str], line: str) -> WikiLink | None:
+    path = match["inline"] or match["defined"] or match["href"]
+    target, _, anchor = path.strip("<>").partition("#")
+    if _SCHEME.match(target) or not target.lower().endswith(PAGE_SUFFIXES):
         return None
-    return WikiLink(relation=PLAIN, target=target, style="path", label=match["label"].strip(), anchor=anchor)
+    label = line[match.start("label") : match.end("label")] if match["label"] else match["name"] or ""
+    written = line[match.start() : match.end()]
+    return WikiLink(relation=PLAIN, target=target, style="path", label=label.strip(), anchor=anchor, written=written)
 
 
-def _strings(value: object) -> list[str]:
+def strings(value: object) -> list[str]:
     """A field that may be a list or words with commas, as texts."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]

@@ -7,6 +7,7 @@ below a page that was declined everything falls away.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,6 +33,13 @@ ROOT = "(root)"
 NO_TARGET = "N/A"
 BREAK = "<br>"
 _ARROW = " → "
+HEAD = """\
+What may be edited, and nothing else: the Decision of a page (MERGE, CREATE_NEW, DECLINE), and with MERGE its
+Target, the id of a page of the same type. Change it in the row of the table; the step of the execution order and
+the root's block may stay as they are or say the same. No row may be taken out, added or written twice: to leave a
+page out, write DECLINE. In names, `\\u0020` and the like stand for white space and signs that the file itself uses."""
+_TO_ESCAPE = re.compile(r"[\\|→]|(?! )\s|(?<=[: ]) |\A | \Z|<(?=br>)")
+_ESCAPE = re.compile(r"\\(?:([\\|])|u([0-9a-f]{4}))")
 
 _GENERATED = re.compile(r"Generated: *(.*)")
 _SUBGRAPH = re.compile(r"## SubGraph \d+: *(.+?) *")
@@ -50,6 +58,7 @@ def render_plan(plan: MergePlan) -> str:
         "# Merge Plan",
         f"Generated: {plan.generated.isoformat() if plan.generated else NOTHING}\n"
         f"Total SubGraphs: {len(plan.subgraphs)}",
+        HEAD,
     ]
     for number, subgraph in enumerate(plan.subgraphs, start=1):
         parts += ["---", f"## SubGraph {number}: {_cell(subgraph.subgraph_id)}", *_subgraph_parts(subgraph)]
@@ -66,13 +75,13 @@ def _subgraph_parts(subgraph: SubgraphPlan) -> Iterator[str]:
     yield "### Node Plans"
     yield "\n".join([_row(COLUMNS), _row(["---"] * len(COLUMNS)), *(_row(_cells_of(node)) for node in top_down)])
     yield "### Reasons"
-    yield "\n".join(f"- {_cell(node.page_id)}: {_cell(node.reason) or NOTHING}" for node in top_down)
+    yield "\n".join(f"- {_cell(node.page_id)}: {_line(node.reason) or NOTHING}" for node in top_down)
     yield "### Audit Status"
     yield "\n".join(
         [
             f"- **Status**: {_audit_status(subgraph)}",
             f"- **Retry Count**: {subgraph.retry_count}",
-            f"- **Feedback**: {_cell(subgraph.audit_result or '') or NOTHING}",
+            f"- **Feedback**: {_line(subgraph.audit_result or '') or NOTHING}",
         ]
     )
 
@@ -114,12 +123,24 @@ def _score(score: float | None) -> str:
     return NOTHING if score is None else f"{score:.2f}"
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")
+def _cell(name: str) -> str:
+    """A name that is read back as it is, whatever signs it holds."""
+    if name in (NOTHING, ROOT, NO_TARGET):
+        return f"\\u{ord(name[0]):04x}{name[1:]}"
+    return _TO_ESCAPE.sub(lambda found: _escaped(found[0]), name)
+
+
+def _escaped(sign: str) -> str:
+    return f"\\{sign}" if sign in "\\|" else f"\\u{ord(sign):04x}"
 
 
 def _plain(cell: str) -> str:
-    return re.sub(r"\\([\\|])", r"\1", cell.strip())
+    return _ESCAPE.sub(lambda found: found[1] or chr(int(found[2], 16)), cell.strip())
+
+
+def _line(text: str) -> str:
+    """A text for people, on one line."""
+    return _cell(" ".join(text.split()))
 
 
 def _audit_status(subgraph: SubgraphPlan) -> str:
@@ -147,13 +168,22 @@ def parse_plan(text: str) -> MergePlan:
 
 def _read(text: str) -> tuple[MergePlan, dict[str, list[tuple[Verdict, str | None]]]]:
     """The plan by its tables, and what the other places say about each node."""
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not any(line.strip() == "# Merge Plan" for line in lines):
         raise InvalidInput("It is no merge plan: a plan begins with the line # Merge Plan.")
     generated = next((found[1] for line in lines if (found := _GENERATED.fullmatch(line))), NOTHING)
     elsewhere: dict[str, list[tuple[Verdict, str | None]]] = {}
     subgraphs = [_read_subgraph(name, parts, elsewhere) for name, parts in _subgraph_lines(lines)]
+    _refuse_twice([one.subgraph_id for one in subgraphs], "SubGraph {} stands twice in the file: take one out.")
+    pages = [id for one in subgraphs for id in one.nodes]
+    _refuse_twice(pages, "{} has a row in two sub-graphs: take one out.")
     return MergePlan(subgraphs=tuple(subgraphs), generated=_moment(generated)), elsewhere
+
+
+def _refuse_twice(names: Sequence[str], message: str) -> None:
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise InvalidInput(message.format(twice))
 
 
 def _moment(text: str) -> datetime | None:
@@ -185,13 +215,15 @@ def _read_subgraph(
         if wanted not in parts:
             raise InvalidInput(f"SubGraph {name} has no part ### {wanted}.")
     reasons = dict(_reasons(parts.get("Reasons")))
-    nodes = {node.page_id: node for node in _read_rows(name, parts["Node Plans"], reasons)}
+    rows = list(_read_rows(name, parts["Node Plans"], reasons))
+    _refuse_twice([node.page_id for node in rows], f"SubGraph {name}: {{}} has two rows in the table: take one out.")
+    nodes = {node.page_id: node for node in rows}
     root = _facts(parts.get("Root"))
     if root.get("Decision"):
-        target = _plain(root.get("Target", NO_TARGET))
-        said = (_verdict(root["Decision"], name), None if target in (NO_TARGET, NOTHING) else target)
+        said = (_verdict(root["Decision"], name), _target_in(root.get("Target", NO_TARGET)))
         elsewhere.setdefault(_plain(root.get("Page", "")), []).append(said)
     order = [_read_step(line, name, elsewhere) for line in parts["Execution Order"].lines]
+    _refuse_twice(order, f"SubGraph {name}: {{}} stands twice in the execution order: take one out.")
     if set(order) != set(nodes):
         odd = ", ".join(sorted(set(order) ^ set(nodes)))
         raise InvalidInput(f"SubGraph {name}: the execution order and the table name other pages ({odd}).")
@@ -221,7 +253,6 @@ def _read_rows(name: str, part: _PlanPart, reasons: Mapping[str, str]) -> Iterat
 
 def _read_row(name: str, cells: Sequence[str], reasons: Mapping[str, str]) -> NodePlan:
     id = _plain(cells[0])
-    target = _plain(cells[2])
     parents = [] if cells[4] == ROOT else [_plain(one) for one in cells[4].split(BREAK)]
     kinds = [] if cells[5] == NOTHING else [one.strip() for one in cells[5].split(BREAK)]
     if len(parents) != len(kinds):
@@ -230,7 +261,7 @@ def _read_row(name: str, cells: Sequence[str], reasons: Mapping[str, str]) -> No
         page_id=id,
         page_type=type_and_name(id)[0],
         decision=_verdict(cells[1], name),
-        merge_target_id=None if target in (NOTHING, NO_TARGET, "") else target,
+        merge_target_id=_target_in(cells[2]),
         best_match_score=_number(cells[3], name),
         reason=reasons.get(id, ""),
         parent_id=parents[0] if parents else None,
@@ -239,6 +270,10 @@ def _read_row(name: str, cells: Sequence[str], reasons: Mapping[str, str]) -> No
         ),
         status=_node_status(cells[6], name),
     )
+
+
+def _target_in(cell: str) -> str | None:
+    return None if cell.strip() in (NOTHING, NO_TARGET, "") else _plain(cell)
 
 
 def _read_step(line: str, name: str, elsewhere: dict[str, list[tuple[Verdict, str | None]]]) -> str:
@@ -256,7 +291,7 @@ def _facts(part: _PlanPart | None) -> dict[str, str]:
 
 
 def _reasons(part: _PlanPart | None) -> Iterator[tuple[str, str]]:
-    """`- Type:Name: reason`: an id may hold colons, never a colon and a space."""
+    """`- Type:Name: reason`: a colon and a space end the id, for in an id that space is escaped."""
     for line in part.lines if part else ():
         if (found := _REASON.fullmatch(line)) and found[2] != NOTHING:
             yield _plain(found[1]), _plain(found[2])

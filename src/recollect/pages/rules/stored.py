@@ -6,7 +6,7 @@ which files came to this page, by checksum and id: a file that came before and h
 it became. So is the file that a page is exported as.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from recollect.plan import Row
 
 SOURCE = "pages"
 CAME_FROM = "came_from"
+CameFrom = Mapping[str, str | list[str]]
 EdgeKey = tuple[str, str, str]
 """Source page, relation, target page."""
 
@@ -40,14 +41,20 @@ class StoredPage:
         return bool(self.row["status"] == "active")
 
     @property
-    def came_from(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = self.row["metadata"].get(CAME_FROM, {})
+    def came_from(self) -> CameFrom:
+        """The ids under which files came to this page, by their checksums: one, or several."""
+        found: CameFrom = self.row["metadata"].get(CAME_FROM, {})
         return found
 
     @property
-    def known_as(self) -> Mapping[str, str]:
-        """Every file that adds nothing to this page: those that came to it, and the one it is exported as."""
-        return {self.row["checksum"]: self.page.id, **self.came_from}
+    def known_as(self) -> Iterator[tuple[str, str]]:
+        """Every file (id, checksum) that adds nothing to this page: those that came to it, and its own export."""
+        yield self.page.id, self.row["checksum"]
+        for sum, ids in self.came_from.items():
+            yield from ((id, sum) for id in ([ids] if isinstance(ids, str) else ids))
+
+    def knows(self, sum: str, id: str) -> bool:
+        return (id, sum) in self.known_as
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +76,7 @@ def page_from(*, id: str, type: str, name: str, path: str, text: str) -> WikiPag
     return page if (page.id, page.type, page.name) == (id, type, name) else replace(page, id=id, type=type, name=name)
 
 
-def row_of(page: WikiPage, came_from: Mapping[str, str]) -> dict[str, Any]:
+def row_of(page: WikiPage, came_from: CameFrom) -> dict[str, Any]:
     """The columns of a page's node that follow from the page."""
     text = export_page(page)
     about = {
@@ -90,7 +97,7 @@ def row_of(page: WikiPage, came_from: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def new_row(page: WikiPage, came_from: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def new_row(page: WikiPage, came_from: CameFrom, now: datetime) -> dict[str, Any]:
     """The whole row of a page that is made."""
     moments = {"created_at": now.isoformat(), "updated_at": now.isoformat()}
     known = {"kind": "page", "status": "active", "source": SOURCE, "source_id": page.id}
@@ -142,9 +149,18 @@ def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: WikiLink
 # -- what came before
 
 
+def came_also(before: CameFrom, sum: str, id: str) -> CameFrom:
+    """What came to a page, and one file more; the same text may have come under several ids."""
+    ids = before.get(sum, [])
+    known = [ids] if isinstance(ids, str) else list(ids)
+    if id in known:
+        return before
+    return {**before, sum: [*known, id] if known else id}
+
+
 def known_results(new: Iterable[WikiPage], stored: Iterable[StoredPage]) -> dict[str, str]:
     """For each new page that came before, word for word, the page it became."""
-    became = {(id, sum): one.page.id for one in stored if one.is_living for sum, id in one.known_as.items()}
+    became = {key: one.page.id for one in stored if one.is_living for key in one.known_as}
     known = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
     return {id: result for id, result in known.items() if result is not None}
 

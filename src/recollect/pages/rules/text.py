@@ -208,6 +208,12 @@ def said_in(texts: Iterable[str]) -> set[str]:
     return set().union(*(_remembered_said(text) if len(text) <= REMEMBERED else _said(text) for text in texts))
 
 
+def spoken_in(texts: Iterable[str]) -> set[str]:
+    """What some texts say beside the lines that are links."""
+    prose = (block for text in texts for block in blocks(text) if block.kind != "link")
+    return {said(sentence) for block in prose for sentence in sentences_of(block)} - {""}
+
+
 def _said(text: str) -> frozenset[str]:
     return frozenset(map(said, sentences(text))) - {""}
 
