@@ -8,9 +8,11 @@ from uuid import UUID
 
 from recollect.engine.core import Core
 from recollect.engine.sql import care, overview
-from recollect.engine.sql.overview import Day, Held, InDoubt
+from recollect.engine.sql.overview import Day, Held
 from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
+from recollect.plans.sql import looks
+from recollect.plans.sql.looks import InDoubt
 
 GROWTH = timedelta(days=30)
 IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
@@ -33,7 +35,7 @@ async def show(core: Core, space_id: UUID) -> Overview:
     async with core.transaction(space_id) as db:
         held = await overview.held(db)
         added = await overview.added(db, core.now() - GROWTH)
-        in_doubt = await overview.in_doubt(db)
+        in_doubt = await looks.in_doubt(db)
         waiting = await jobs.counts(db)
         model, dim = await overview.searched(db)
     async with core.database.owner() as connection:

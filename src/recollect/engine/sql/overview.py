@@ -3,21 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from uuid import UUID
 
 from recollect.model import Kind, Status
-from recollect.plans.sql import looks
 from recollect.store.database import Transaction, driver
 
 HELD = "SELECT kind, status, count(*) AS number FROM nodes WHERE space_id = $1 GROUP BY kind, status"
 ADDED = """
 SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS number FROM nodes
  WHERE space_id = $1 AND created_at >= $2 GROUP BY day ORDER BY day
-"""
-# Only what the last plan of a policy left to a person still stands: the next one looks anew.
-IN_DOUBT = f"""
-SELECT DISTINCT ON (policy) id, policy, (summary->>'review')::int AS number FROM {looks.SAID}
- WHERE jsonb_typeof(summary->'review') = 'number' ORDER BY policy, created_at DESC
 """
 SEARCHED = """
 SELECT s.embedding_model,
@@ -43,15 +36,6 @@ class Day:
     number: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InDoubt:
-    """So many groups may be the same; the findings of this plan name them."""
-
-    plan_id: UUID
-    policy: str
-    number: int
-
-
 async def held(db: Transaction) -> Sequence[Held]:
     found = await (await driver(db)).fetch(HELD, db.space_id)
     return [Held(kind=Kind(row["kind"]), status=Status(row["status"]), number=row["number"]) for row in found]
@@ -59,11 +43,6 @@ async def held(db: Transaction) -> Sequence[Held]:
 
 async def added(db: Transaction, since: datetime) -> Sequence[Day]:
     return [Day(**row) for row in await (await driver(db)).fetch(ADDED, db.space_id, since)]
-
-
-async def in_doubt(db: Transaction) -> Sequence[InDoubt]:
-    found = await (await driver(db)).fetch(IN_DOUBT, db.space_id)
-    return [InDoubt(plan_id=row["id"], policy=row["policy"], number=row["number"]) for row in found if row["number"]]
 
 
 async def searched(db: Transaction) -> tuple[str | None, int | None]:
