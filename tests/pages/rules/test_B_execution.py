@@ -567,6 +567,8 @@ def test_B33_a_name_of_any_white_space_is_read_back(name: str) -> None:
     text = render_plan(made)
     assert {(one.page_id, one.merge_target_id) for one in parse_plan(text).nodes.values()} == {(name, name)}
     assert edits_in(text, made) == []
+    alone = plan_merge([new], wiki_of([]), SuppliedScores(scores={}))
+    assert edits_in(render_plan(alone), alone) == []
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12))

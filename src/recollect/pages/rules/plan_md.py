@@ -91,7 +91,7 @@ def _root_block(root: NodePlan) -> str:
         "Page": _cell(root.page_id),
         "Type": root.page_type,
         "Decision": root.decision.value,
-        "Target": _cell(root.merge_target_id or NO_TARGET),
+        "Target": _cell(root.merge_target_id) if root.merge_target_id else NO_TARGET,
         "Score": _score(root.best_match_score),
     }
     return "\n".join(f"- **{name}**: {value}" for name, value in facts.items())
