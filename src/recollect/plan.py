@@ -5,7 +5,8 @@ row changes (only the columns that change, before and after). The same object is
 round to undo. Remembering and counting only add, and need no plan.
 
 A `Draft` is how a plan is written: it knows the world as it will be after the decisions made so far, so that a later
-decision sees the earlier ones, and which decision needs which.
+decision sees the earlier ones, and which decision needs which. What a decision looks at, it looks at through a `Look`,
+which notes it: what was read must still be so when the decision is applied (P16).
 """
 
 import json
@@ -13,10 +14,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from hashlib import md5
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID, uuid4
 
+import numpy as np
+from numpy.typing import NDArray
+
 Row = Mapping[str, Any]
+
+
+class Identified(Protocol):
+    """A thing of the store, by its id."""
+
+    @property
+    def id(self) -> UUID: ...
+
+
+T = TypeVar("T", bound=Identified)
+# Something of every row, in order.
+Values = NDArray[Any]
+Flags = NDArray[np.bool_]
 
 
 class PlanStatus(StrEnum):
@@ -144,8 +162,17 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TakenBack:
+    """A plan of which decisions are taken back by an undo, and how many of them."""
+
+    id: UUID
+    title: str
+    decisions: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What became of a plan when it was applied or undone."""
+    """What became of a plan when it was applied or undone; `chain` is what an undo took back, in order."""
 
     plan_id: UUID
     status: PlanStatus
@@ -155,6 +182,7 @@ class Outcome:
     failed: tuple[str, ...] = ()
     repeated: bool = False
     run_id: UUID | None = None
+    chain: tuple[TakenBack, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,6 +234,139 @@ def single(*, policy: str, verb: str, reason: str, change: Change, now: datetime
     return draft.plan(policy=policy, title=reason, now=now, created_by=created_by)
 
 
+class Look:
+    """What one decision looks at. Whatever is asked of it becomes a premise: nobody has to list them."""
+
+    def __init__(self, draft: "Draft") -> None:
+        self._draft = draft
+        self._seen: dict[tuple[str, UUID], dict[str, Any]] = {}
+
+    def at(self, table: str, thing: T, **also: Any) -> T:
+        """A thing as it will be; each attribute that is read of it is noted, and so is what is said of it `also`."""
+        noted = self._noted(table, thing.id)
+        noted |= also
+        return cast(T, _Watched(thing, noted))
+
+    def row(self, table: str, id: UUID, stored: Row) -> Row:
+        """A row as it will be; each column that is read of it is noted."""
+        return _WatchedRow(self._draft.row(table, id, stored) or {}, self._noted(table, id))
+
+    def reads(self, table: str, id: UUID, stored: Row, *columns: str) -> None:
+        """That these columns of a row, as it will be, were what counted."""
+        row = self._draft.row(table, id, stored) or {}
+        self._noted(table, id).update({column: row[column] for column in columns})
+
+    def finds(self, table: str, id: UUID, **what: Any) -> None:
+        """That columns have values, or that tests hold (plans/sql/premises)."""
+        self._noted(table, id).update(what)
+
+    def edges_of(self, node: UUID, edges: Iterable[UUID]) -> None:
+        """That a node has these living edges and no others."""
+        self.finds("nodes", node, edges=checksum_of(edges))
+
+    def edges_between(self, a: UUID, b: UUID, edges: Iterable[UUID]) -> None:
+        """That these living edges and no others join two nodes, whichever way they point."""
+        self.finds("nodes", a, edges_with={"node": str(b), "are": checksum_of(edges)})
+
+    def not_apart(self, table: str, id: UUID, pair: Sequence[str], state: str | None) -> None:
+        """That nobody keeps a pair apart: for good, or while both are in this state."""
+        low, high = sorted(pair)
+        self.finds(table, id, not_apart=[low, high, state])
+
+    def premises(self, changes: Iterable[Change]) -> tuple[Premise, ...]:
+        """What was noted, but for what changes compare anyway."""
+        compared = {(one.table, one.id): one.before or {} for one in changes}
+        found = (
+            (row, {name: value for name, value in must.items() if name not in compared.get(row, {})})
+            for row, must in self._seen.items()
+        )
+        return tuple(Premise(table=table, id=id, must=must) for (table, id), must in found if must)
+
+    def _noted(self, table: str, id: UUID) -> dict[str, Any]:
+        return self._seen.setdefault((table, id), {})
+
+
+class LookAtMany:
+    """Questions put to the rows of a table all at once, in columns: each is a premise of every row that is chosen."""
+
+    def __init__(self, table: str, **known: Any) -> None:
+        self.table = table
+        self.must: dict[str, Any] = dict(known)
+
+    def below(self, test: str, values: Values, bound: float) -> Flags:
+        self.must[test] = min(bound, self.must.get(test, bound))
+        return np.less(values, bound)
+
+    def at_most(self, test: str, values: Values, bound: float) -> Flags:
+        self.must[test] = min(bound, self.must.get(test, bound))
+        return np.less_equal(values, bound)
+
+    def above(self, test: str, values: Values, bound: float) -> Flags:
+        self.must[test] = max(bound, self.must.get(test, bound))
+        return np.greater(values, bound)
+
+    def at_least(self, test: str, values: Values, bound: float) -> Flags:
+        self.must[test] = max(bound, self.must.get(test, bound))
+        return np.greater_equal(values, bound)
+
+    def lacks(self, test: str, flags: Flags, value: Any = False) -> Flags:
+        """Those without a flag: a column that is false, or a test that says so."""
+        self.must[test] = value
+        return ~flags
+
+    def one(self, draft: "Draft", id: UUID) -> Look:
+        """The look at one of the rows."""
+        look = draft.look()
+        look.finds(self.table, id, **self.must)
+        return look
+
+
+class _Watched:
+    """Stands for a thing, and notes which of its attributes are read."""
+
+    __slots__ = ("_noted", "_thing")
+
+    def __init__(self, thing: Any, noted: dict[str, Any]) -> None:
+        self._thing, self._noted = thing, noted
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._thing, name)
+        if name != "id":
+            self._noted[name] = as_json(value)
+        return value
+
+
+class _WatchedRow(Mapping[str, Any]):
+    """Stands for a row, and notes which of its columns are read."""
+
+    __slots__ = ("_noted", "_row")
+
+    def __init__(self, row: Row, noted: dict[str, Any]) -> None:
+        self._row, self._noted = row, noted
+
+    def __getitem__(self, name: str) -> Any:
+        self._noted[name] = self._row[name]
+        return self._row[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row)
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+
+def as_json(value: Any) -> Any:
+    """A value of a row as plans compare it."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def checksum_of(ids: Iterable[UUID]) -> str:
+    """A set of rows in short, as the database reckons it too (plans/sql/premises)."""
+    return md5(" ".join(sorted(map(str, ids))).encode(), usedforsecurity=False).hexdigest()
+
+
 class Draft:
     """A plan being written, and the world as it will be once it is applied."""
 
@@ -214,6 +375,10 @@ class Draft:
         self.findings: list[Finding] = []
         self._rows: dict[tuple[str, UUID], Row | None] = {}
         self._writer: dict[tuple[str, UUID], int] = {}
+
+    def look(self) -> Look:
+        """What the next decision looks at."""
+        return Look(self)
 
     def row(self, table: str, id: UUID, stored: Row) -> Row | None:
         """A row as it will be: what is stored with what was decided over it; None once it is taken away."""
@@ -234,11 +399,12 @@ class Draft:
         score: float | None = None,
         factors: Row | None = None,
         group: int = 0,
-        premises: Iterable[Premise] = (),
+        look: Look | None = None,
         needs: Iterable[int] = (),
     ) -> Decision:
-        """Write one decision; it needs every earlier one that changed a row it changes or relies on."""
-        wanted, relied = tuple(change for change in changes if change is not None), tuple(premises)
+        """Write one decision; it needs every earlier one that changed a row it changes or looked at."""
+        wanted = tuple(change for change in changes if change is not None)
+        relied = look.premises(wanted) if look is not None else ()
         rows = [*((one.table, one.id) for one in wanted), *((one.table, one.id) for one in relied)]
         needed = tuple(sorted({*needs, *(self._writer[row] for row in rows if row in self._writer)}))
         decision = Decision(
@@ -296,43 +462,6 @@ class Draft:
         self._writer[key] = number
         # Most rows are changed once: then what was decided is the change's own row, and nothing is copied.
         self._rows[key] = {**known, **change.after} if known and change.after is not None else change.after
-
-
-def falling_with(numbers: Iterable[int], needs: Mapping[int, Sequence[int]]) -> set[int]:
-    """Some decisions and all that fall away with them, because they need one of them, however indirectly."""
-    fallen = set(numbers)
-    growing = True
-    while growing:
-        more = {number for number, needed in needs.items() if number not in fallen and fallen.intersection(needed)}
-        growing = bool(more)
-        fallen |= more
-    return fallen
-
-
-def levels(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """For each decision how many others must come before it, one after the other: those of one level can go together.
-
-    A decision needs only such as have a lower number.
-    """
-    if not any(needs.values()):
-        return dict.fromkeys(needs, 0)
-    found: dict[int, int] = {}
-    for number in sorted(needs):
-        found[number] = max((found[needed] + 1 for needed in needs[number] if needed in found), default=0)
-    return found
-
-
-def turned_round(numbers: Iterable[int], needs: Mapping[int, Sequence[int]], beyond: int) -> dict[int, list[int]]:
-    """Which decisions need which when some are taken back, the last first: what was needed waits for what needed it.
-
-    A decision that takes back `n` has the number `beyond - n`.
-    """
-    turned: dict[int, list[int]] = {beyond - number: [] for number in numbers}
-    for number, needed in needs.items():
-        for one in needed:
-            if beyond - one in turned and beyond - number in turned:
-                turned[beyond - one].append(beyond - number)
-    return turned
 
 
 def overall(counted: Mapping[str, int]) -> PlanStatus:

@@ -157,13 +157,25 @@ class Model:
 
     def value(self, there: E, column: str, before: Patch, after: Patch, undoing: bool) -> Any:
         now, old, new = getattr(there, column), before[column], after[column]
+        if undoing and column == "strength":
+            return self.strength_taken_back(there, before, after)
         if not undoing or column not in USAGE or now == old:
             return new
-        if column == "strength":
-            return min(1.0, max(0.0, now + new - old))
         if column.endswith("_count"):
             return max(0, now + new - old)
         return max((time for time in (now, new) if time), default=None)
+
+    def strength_taken_back(self, there: E, before: Patch, after: Patch) -> float:
+        """As it was; or, where it was used since, what it was and what the plan made of it faded to that use (P19)."""
+        set_at = before.get("last_reinforced_at", there.last_reinforced_at)
+        if there.strength == before["strength"] and there.last_reinforced_at == set_at:
+            return float(after["strength"])
+        was, made = (self.faded(there, side) for side in (after, before))
+        return min(1.0, max(was, there.strength + was - made))
+
+    def faded(self, there: E, side: Patch) -> float:
+        used, set_at = there.last_reinforced_at or there.created_at, side.get("last_reinforced_at") or there.created_at
+        return float(side["strength"]) * exp(-0.05 * max(0.0, (used - set_at).total_seconds() / 86_400))
 
 
 def connected(a: UUID, b: UUID, edges: list[E]) -> bool:

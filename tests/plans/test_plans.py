@@ -13,7 +13,7 @@ import pytest
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import NewEdge, NewMemory
-from recollect.plan import Change, DecisionStatus, Draft, Plan, PlanStatus, Premise, Risk
+from recollect.plan import Change, DecisionStatus, Draft, Plan, PlanStatus, Risk
 from recollect.plans import run
 from recollect.plans.sql import plans as kept
 from recollect.store.database import Transaction, driver
@@ -274,7 +274,7 @@ async def test_P04_a_decision_that_needs_a_stale_one_of_another_group_is_stale(g
     assert outcome.stale[1] == "2: it needs decision 1, which is stale"
 
 
-async def test_P05_a_failed_audit_leaves_no_trace_but_its_record(graph: Engine) -> None:
+async def test_P05_P15_a_group_that_is_refused_leaves_no_trace_but_its_record(graph: Engine) -> None:
     a, b, c = await some_nodes(graph, 3)
     await link(graph, (a, b))
     draft = Draft()
@@ -290,7 +290,7 @@ async def test_P05_a_failed_audit_leaves_no_trace_but_its_record(graph: Engine) 
     before = await rows(graph, "edges")
     outcome = await graph.plans.apply(plan.id)
     assert outcome.status is PlanStatus.PARTLY_APPLIED
-    assert "audit" in outcome.failed[0]
+    assert "which was merged away" in outcome.failed[0]
     assert (await graph.get(a)).status == "active"
     assert (await graph.get(b)).importance == 0.9
     assert await rows(graph, "edges") == before
@@ -669,8 +669,9 @@ async def test_applying_twice_is_applying_once(graph: Engine) -> None:
 async def test_a_premise_on_a_row_that_is_not_there_is_stale(graph: Engine) -> None:
     (node,) = await some_nodes(graph, 1)
     draft = Draft()
-    gone = Premise(table="nodes", id=uuid4(), must={"status": "active"})
-    draft.decide("raise", node, "needs another", [importance(node, None, 0.4)], premises=[gone])
+    look = draft.look()
+    look.finds("nodes", uuid4(), status="active")
+    draft.decide("raise", node, "needs another", [importance(node, None, 0.4)], look=look)
     plan = await save(graph, draft)
     assert (await graph.plans.apply(plan.id)).stale == ("1: it is no longer there",)
 

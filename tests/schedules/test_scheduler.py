@@ -24,7 +24,7 @@ from recollect.model import NewEdge, NewMemory
 from recollect.plan import PlanStatus, Risk
 from recollect.plans import notices
 from recollect.plans.registry import POLICIES
-from recollect.plans.sql import plans
+from recollect.plans.sql import locks
 from recollect.schedules import run as scheduled
 from recollect.schedules import scheduler
 from recollect.schedules.sql.schedules import Schedule
@@ -244,7 +244,7 @@ async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: En
     child = [sys.executable, "-c", CHILD, alone.database_url.get_secret_value(), now.isoformat(), str(alone.home)]
     async with memory.core.database.owner() as connection:
         # So that the child has to wait in the midst of its run.
-        await plans.take_turn(Transaction(connection, memory.space.id))
+        await locks.take_turn(Transaction(connection, memory.space.id))
         process = subprocess.Popen(child, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it is awaited below
         try:
             await until_proposed(memory)

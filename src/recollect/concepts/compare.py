@@ -228,7 +228,8 @@ async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence
     draft, now = Draft(), core.now()
     for node in absorbed:
         factors = compare(known[keeper.id], known[node.id])
-        absorb(draft, links, one_of_node(keeper), one_of_node(node), reason=reason, factors=factors, group=0, now=now)
+        one, into = one_of_node(node), one_of_node(keeper)
+        absorb(draft, links, into, one, reason=reason, factors=factors, group=0, now=now, resting=False)
     title = f"Merge {', '.join(repr(node.name) for node in absorbed)} into {keeper.name!r}"
     return draft.plan(policy=POLICY.name, title=title[:200], now=now)
 

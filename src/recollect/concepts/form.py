@@ -30,7 +30,7 @@ from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.remember import models_of
 from recollect.memories.sql import nodes
 from recollect.model import Formed, Kind, NewConcept, Node, Space
-from recollect.plan import Draft, Plan, Premise
+from recollect.plan import Draft, Plan
 from recollect.plans.sql import changes
 from recollect.ports import Vectors
 from recollect.providers.embedders import embed_readable
@@ -168,6 +168,8 @@ def joining(keeper: Node, variant: Node, factors: Factors, reason: str, now: dat
     """
     one, other = one_of_node(keeper), one_of_node(variant)
     draft = Draft()
+    look = draft.look()
+    look.finds("nodes", keeper.id, status="active")
     draft.decide(
         "merge",
         variant.id,
@@ -175,7 +177,7 @@ def joining(keeper: Node, variant: Node, factors: Factors, reason: str, now: dat
         [retired(other, one), enriched(draft, one, other, now)],
         score=factors.score,
         factors=told(one, other, factors),
-        premises=[Premise(table="nodes", id=keeper.id, must={"status": "active"})],
+        look=look,
     )
     return draft.plan(policy="hand", title=reason, now=now, created_by=variant.source or "user")
 

@@ -74,7 +74,7 @@ from recollect.pages.look import PageView, Version
 from recollect.pages.rules.merge_plan import MergePlan
 from recollect.pages.rules.page import Format as RulesPageFormat
 from recollect.pages.rules.similarity import Scores
-from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run
+from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run, TakenBack
 from recollect.plans.apply import Progress as PlansApplyProgress
 from recollect.plans.apply import Started
 from recollect.plans.notices import Notified
@@ -393,8 +393,20 @@ class Plans:
         self, reference: Reference, most: Risk, *, decline: Sequence[int] = (), by: str = "user"
     ) -> Tidied:
         """Carry a plan out for somebody who is no person, if its risk is not above `most` or a person approved it."""
-    def undo(self, reference: Reference, *, decisions: Sequence[int] | None = None, by: str = "user") -> Outcome:
-        """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success."""
+    def undo(
+        self,
+        reference: Reference,
+        *,
+        decisions: Sequence[int] | None = None,
+        by: str = "user",
+        with_later: bool = False,
+    ) -> Outcome:
+        """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success.
+
+        Where a later plan stands in the way, it is named and nothing changes; `with_later` takes back all that stands
+        in the way first, as one plan."""
+    def undo_chain(self, reference: Reference, *, decisions: Sequence[int] | None = None) -> Sequence[TakenBack]:
+        """What `undo` would take back `with_later`, in order. Nothing is changed."""
     def runs(self, plan: Reference | None = None, *, limit: int = 20) -> Sequence[Run]:
         """What was applied and undone, newest first, with reports."""
     def get_run(self, run_id: UUID) -> Run:

@@ -14,7 +14,7 @@ from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Edge, NewEdge, Status
 from recollect.plan import Change, Draft, patch
-from recollect.plans.sql import changes
+from recollect.plans.sql import changes, locks
 from recollect.store.database import Transaction
 
 LONGEST_EXPLANATION = 10_000
@@ -28,6 +28,7 @@ async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> li
         _check(one)
     now = core.now()
     async with core.transaction(space_id) as db:
+        await locks.hold_graph(db)
         await _check_ends(db, wanted)
         made, there = await edges.add_many(db, wanted, now)
         keys = [_key(wanted[place]) for place in there]

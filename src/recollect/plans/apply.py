@@ -20,7 +20,7 @@ from recollect.memories.sql import jobs
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, overall
 from recollect.plans.propose import anew, options_of, policy_of, propose
 from recollect.plans.review import decline_in
-from recollect.plans.sql import changes, plans
+from recollect.plans.sql import changes, locks, plans
 from recollect.plans.sql.reader import StoreReader
 from recollect.plans.sql.work import AppliedGroups
 from recollect.store.database import Transaction
@@ -121,7 +121,7 @@ async def _next_try(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome,
 async def _turn(core: Core, space_id: UUID) -> AsyncIterator[None]:
     """One applying or undoing at a time in a space, over all processes."""
     async with core.applying, core.database.owner() as connection:
-        await plans.take_turn(Transaction(connection, space_id))
+        await locks.take_turn(Transaction(connection, space_id))
         yield
 
 
@@ -195,7 +195,8 @@ class _Applying:
             if await plans.is_unfinished(db, self.plan.id):
                 await changes.finish(db, self.plan.id, self.core.now())
             return False
-        if await self._recheck(db):
+        self.losses = await locks.losses(db)
+        if not await self._is_as_seen(db) and await self._recheck(db):
             self.groups = await plans.groups_to_do(db, self.plan.id)
         self.total = sum(group.size for group in self.groups)
         about = {"policy": self.plan.policy, "total": self.total, "done": 0}
@@ -210,11 +211,14 @@ class _Applying:
             self.progress(self.seen, self.total)
         return await self._finish()
 
+    async def _is_as_seen(self, db: Transaction) -> bool:
+        """Whether a plan that rests on the graph alone is about the very graph that there is."""
+        alone = self.policy is not None and self.policy.rechecks_the_graph_alone
+        return alone and self.plan.seen == await spaces.version(db)
+
     async def _recheck(self, db: Transaction) -> bool:
         """Decisions that rest on more than their own rows (a bridge, say) are looked at once more: has any moved?"""
         if self.policy is None or self.policy.recheck is None:
-            return False
-        if self.policy.rechecks_the_graph_alone and self.plan.seen == await spaces.version(db):
             return False
         waiting = await plans.waiting(db, self.plan.id)
         chosen = options_of(self.policy, self.plan.options)
@@ -251,6 +255,7 @@ class _Applying:
         """One transaction: written, audited, counted. The disk is waited for at the end of the run, once for all."""
         core, size = self.core, sum(group.size for group in some)
         async with core.transaction(self.space_id, in_passing=True) as db:
+            losses = await self._graph_as_known(db)
             done = await changes.apply_groups(db, self.plan.id, some, core.now())
             await self._embed_what_was_made(db, done.applied)
             await self._audit(db, done)
@@ -258,10 +263,18 @@ class _Applying:
             await plans.note_run(db, self.run_id, report)
             if done.applied and not self.applied:
                 await plans.set_status(db, self.plan.id, PlanStatus.PARTLY_APPLIED)
+        self.losses = losses + 1
         self.seen += size
         self.applied += len(done.applied)
         self.freed_bytes += done.freed_bytes
         self.stale |= done.stale
+
+    async def _graph_as_known(self, db: Transaction) -> int:
+        """Hold the graph alone; where others took something out of it since the last look, look again (P17)."""
+        losses = await locks.hold_graph_alone(db)
+        if losses != self.losses:
+            await self._recheck(db)
+        return losses
 
     async def _embed_what_was_made(self, db: Transaction, applied: Sequence[int]) -> None:
         if self.policy is None or not self.policy.makes_nodes:
@@ -278,13 +291,13 @@ class _Applying:
         )
 
     async def _audit(self, db: Transaction, done: AppliedGroups) -> None:
-        wrong = list(await changes.dangling(db, self.plan.id, done.applied)) if "nodes" in done.tables else []
-        if self.policy is not None and self.policy.audit is not None:
-            written = await plans.decisions_of(
-                db, self.plan.id, numbers=done.applied, with_changes=self.policy.audits_changes
-            )
-            wrong += await self.policy.audit(StoreReader(db), written)
-        if wrong:
+        """What a policy looks at in what it has written; that no edge hangs in the air, the database sees to."""
+        if self.policy is None or self.policy.audit is None:
+            return
+        written = await plans.decisions_of(
+            db, self.plan.id, numbers=done.applied, with_changes=self.policy.audits_changes
+        )
+        if wrong := await self.policy.audit(StoreReader(db), written):
             raise AuditFailed(f"The audit found: {'; '.join(wrong[:3])}.")
 
     async def _fail(self, group: plans.PlanGroup, why: str) -> None:

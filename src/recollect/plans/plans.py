@@ -6,7 +6,7 @@ from uuid import UUID
 
 from recollect.engine.part import Face, Reference
 from recollect.errors import InvalidInput
-from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run
+from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run, TakenBack
 from recollect.plans import apply, propose, review, run, undo
 from recollect.plans import show as shown
 from recollect.plans.apply import Progress, Started
@@ -149,11 +149,27 @@ class Plans(Face):
         id_ = await self._id(reference)
         return await run.apply_within(self.core, self.space_id, id_, most, decline=decline, by=by)
 
-    async def undo(self, reference: Reference, *, decisions: Sequence[int] | None = None, by: str = "user") -> Outcome:
-        """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success."""
+    async def undo(
+        self,
+        reference: Reference,
+        *,
+        decisions: Sequence[int] | None = None,
+        by: str = "user",
+        with_later: bool = False,
+    ) -> Outcome:
+        """Take back a plan, or some of its decisions and what needs them; later use stays. Undoing twice is success.
+
+        Where a later plan stands in the way, it is named and nothing changes; `with_later` takes back all that stands
+        in the way first, as one plan.
+        """
         _check_numbers(decisions or (), "decisions")
         id_ = await self._id(reference)
-        return await undo.undo(self.core, self.space_id, id_, decisions=decisions, by=by)
+        return await undo.undo(self.core, self.space_id, id_, decisions=decisions, by=by, with_later=with_later)
+
+    async def undo_chain(self, reference: Reference, *, decisions: Sequence[int] | None = None) -> Sequence[TakenBack]:
+        """What `undo` would take back `with_later`, in order. Nothing is changed."""
+        _check_numbers(decisions or (), "decisions")
+        return await undo.chain(self.core, self.space_id, await self._id(reference), decisions=decisions)
 
     async def runs(self, plan: Reference | None = None, *, limit: int = 20) -> Sequence[Run]:
         """What was applied and undone, newest first, with reports."""

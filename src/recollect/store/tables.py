@@ -547,8 +547,12 @@ decisions = Table(
     Column("stage", Integer, nullable=False, server_default=text("0")),
     Column("needs", ARRAY(Integer), nullable=False, server_default=text("'{}'")),
     moment("applied_at"),
+    # By the clock of the database, which is one for all who write: it orders the writers of a row.
+    moment("written_at"),
     # In a plan that undoes another: the number of the decision it takes back.
     Column("undoes", Integer),
+    # The plan of that decision: an undo may take back decisions of several plans.
+    Column("undoes_plan", Uuid),
     # Why it went stale or failed, or with which other decision it fell away.
     Column("note", Text),
     PrimaryKeyConstraint("space_id", "plan_id", "number"),
@@ -636,6 +640,16 @@ space_changes = Table(
     space(),
     Column("transaction", BigInteger, nullable=False, server_default=text("(((pg_current_xact_id())::text)::bigint)")),
     PrimaryKeyConstraint("space_id", "transaction"),
+)
+
+# How often something was taken out of the graph of a space, counted by those who do and hold the graph alone meanwhile:
+# who decided that an edge holds nothing together knows from it whether to look again (P17).
+graph_losses = Table(
+    "graph_losses",
+    metadata,
+    Column("space_id", Uuid, ForeignKey("spaces.id"), primary_key=True),
+    count("losses"),
+    postgresql_with={"fillfactor": "50"},
 )
 
 # These are read before a space is chosen; every other table shows only the rows of its space.

@@ -12,7 +12,7 @@ from recollect.concepts.rules.concepts import checked, ids_of, pair_of, state_of
 from recollect.errors import InvalidInput
 from recollect.graph.rules.merging import MergedLinks, averaged, united
 from recollect.model import Edge, NewConcept
-from recollect.plan import levels, turned_round
+from recollect.plans.rules.needs import levels, turned_round
 from tests.graphs import NOW, edge, node
 
 A, B, K, X = (node(number) for number in range(4))
@@ -69,22 +69,22 @@ def test_C11_the_mean_does_not_depend_on_the_order_of_merges() -> None:
 
 def test_C11_what_a_user_made_or_protected_stays_so() -> None:
     auto = link(1, K, X, created_by="auto", protected=False)
-    assert averaged(auto, link(2, A, X, created_by="user", protected=False), NOW).protected
-    assert averaged(auto, link(2, A, X, created_by="auto", protected=True), NOW).protected
-    assert not averaged(auto, link(2, A, X, created_by="auto", protected=False), NOW).protected
+    assert averaged(auto, link(2, A, X, created_by="user", protected=False), NOW)["protected"]
+    assert averaged(auto, link(2, A, X, created_by="auto", protected=True), NOW)["protected"]
+    assert not averaged(auto, link(2, A, X, created_by="auto", protected=False), NOW)["protected"]
 
 
 def test_C11_a_strength_that_was_never_said_stays_unsaid_and_counts_as_1_beside_another() -> None:
     unsaid = link(1, K, X, strength=None)
-    assert averaged(unsaid, link(2, A, X, strength=None), NOW).strength is None
-    assert averaged(unsaid, link(2, A, X, strength=0.5), NOW).strength == 0.75
+    assert averaged(unsaid, link(2, A, X, strength=None), NOW)["strength"] is None
+    assert averaged(unsaid, link(2, A, X, strength=0.5), NOW)["strength"] == 0.75
 
 
 def test_C11_strengths_are_those_of_the_moment() -> None:
     old = link(2, A, X, strength=1.0, decay_rate=0.05, created_at=NOW - timedelta(days=20))
     one = averaged(link(1, K, X, strength=0.5), old, NOW)
-    assert one.strength == pytest.approx((0.5 + 0.36788) / 2, abs=1e-4)
-    assert one.last_reinforced_at == NOW
+    assert one["strength"] == pytest.approx((0.5 + 0.36788) / 2, abs=1e-4)
+    assert one["last_reinforced_at"] == NOW
 
 
 def test_C13_the_keeper_wins_where_both_speak() -> None:

@@ -36,9 +36,12 @@ async def test_A13_A14_both_directions_are_one_pair_and_the_strongest_stays() ->
         {"status": "active", "merged_into": None},
         {"status": "merged", "merged_into": str(edge_id(2))},
     )
-    as_seen = {"status": "active", "protected": False, "activation_count": 0}
-    assert all(as_seen.items() <= premise.must.items() for premise in decision.premises)
-    assert len(decision.premises) == 2
+    compared = {(one.table, one.id): dict(one.before or {}) for one in decision.changes}
+    for premise in decision.premises:
+        compared.setdefault((premise.table, premise.id), {}).update(premise.must)
+    as_seen = {"protected": False, "activation_count": 0}
+    assert all(as_seen.items() <= compared["edges", edge_id(number)].items() for number in (1, 2))
+    assert compared["nodes", node(1)]["edges_with"]["node"] == str(node(2))
 
 
 async def test_A13_a_contradiction_goes_to_review_unless_switched_off() -> None:

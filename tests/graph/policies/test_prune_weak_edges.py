@@ -51,7 +51,7 @@ async def test_A02_a_weak_idle_edge_that_holds_nothing_together_goes() -> None:
         {"status": "pruned"},
     )
     assert decision.premises[0].must == {
-        "status": "active",
+        "ends": "active",
         "protected": False,
         "created_by_not": "user",
         "strength_below": 0.05,

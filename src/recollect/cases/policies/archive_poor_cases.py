@@ -46,23 +46,18 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 
 def decide(bank: Bank, options: Options) -> None:
     """The worst first."""
-    chosen = np.flatnonzero(is_poor(bank, options) & is_tried(bank, options) & bank.may_go(options))
-    must = {
-        **options.must,
-        "case_success_below": options.success_rate_below,
-        "case_uses_over": options.min_usage_count,
-    }
+    chosen = np.flatnonzero(bank.may_go(options) & is_poor(bank, options) & is_tried(bank, options))
     for place in chosen[np.argsort(bank.cases.success_rate[chosen], kind="stable")].tolist():
-        bank.archive(place, LOW_PERFORMANCE, _reason(bank, place, options), must, options.batch)
+        bank.archive(place, LOW_PERFORMANCE, _reason(bank, place, options), options.batch)
 
 
 def is_poor(bank: Bank, options: Options) -> Flags:
     """E11: an unknown rate (NaN) is below nothing."""
-    return bank.cases.success_rate < options.success_rate_below
+    return bank.asked.below("case_success_below", bank.cases.success_rate, options.success_rate_below)
 
 
 def is_tried(bank: Bank, options: Options) -> Flags:
-    return bank.uses > options.min_usage_count
+    return bank.asked.above("case_uses_over", bank.uses, options.min_usage_count)
 
 
 def _reason(bank: Bank, place: int, options: Options) -> str:

@@ -43,23 +43,18 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 
 def decide(bank: Bank, options: Options) -> None:
     """The longest unused first."""
-    chosen = np.flatnonzero(is_unused(bank, options) & ~is_much_used(bank, options) & bank.may_go(options))
-    must = {
-        **options.must,
-        "case_idle_days_over": max(options.inactive_days, options.recent_days),
-        "case_uses_at_most": min(options.keep_usage_count, options.protected_usage_count),
-    }
+    chosen = np.flatnonzero(bank.may_go(options) & is_unused(bank, options) & is_little_used(bank, options))
     for place in chosen[np.argsort(-bank.idle_days[chosen], kind="stable")].tolist():
-        bank.archive(place, INACTIVE, _reason(bank, place, options), must, options.batch)
+        bank.archive(place, INACTIVE, _reason(bank, place, options), options.batch)
 
 
 def is_unused(bank: Bank, options: Options) -> Flags:
     """For more than so many days: exactly so many are not enough."""
-    return bank.idle_days > options.inactive_days
+    return bank.asked.above("case_idle_days_over", bank.idle_days, options.inactive_days)
 
 
-def is_much_used(bank: Bank, options: Options) -> Flags:
-    return bank.uses > options.keep_usage_count
+def is_little_used(bank: Bank, options: Options) -> Flags:
+    return bank.asked.at_most("case_uses_at_most", bank.uses, options.keep_usage_count)
 
 
 def _reason(bank: Bank, place: int, options: Options) -> str:

@@ -16,7 +16,7 @@ from recollect.cases.rules.cases import MOST_USES, CaseColumns
 from recollect.concepts.rules.similarity import CASE_DOUBTS
 from recollect.graph.rules.arrays import Flags
 from recollect.model import Edge
-from recollect.plan import Change, Decision, Draft, Premise, Row
+from recollect.plan import Change, Decision, Draft, Look, LookAtMany, Row
 from recollect.plans.policy import require
 from recollect.wording import counted
 
@@ -42,16 +42,6 @@ class Protection:
         require_uses(self.protected_usage_count, "protected_usage_count")
         require(1 <= self.batch <= 100, "batch", "from 1 to 100")
 
-    @property
-    def must(self) -> Row:
-        """What must still hold of a case when it is archived or merged."""
-        return {
-            "status": "active",
-            "protected": False,
-            "case_idle_days_over": self.recent_days,
-            "case_uses_at_most": self.protected_usage_count,
-        }
-
 
 def require_uses(number: int, field: str) -> None:
     """Refuse what is no number of uses."""
@@ -72,17 +62,22 @@ class Bank:
         self.idle_days = cases.idle_days_at(now)
         self.uses = cases.uses.copy()
         self.gone = np.zeros(len(cases), dtype=np.bool_)
+        # What the step under way asks of the cases: it must still be so of each that goes.
+        self.asked = LookAtMany("nodes", status="active")
         self.questions: list[Row] = []
         self._batches: dict[str, int] = {}
         self._groups = 0
 
     def may_go(self, protection: Protection) -> Flags:
-        """Active, not protected by a person, not used lately (E09), not used a lot (E10)."""
-        recent = self.idle_days <= protection.recent_days
-        much_used = self.uses > protection.protected_usage_count
-        return np.asarray(~(self.gone | self.cases.protected | recent | much_used), dtype=np.bool_)
+        """Active, not protected by a person, not used lately (E09), not used a lot (E10). A step begins with this."""
+        asked = self.asked = LookAtMany("nodes", status="active")
+        rested = asked.above("case_idle_days_over", self.idle_days, protection.recent_days)
+        little_used = asked.at_most("case_uses_at_most", self.uses, protection.protected_usage_count)
+        return np.asarray(
+            ~self.gone & asked.lacks("protected", self.cases.protected) & rested & little_used, dtype=np.bool_
+        )
 
-    def archive(self, place: int, why: str, reason: str, must: Row, batch: int) -> None:
+    def archive(self, place: int, why: str, reason: str, batch: int) -> None:
         """A case goes to rest, with a copy of it as it was."""
         case = self.cases.id_of(place)
         self.draft.decide(
@@ -95,18 +90,17 @@ class Bank:
             ],
             factors={"archived_reason": why, **self.standing(place), "usage_count": int(self.uses[place])},
             group=self._group(why, batch),
-            premises=[Premise(table="nodes", id=case, must=must)],
+            look=self.asked.one(self.draft, case),
         )
         self.gone[place] = True
 
-    def merge(
-        self, keeper: int, place: int, similarity: float, must: Row, batch: int, *, rates: str, links: "Relinking"
-    ) -> None:
+    def merge(self, keeper: int, place: int, similarity: float, batch: int, *, rates: str, links: "Relinking") -> None:
         """One case goes into another: it is archived with its data and points there, its links go along."""
         kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
-        relinked = links.moved(case, kept)
+        look = self.asked.one(self.draft, case)
+        relinked = links.moved(case, kept, look)
         merged = {"status": "merged", "merged_into": str(kept)}
-        versions = {one: {"version": int(self.cases.version[one])} for one in (keeper, place)}
+        self._note_both(look, keeper, place)
         self.draft.decide(
             "merge",
             case,
@@ -114,21 +108,24 @@ class Bank:
             [
                 Change(table="nodes", id=case, before={"status": "active", "merged_into": None}, after=merged),
                 copied(case, DUPLICATE, self.now),
-                *relinked.changes,
+                *relinked,
                 self._combining(keeper, rates),
             ],
             score=similarity,
             factors=self._factors(keeper, place, similarity),
             group=self._group(DUPLICATE, batch),
-            premises=[
-                Premise(table="nodes", id=case, must={**must, **versions[place], "living_edges": relinked.living}),
-                Premise(table="nodes", id=kept, must={"status": "active", **versions[keeper]}),
-                *relinked.premises,
-            ],
+            look=look,
         )
         self.uses[keeper] += self.uses[place]
         self.idle_days[keeper] = min(self.idle_days[keeper], self.idle_days[place])
         self.gone[place] = True
+
+    def _note_both(self, look: Look, keeper: int, place: int) -> None:
+        """Both as they were seen, and nobody keeps them apart."""
+        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
+        look.finds("nodes", kept, status="active", version=int(self.cases.version[keeper]))
+        look.finds("nodes", case, version=int(self.cases.version[place]))
+        look.not_apart("nodes", case, (str(kept), str(case)), self.state_of(keeper, place))
 
     def ask(self, keeper: int, place: int, similarity: float, doubts: Sequence[str], shown: tuple[str, str]) -> None:
         """Two cases that may be the same, and what speaks against it, for a person to look at (E34)."""
@@ -213,15 +210,6 @@ class Bank:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Relinked:
-    """What becomes of the links of a merged case; `living` is how many it has by then."""
-
-    changes: Sequence[Change | None]
-    premises: Sequence[Premise]
-    living: int
-
-
 class Relinking:
     """Where the links of merged cases go: to the keeper, but no link twice and none from a case to itself."""
 
@@ -229,20 +217,12 @@ class Relinking:
         self.draft, self.links = draft, links
         self.living = {_key(_row(edge)): edge.id for some in links.values() for edge in some}
 
-    def moved(self, case: UUID, keeper: UUID) -> Relinked:
-        edges = self.links.get(case, ())
-        seen = {edge.id: self.draft.row("edges", edge.id, _row(edge)) or {} for edge in edges}
-        living = [edge for edge in edges if seen[edge.id]["status"] == "active"]
-        return Relinked(
-            changes=[self._moved(edge, seen[edge.id], str(case), str(keeper)) for edge in living],
-            # What an earlier decision retired must be so by then.
-            premises=[
-                Premise(table="edges", id=edge.id, must={"status": seen[edge.id]["status"]})
-                for edge in edges
-                if edge not in living
-            ],
-            living=len(living),
-        )
+    def moved(self, case: UUID, keeper: UUID, look: Look) -> list[Change | None]:
+        """What becomes of the links of a case. What an earlier decision retired must be so by then."""
+        seen = [(edge, look.row("edges", edge.id, _row(edge))) for edge in self.links.get(case, ())]
+        living = [(edge, row) for edge, row in seen if row["status"] == "active"]
+        look.edges_of(case, [edge.id for edge, _ in living])
+        return [self._moved(edge, row, str(case), str(keeper)) for edge, row in living]
 
     def _moved(self, edge: Edge, seen: Row, case: str, keeper: str) -> Change | None:
         ends = {end: keeper if seen[end] == case else seen[end] for end in ("source", "target")}

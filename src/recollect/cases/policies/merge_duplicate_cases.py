@@ -163,7 +163,6 @@ def _merge(bank: Bank, order: Ints, group: CaseGroup, options: Options, links: R
             int(order[group.keeper]),
             int(order[member]),
             min(1.0, similarity),
-            options.must,
             options.batch,
             rates=options.success_rates,
             links=links,

@@ -36,7 +36,7 @@ from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compar
 from recollect.errors import InvalidInput
 from recollect.graph.rules.merging import MergedLinks, united
 from recollect.model import Metadata, Node
-from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, Waiting
+from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, Waiting
 from recollect.plans.policy import OVERLAP, Policy, Reader, require
 from recollect.wording import counted
 
@@ -263,9 +263,13 @@ def absorb(
     factors: Factors,
     group: int,
     now: datetime,
+    resting: bool = True,
 ) -> Decision:
-    """Decide that one concept goes into another, with all that this changes."""
-    living = len(links.of(absorbed.id))
+    """Decide that one concept goes into another, with all that this changes. By hand also a pair that is kept apart for
+    a while."""
+    look = draft.look()
+    _note_both(look, keeper, absorbed, resting=resting)
+    look.edges_of(absorbed.id, [edge.id for edge in links.of(absorbed.id)])
     return draft.decide(
         "merge",
         absorbed.id,
@@ -275,16 +279,13 @@ def absorb(
             enriched(draft, keeper, absorbed, now),
             *(
                 Change(table="edges", id=one.id, before=one.before, after=one.after)
-                for one in links.move(absorbed.id, keeper.id, now)
+                for one in links.move(absorbed.id, keeper.id, now, lambda edge: look.at("edges", edge, status="active"))
             ),
         ],
         score=factors.score,
         factors=told(keeper, absorbed, factors),
         group=group,
-        premises=[
-            _unchanged(keeper, version=_version_by_then(draft, keeper)),
-            _unchanged(absorbed, version=absorbed.version, living_edges=living),
-        ],
+        look=look,
     )
 
 
@@ -309,14 +310,14 @@ def enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change 
     return draft.patch("nodes", keeper.id, stored, after)
 
 
-def _version_by_then(draft: Draft, one: One) -> int:
-    """The score speaks of both as they were seen; what the plan itself has added by then is no change."""
-    seen = draft.row("nodes", one.id, one.row()) or one.row()
-    return int(seen["version"])
-
-
-def _unchanged(one: One, **more: Any) -> Premise:
-    return Premise(table="nodes", id=one.id, must={"status": "active", "protected": False, "name": one.name, **more})
+def _note_both(look: Look, keeper: One, absorbed: One, *, resting: bool) -> None:
+    """The score speaks of both as they were seen (what the plan itself has added by then is no change), and nobody may
+    keep them apart."""
+    for one in (keeper, absorbed):
+        look.finds("nodes", one.id, status="active", protected=False)
+        look.reads("nodes", one.id, {**one.row(), "name": one.name}, "name", "version")
+    state = state_of([keeper.name, absorbed.name], [keeper.version, absorbed.version]) if resting else None
+    look.not_apart("nodes", absorbed.id, pair_of(keeper.id, absorbed.id), state)
 
 
 def told(keeper: One, absorbed: One, factors: Factors) -> Row:

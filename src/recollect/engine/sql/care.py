@@ -34,6 +34,9 @@ INTEGRITY = {
         SELECT e.id FROM edges e LEFT JOIN nodes s ON s.space_id = e.space_id AND s.id = e.source
           LEFT JOIN nodes t ON t.space_id = e.space_id AND t.id = e.target
          WHERE s.id IS NULL OR t.id IS NULL""",
+    "a living edge at a node that was merged away": """
+        SELECT e.id FROM edges e JOIN nodes n ON n.space_id = e.space_id AND n.id IN (e.source, e.target)
+         WHERE e.status = 'active' AND n.status = 'merged'""",
     "a node merged into one that is missing": """
         SELECT n.id FROM nodes n LEFT JOIN nodes k ON k.space_id = n.space_id AND k.id = n.merged_into
          WHERE n.merged_into IS NOT NULL AND k.id IS NULL""",

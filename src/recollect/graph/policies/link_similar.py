@@ -19,7 +19,7 @@ from recollect.graph.rules.arrays import EdgeColumns, Flags, Ints, Numbers, as_t
 from recollect.graph.rules.neighbours import NearPairs, near_pairs
 from recollect.graph.rules.strength import DECAY_A_DAY
 from recollect.model import Kind
-from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
+from recollect.plan import Change, Draft, Look, Plan, Risk, Row
 from recollect.plans.policy import OVERLAP, Policy, Reader, require
 from recollect.wording import counted
 
@@ -156,8 +156,17 @@ def _link(
             score=similarity,
             factors={"similarity": similarity, "relation": RELATION, "source": row["source"], "target": row["target"]},
             group=number // options.batch,
-            premises=[Premise(table="nodes", id=node, must={"status": "active"}) for node in (source, target)],
+            look=unlinked(draft.look(), source, target, {end: tags.get(end) for end in (source, target)}),
         )
+
+
+def unlinked(look: Look, source: UUID, target: UUID, tags: Mapping[UUID, str | None]) -> Look:
+    """Two nodes that are recalled and not linked, either way round; and their tags, where they were looked at."""
+    for node, other in ((source, target), (target, source)):
+        look.finds("nodes", node, recallable=True, unlinked_with={"node": str(other), "relation": RELATION})
+    for node, tag in tags.items():
+        look.finds("nodes", node, first_tag=tag)
+    return look
 
 
 def _best_first(near: NearPairs, places: Ints) -> Iterator[tuple[int, int, float]]:

@@ -17,7 +17,7 @@ from recollect.graph.rules.arrays import EdgeColumns, parallel_edges
 from recollect.graph.rules.lists import Lists
 from recollect.graph.rules.merging import EdgeMerge, merged_edges, needs_review
 from recollect.model import Edge
-from recollect.plan import Change, Decision, Draft, Plan, Premise, Risk, Row, patch
+from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, patch
 from recollect.plans.policy import Policy, Reader, require
 
 # So many edges are read in full at once.
@@ -89,7 +89,9 @@ def state_of(group: Sequence[Edge]) -> str:
 
 
 def _merge(draft: Draft, group: Sequence[Edge], options: Options, now: datetime) -> None:
-    merge = merged_edges(group, now)
+    look = draft.look()
+    merge = merged_edges([look.at("edges", edge, status="active", ends="active") for edge in group], now)
+    _note_that_they_are_all(look, group)
     winner = merge.winner.id
     draft.decide(
         "merge",
@@ -102,7 +104,7 @@ def _merge(draft: Draft, group: Sequence[Edge], options: Options, now: datetime)
         score=merge.after["strength"],
         factors=_factors(group, merge),
         group=len(draft.decisions) // options.batch,
-        premises=[_unchanged(edge) for edge in group],
+        look=look,
     )
 
 
@@ -115,19 +117,12 @@ def _absorbed(edge: Edge, winner: UUID) -> Change:
     )
 
 
-def _unchanged(edge: Edge) -> Premise:
-    """Still in the graph, and as it was in all that goes into the winner: what it gained since would be lost."""
-    set_at = edge.last_reinforced_at
-    must = {
-        "status": "active",
-        "protected": edge.protected,
-        "created_by": edge.created_by,
-        "confidence": edge.confidence,
-        "activation_count": edge.activation_count,
-        "reinforce_count": edge.reinforce_count,
-        "last_reinforced_at": None if set_at is None else set_at.isoformat(),
-    }
-    return Premise(table="edges", id=edge.id, must=must)
+def _note_that_they_are_all(look: Look, group: Sequence[Edge]) -> None:
+    """These edges, and no others, join the two; and nobody wants them to stay apart."""
+    first = look.at("edges", group[0])
+    low, high = sorted((first.source, first.target))
+    look.edges_between(low, high, [edge.id for edge in group])
+    look.not_apart("edges", first.id, ends_of(first), state_of(group))
 
 
 def _reason(merge: EdgeMerge) -> str:

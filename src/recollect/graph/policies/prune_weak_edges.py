@@ -6,7 +6,7 @@ in the store, and undo brings it back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from recollect.graph.rules.arrays import (
     as_uuids,
     prunable,
 )
-from recollect.plan import Change, Draft, Plan, Premise, Risk, Row, Waiting
+from recollect.plan import Change, Draft, LookAtMany, Plan, Risk, Row, Waiting
 from recollect.plans.policy import Policy, Reader, require
 from recollect.wording import counted
 
@@ -63,12 +63,13 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """The edges as they are at one moment."""
+class FadingEdges:
+    """The edges as they are at one moment, and what is asked of them; all are living, and so are both ends of each."""
 
     edges: EdgeColumns
     strength: Numbers
     idle_days: Numbers
+    asked: LookAtMany = field(default_factory=lambda: LookAtMany("edges", ends="active"))
 
 
 async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
@@ -83,7 +84,7 @@ async def recheck(reader: Reader, decisions: Sequence[Waiting], options: Options
 def _plan(edges: EdgeColumns, options: Options, now: datetime) -> Plan:
     look = _look(edges, now)
     fading = is_weak(look, options) & is_idle(look, options)
-    pruning = prunable(edges, _weakest_first(look, fading & ~is_kept_by_hand(look)), bridge_rule=options.bridge_rule)
+    pruning = prunable(edges, _weakest_first(look, fading & is_left_to_us(look)), bridge_rule=options.bridge_rule)
     kept = {**_kept_by_hand(look, fading), **pruning.kept}
     draft = Draft()
     _prune(draft, look, pruning, options)
@@ -98,30 +99,32 @@ def _plan(edges: EdgeColumns, options: Options, now: datetime) -> Plan:
     )
 
 
-def _look(edges: EdgeColumns, now: datetime) -> Look:
-    return Look(edges=edges, strength=edges.strength_at(now), idle_days=edges.idle_days_at(now))
+def _look(edges: EdgeColumns, now: datetime) -> FadingEdges:
+    return FadingEdges(edges=edges, strength=edges.strength_at(now), idle_days=edges.idle_days_at(now))
 
 
-def is_weak(look: Look, options: Options) -> Flags:
-    return look.strength < options.threshold
+def is_weak(look: FadingEdges, options: Options) -> Flags:
+    return look.asked.below("strength_below", look.strength, options.threshold)
 
 
-def is_idle(look: Look, options: Options) -> Flags:
+def is_idle(look: FadingEdges, options: Options) -> Flags:
     """Inactive long enough; an edge of which nothing is known is not."""
-    return look.idle_days >= options.min_inactive_days
+    return look.asked.at_least("idle_days", look.idle_days, options.min_inactive_days)
 
 
-def is_kept_by_hand(look: Look) -> Flags:
-    return look.edges.protected | look.edges.by_user
+def is_left_to_us(look: FadingEdges) -> Flags:
+    """Neither protected nor made by a person."""
+    asked, edges = look.asked, look.edges
+    return asked.lacks("protected", edges.protected) & asked.lacks("created_by_not", edges.by_user, "user")
 
 
-def _weakest_first(look: Look, wanted: Flags) -> Ints:
+def _weakest_first(look: FadingEdges, wanted: Flags) -> Ints:
     """Ties by id: edges are ordered by it, and the sorting keeps that order."""
     places = np.flatnonzero(wanted)
     return places[np.argsort(look.strength[places], kind="stable")]
 
 
-def _kept_by_hand(look: Look, fading: Flags) -> dict[str, Ints]:
+def _kept_by_hand(look: FadingEdges, fading: Flags) -> dict[str, Ints]:
     protected, by_user = look.edges.protected, look.edges.by_user
     return {
         "protected": np.flatnonzero(fading & protected),
@@ -129,8 +132,7 @@ def _kept_by_hand(look: Look, fading: Flags) -> dict[str, Ints]:
     }
 
 
-def _prune(draft: Draft, look: Look, pruning: Pruning, options: Options) -> None:
-    must = _must(options)
+def _prune(draft: Draft, look: FadingEdges, pruning: Pruning, options: Options) -> None:
     stays = "its ends stay connected" if options.bridge_rule == COMPONENT else "its ends have other edges"
     for number, (edge, factors) in enumerate(_each(look, pruning.removed)):
         strength, idle = factors["strength"], factors["idle_days"]
@@ -142,22 +144,11 @@ def _prune(draft: Draft, look: Look, pruning: Pruning, options: Options) -> None
             score=strength,
             factors=factors,
             group=number // options.batch,
-            premises=[Premise(table="edges", id=edge, must=must)],
+            look=look.asked.one(draft, edge),
         )
 
 
-def _must(options: Options) -> Row:
-    """What must still hold of an edge when it is pruned."""
-    return {
-        "status": "active",
-        "protected": False,
-        "created_by_not": "user",
-        "strength_below": options.threshold,
-        "idle_days": options.min_inactive_days,
-    }
-
-
-def _note_kept(draft: Draft, look: Look, kept: Mapping[str, Ints]) -> None:
+def _note_kept(draft: Draft, look: FadingEdges, kept: Mapping[str, Ints]) -> None:
     """What was weak and idle and stays: the weakest of them, each with its rule."""
     places = np.concatenate(list(kept.values()))
     rules = np.repeat(list(kept), [len(some) for some in kept.values()])
@@ -167,7 +158,7 @@ def _note_kept(draft: Draft, look: Look, kept: Mapping[str, Ints]) -> None:
         draft.note(rule, f"{was}, kept because {KEPT_BECAUSE[rule]}", edge)
 
 
-def _each(look: Look, places: Ints) -> Iterator[tuple[UUID, Row]]:
+def _each(look: FadingEdges, places: Ints) -> Iterator[tuple[UUID, Row]]:
     """Some edges, and what there is to say of each."""
     edges = look.edges
     source, target = edges.source[places], edges.target[places]
@@ -206,13 +197,13 @@ def _summary(edges: EdgeColumns, pruning: Pruning, kept: Mapping[str, Ints]) -> 
 
 
 def _no_longer(edges: EdgeColumns, decisions: Sequence[Waiting], options: Options, now: datetime) -> dict[int, str]:
-    """Decisions whose edge has recovered or gone are left to their premises: such an edge stays, or is no more."""
+    """Decisions whose edge has recovered, gone, or lost an end are left to their premises: such an edge stays."""
     look = _look(edges, now)
     places = edges.places_of(as_ids([decision.subject for decision in decisions]))
     numbers = {place: decision.number for place, decision in zip(places.tolist(), decisions, strict=True)}
     wanted = np.zeros(len(edges), dtype=np.bool_)
     wanted[places[places >= 0]] = True
-    wanted &= is_weak(look, options) & is_idle(look, options) & ~is_kept_by_hand(look)
+    wanted &= is_weak(look, options) & is_idle(look, options) & is_left_to_us(look)
     kept = prunable(edges, _weakest_first(look, wanted), bridge_rule=options.bridge_rule).kept
     return {
         numbers[place]: f"other edges went since: {KEPT_BECAUSE[rule]}"

@@ -8,7 +8,7 @@ names and history are not copied: they are read over all that points at the keep
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -132,6 +132,14 @@ class EdgeChange:
     after: Mapping[str, Any]
 
 
+# How edges are read: who decides by what they say wants to know what was read.
+Watch = Callable[[Edge], Edge]
+
+
+def _unwatched(edge: Edge) -> Edge:
+    return edge
+
+
 class MergedLinks:
     """The living edges around some nodes, as they will be once the merges so far are made."""
 
@@ -146,24 +154,27 @@ class MergedLinks:
         """The edges of a node, in an order of their own."""
         return [self._edges[id_] for id_ in sorted(self._at[node], key=lambda id_: id_.bytes)]
 
-    def move(self, absorbed: UUID, keeper: UUID, now: datetime) -> Iterator[EdgeChange]:
-        """Give the links of one node to another: nothing hangs on the first any more, nothing links to itself (C12)."""
+    def move(self, absorbed: UUID, keeper: UUID, now: datetime, watch: Watch = _unwatched) -> Iterator[EdgeChange]:
+        """Give the links of one node to another: nothing hangs on the first any more, nothing links to itself (C12).
+
+        Edges are read through `watch`: of one that only moves, where it leads; of two that become one, all that counts.
+        """
         for edge in self.of(absorbed):
-            moved = replace(
-                edge, source=_led(edge.source, absorbed, keeper), target=_led(edge.target, absorbed, keeper)
-            )
+            seen = watch(edge)
+            source, target = (_led(end, absorbed, keeper) for end in (seen.source, seen.target))
             self._drop(edge)
-            twin = self._between.get(_place(moved))
-            if moved.source == moved.target:
+            twin = self._between.get((source, target, seen.relation))
+            if source == target:
                 yield _change(edge, replace(edge, status="pruned"))
             elif twin is None:
+                moved = replace(edge, source=source, target=target)
                 self._put(moved)
                 yield _change(edge, moved)
             else:
-                yield from self._join(self._edges[twin], edge, now)
+                yield from self._join(self._edges[twin], edge, now, watch)
 
-    def _join(self, kept: Edge, absorbed: Edge, now: datetime) -> Iterator[EdgeChange]:
-        joined = averaged(kept, absorbed, now)
+    def _join(self, kept: Edge, absorbed: Edge, now: datetime, watch: Watch) -> Iterator[EdgeChange]:
+        joined = replace(kept, **averaged(watch(kept), watch(absorbed), now))
         self._drop(kept)
         self._put(joined)
         yield _change(absorbed, replace(absorbed, status="merged", merged_into=kept.id))
@@ -182,22 +193,22 @@ class MergedLinks:
             self._at[end].discard(edge.id)
 
 
-def averaged(kept: Edge, absorbed: Edge, now: datetime) -> Edge:
-    """Two edges that have become the same as one (C11): the running mean, counts summed, timestamps the latest."""
+def averaged(kept: Edge, absorbed: Edge, now: datetime) -> dict[str, Any]:
+    """Two edges that have become the same as one (C11): the running mean, counts summed, timestamps the latest. The
+    columns of the one that is kept."""
     both = (kept, absorbed)
     strength, set_at = _mean_strength(both, now)
-    return replace(
-        kept,
-        strength=strength,
-        last_reinforced_at=set_at,
-        confidence=_most([edge.confidence for edge in both]),
-        explanation=kept.explanation or absorbed.explanation,
-        activation_count=sum(edge.activation_count for edge in both),
-        reinforce_count=sum(edge.reinforce_count for edge in both),
-        last_activated_at=_most([edge.last_activated_at for edge in both]),
-        protected=kept.protected or absorbed.protected or _hides_a_users(kept, absorbed),
-        merged_from=[*(kept.merged_from or []), _remembered(absorbed, strength_at(absorbed, now))],
-    )
+    return {
+        "strength": strength,
+        "last_reinforced_at": set_at,
+        "confidence": _most([edge.confidence for edge in both]),
+        "explanation": kept.explanation or absorbed.explanation,
+        "activation_count": sum(edge.activation_count for edge in both),
+        "reinforce_count": sum(edge.reinforce_count for edge in both),
+        "last_activated_at": _most([edge.last_activated_at for edge in both]),
+        "protected": kept.protected or absorbed.protected or _hides_a_users(kept, absorbed),
+        "merged_from": [*(kept.merged_from or []), _remembered(absorbed, strength_at(absorbed, now))],
+    }
 
 
 def _mean_strength(edges: Sequence[Edge], now: datetime) -> tuple[float | None, datetime | None]:

@@ -17,11 +17,11 @@ from recollect.concepts.rules import clusters
 from recollect.concepts.rules.clusters import ConceptGroup
 from recollect.concepts.rules.detection import ConceptColumns, detect
 from recollect.concepts.rules.similarity import WEIGHTS
-from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked
+from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked, unlinked
 from recollect.graph.rules.arrays import EdgeColumns, as_text
 from recollect.graph.rules.neighbours import NearPairs
 from recollect.graph.rules.strength import DECAY_A_DAY
-from recollect.plan import Change, Draft, Plan, Premise, Risk, Row
+from recollect.plan import Change, Draft, Plan, Risk, Row
 from recollect.plans.policy import Policy, Reader, require
 from recollect.wording import counted
 
@@ -125,7 +125,7 @@ def _link(draft: Draft, nodes: Nodes, row: int, keeper: int, number: int, now: d
         score=cosine,
         factors={"similarity": cosine, "relation": RELATION, "source": str(source), "target": str(target)},
         group=number,
-        premises=[Premise(table="nodes", id=node, must={"status": "active"}) for node in (source, target)],
+        look=unlinked(draft.look(), source, target, {}),
     )
 
 

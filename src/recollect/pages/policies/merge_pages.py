@@ -47,7 +47,7 @@ from recollect.pages.rules.stored import (
     page_from,
     row_of,
 )
-from recollect.plan import Change, Draft, Plan, Premise, Risk
+from recollect.plan import Change, Draft, Look, Plan, Risk
 from recollect.plan import Decision as Decided
 from recollect.plans.policy import Policy, Reader, require
 from recollect.wording import counted
@@ -208,7 +208,7 @@ class _Writing:
             [change],
             factors={"batch": str(self.batch.id), "result": id, "decision": RELINK},
             group=group,
-            premises=[Premise(table="nodes", id=stored.node_id, must={"status": "active"})],
+            look=self._look(id, []),
         )
 
     def _steps(self) -> Iterator[tuple[int, NodePlan]]:
@@ -266,7 +266,7 @@ class _Writing:
             score=node.best_match_score,
             factors={**self._factors(node, result), "subgraph": subgraph.subgraph_id},
             group=group,
-            premises=self._premises(result, edges),
+            look=self._look(result, edges),
         )
 
     def _node(self, node: NodePlan, result: str) -> tuple[Change, str]:
@@ -314,14 +314,17 @@ class _Writing:
             for name in fresh
         ]
 
-    def _premises(self, result: str, edges: Sequence[Change]) -> list[Premise]:
-        """The page, where it is there already, and what it is linked with, are still there."""
+    def _look(self, result: str, edges: Sequence[Change]) -> Look:
+        """The page, where it is there already, as it was read; and what it is linked with is still there."""
+        look = self.draft.look()
         own = self.nodes[result]
         rows = [change.after for change in edges if change.before is None and change.after is not None]
         ends = {UUID(row[end]) for row in rows for end in ("source", "target")} - {own}
-        stored = self.stored.get(result)
-        ends |= {own} if stored is not None and stored.is_living else set()
-        return [Premise(table="nodes", id=id, must={"status": "active"}) for id in sorted(ends)]
+        for end in sorted(ends):
+            look.finds("nodes", end, status="active")
+        if (stored := self.stored.get(result)) is not None:
+            look.reads("nodes", own, stored.row, "status", "version")
+        return look
 
     def _factors(self, node: NodePlan, result: str) -> dict[str, Any]:
         """What a person and the audit need to know of the page: where it came from, and where its links lead."""

@@ -5,22 +5,39 @@ then written (`after`). A decision whose world has moved drops out as stale, wit
 group stand or fall together (work.py).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
 
 import asyncpg
+import structlog
 
 from recollect.errors import Busy, Conflict
-from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, levels, overall
+from recollect.plan import Change, DecisionStatus, Outcome, Plan, PlanStatus, overall
+from recollect.plans.rules.needs import levels
+from recollect.plans.sql import locks
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.work import AppliedGroups, Work
 from recollect.store.database import Transaction, driver
 
+log = structlog.get_logger("recollect.plans")
+
+# The columns that say where in the graph a row is.
+PLACES = frozenset({"status", "merged_into", "source", "target"})
+ROWS = {"edges": "an edge", "nodes": "a node", "topics": "a topic", "aliases": "an alias", "cases": "a case"}
+UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+REFUSALS: dict[type[Exception], str] = {
+    asyncpg.UniqueViolationError: "is there already, as another",
+    asyncpg.ForeignKeyViolationError: "belongs to something that is not there",
+}
+OURS = {"edges_end_at_living_nodes", "merged_nodes_have_no_edges"}
+
 
 async def apply(db: Transaction, plan: Plan, now: datetime) -> Outcome:
     """Save a plan and carry it out, all in this transaction; Conflict (and nothing changed) if the world moved."""
+    await _hold_what_it_needs(db, plan)
     await kept.save(db, plan, status=PlanStatus.APPROVED)
     for group in await kept.groups_to_do(db, plan.id):
         done = await apply_groups(db, plan.id, [group], now)
@@ -32,6 +49,21 @@ async def apply(db: Transaction, plan: Plan, now: datetime) -> Outcome:
     return Outcome(plan_id=plan.id, status=PlanStatus.APPLIED, applied=len(plan.decisions))
 
 
+async def _hold_what_it_needs(db: Transaction, plan: Plan) -> None:
+    """Alone, the graph that a plan takes something out of; with others, one that it only adds to (P17)."""
+    if any(is_loss(change) for change in plan.changes):
+        await locks.hold_graph_alone(db)
+    elif any(change.table == "edges" for change in plan.changes):
+        await locks.hold_graph(db)
+
+
+def is_loss(change: Change) -> bool:
+    """Whether a change may take something out of the graph: an edge, one of its ends, or a node."""
+    if change.table not in ("edges", "nodes") or change.before is None:
+        return False
+    return change.after is None or not PLACES.isdisjoint(change.after)
+
+
 async def apply_groups(
     db: Transaction, plan_id: UUID, groups: Sequence[kept.PlanGroup], now: datetime
 ) -> AppliedGroups:
@@ -40,7 +72,7 @@ async def apply_groups(
     waiting = await work.waiting(groups)
     needs = {row["number"]: row["needs"] for row in waiting}
     stages = levels(needs) if len(groups) > 1 else {row["number"]: row["stage"] for row in waiting}
-    with said_in_words():
+    with said_in_words(plan_id):
         done = await work.carry_out(needs, stages, await work.missing(needs))
     await kept.mark(db, plan_id, dict.fromkeys(done.applied), DecisionStatus.APPLIED, applied_at=now)
     await kept.mark(db, plan_id, done.stale, DecisionStatus.STALE)
@@ -48,29 +80,28 @@ async def apply_groups(
 
 
 @contextmanager
-def said_in_words() -> Iterator[None]:
+def said_in_words(plan_id: UUID) -> Iterator[None]:
+    """P20: what a database says of a refusal is for a log; a person is told which row and which plan it is about."""
     try:
         yield
-    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError) as error:
         raise Busy("Somebody else is changing the same rows: try again.") from error
     except asyncpg.IntegrityConstraintViolationError as error:
-        raise Conflict(
-            f"The database refused a change: {error.message or error}. Nothing of its group changed."
-        ) from error
+        log.warning("the database refused a change", plan=str(plan_id), why=error.message, detail=error.detail)
+        raise Conflict(_refused(plan_id, error)) from error
 
 
-async def dangling(db: Transaction, plan_id: UUID, numbers: Sequence[int]) -> list[str]:
-    """The audit of every group: no living edge may hang on a node that was merged away."""
-    raw = await driver(db)
-    rows = await raw.fetch(
-        """SELECT e.id FROM changes c JOIN nodes n ON n.space_id = $1 AND n.id = c.row_id AND n.status = 'merged'
-             JOIN edges e ON e.space_id = $1 AND e.status = 'active' AND (e.source = n.id OR e.target = n.id)
-            WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = ANY($3) AND c.table_name = 'nodes' LIMIT 3""",
-        db.space_id,
-        plan_id,
-        list(numbers),
+def _refused(plan_id: UUID, error: asyncpg.IntegrityConstraintViolationError) -> str:
+    """Which row a refusal is about is said by its key; of ours, by what they say themselves."""
+    if error.constraint_name in OURS:
+        return f"The plan {plan_id} was refused: {error.message}. Nothing of its group changed."
+    row = ROWS.get(error.table_name or "", "a row")
+    ids = ", ".join(dict.fromkeys(UUIDS.findall(error.detail or "")[-2:]))
+    because = next((said for kind, said in REFUSALS.items() if isinstance(error, kind)), "says what it cannot say")
+    return (
+        f"The plan {plan_id} was refused: {row} that it writes{f' ({ids})' if ids else ''} {because}. "
+        "Nothing of its group changed."
     )
-    return [f"the edge {row['id']} would hang on a node that was merged away" for row in rows]
 
 
 async def finish(db: Transaction, plan_id: UUID, now: datetime) -> dict[str, int]:

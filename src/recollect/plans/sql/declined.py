@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import select, text
 
 from recollect.errors import Conflict, InvalidInput
-from recollect.plan import DecisionStatus, falling_with, overall
+from recollect.plan import DecisionStatus, overall
+from recollect.plans.rules.needs import falling_with
 from recollect.plans.sql import plans
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import decisions

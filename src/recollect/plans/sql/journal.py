@@ -28,7 +28,14 @@ async def history(db: Transaction, row_id: UUID) -> list[HistoryEntry]:
         )
         .join(plans, (plans.c.space_id == changes.c.space_id) & (plans.c.id == changes.c.plan_id))
         .where(changes.c.space_id == db.space_id, changes.c.row_id == row_id, decisions.c.applied_at.is_not(None))
-        .order_by(decisions.c.applied_at, plans.c.created_at, changes.c.plan_id, changes.c.decision, changes.c.number)
+        .order_by(
+            decisions.c.applied_at,
+            decisions.c.written_at.nulls_first(),
+            plans.c.created_at,
+            changes.c.plan_id,
+            changes.c.decision,
+            changes.c.number,
+        )
     )
     entries = [
         HistoryEntry(

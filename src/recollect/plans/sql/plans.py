@@ -12,7 +12,7 @@ import asyncpg
 from pydantic_core import to_json
 from sqlalchemy import insert, select, text, update
 
-from recollect.errors import Busy, NotFound
+from recollect.errors import NotFound
 from recollect.plan import (
     Change,
     Decision,
@@ -317,7 +317,8 @@ async def mark(
     if not notes:
         return
     raw = await driver(db)
-    fate = "status = $4, applied_at = coalesce($5, d.applied_at), note"
+    fate = """status = $4, applied_at = coalesce($5, d.applied_at),
+              written_at = CASE WHEN $5 IS NULL THEN d.written_at ELSE (SELECT clock_timestamp()) END, note"""
     theirs = "d.space_id = $1 AND d.plan_id = $2 AND d.number"
     if not any(notes.values()):
         await raw.execute(
@@ -354,18 +355,6 @@ async def groups_to_do(db: Transaction, plan_id: UUID) -> list[PlanGroup]:
         plan_id,
     )
     return [PlanGroup(**row) for row in found]
-
-
-async def take_turn(db: Transaction, *, wait_seconds: float = 30.0) -> None:
-    """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
-    raw = await driver(db)
-    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {db.space_id}', 0))"
-    try:
-        await raw.execute(
-            f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
-        )
-    except asyncpg.LockNotAvailableError as error:
-        raise Busy("Another plan of this space is being applied: try again when it is done.") from error
 
 
 async def tries_of(db: Transaction, plan_id: UUID) -> list[UUID]:

@@ -37,7 +37,42 @@ TESTS = {
         " >= make_interval(secs => 86400 * (p.must->>'idle_days')::float8)",
         "it was used since",
     ),
-    # Two looks into two indexes: as one condition with OR it is read from the whole table.
+    # Sets of living edges, in short (plan.checksum_of). Each look goes into one index: as one condition with OR it is
+    # read from the whole table.
+    "edges": (
+        "p.must->>'edges' = (SELECT md5(coalesce(string_agg(e.id::text, ' ' ORDER BY e.id), '')) FROM ("
+        "SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND source = t.id UNION ALL"
+        " SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND target = t.id) e)",
+        "its links have changed since",
+    ),
+    "edges_with": (
+        "p.must->'edges_with'->>'are' = (SELECT md5(coalesce(string_agg(e.id::text, ' ' ORDER BY e.id), '')) FROM ("
+        "SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND source = t.id"
+        " AND target = (p.must->'edges_with'->>'node')::uuid UNION ALL"
+        " SELECT id FROM edges WHERE space_id = $1 AND status = 'active' AND source = "
+        "(p.must->'edges_with'->>'node')::uuid AND target = t.id) e)",
+        "other edges join the two now",
+    ),
+    "unlinked_with": (
+        "NOT EXISTS (SELECT FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.source = t.id"
+        " AND e.target = (p.must->'unlinked_with'->>'node')::uuid"
+        " AND e.relation = p.must->'unlinked_with'->>'relation')",
+        "the two are linked now",
+    ),
+    # Archived and merged nodes are few, and have an index. Nobody changes them while the graph is held.
+    "ends": (
+        "NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = $1 AND n.id = t.source AND n.status <> 'active')"
+        " AND NOT EXISTS (SELECT FROM nodes n WHERE n.space_id = $1 AND n.id = t.target AND n.status <> 'active')",
+        "one of its ends is no longer active",
+    ),
+    "not_apart": (
+        "NOT EXISTS (SELECT FROM never_merge v WHERE v.space_id = $1 AND v.a = p.must->'not_apart'->>0"
+        " AND v.b = p.must->'not_apart'->>1 AND (v.until IS NULL OR v.until > $4::timestamptz)"
+        " AND (v.state IS NULL OR v.state = p.must->'not_apart'->>2))",
+        "somebody keeps the two apart now",
+    ),
+    "first_tag": ("t.metadata->'tags'->>0 IS NOT DISTINCT FROM p.must->>'first_tag'", "its tags have changed since"),
+    # Of plans that were made when links were only counted.
     "living_edges": (
         "(SELECT count(*) FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.source = t.id)"
         " + (SELECT count(*) FROM edges e WHERE e.space_id = $1 AND e.status = 'active' AND e.target = t.id)"
@@ -67,6 +102,10 @@ FAILS = {
     "activation_count": "it was used since",
     "reinforce_count": "it was used since",
     "last_reinforced_at": "it was used since",
+    "last_activated_at": "it was used since",
+    "source": "it joins other nodes now",
+    "target": "it joins other nodes now",
+    "recallable": "it is no longer recalled",
 }
 
 

@@ -1,21 +1,32 @@
-"""Undo: a plan is turned round, what came last first, and the plan that takes it back is carried out like any other."""
+"""Undo: a plan is turned round, what came last first, and the plan that takes it back is carried out like any other.
 
-from collections.abc import Mapping, Sequence
+Where a later plan stands in the way, it is named; or, when asked for, taken back first, by the same one plan: then that
+plan takes back the decisions of several, each before what it stood in the way of (P18).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from graphlib import CycleError, TopologicalSorter
 from uuid import UUID, uuid4
 
 from recollect.errors import Conflict, InvalidInput
-from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, falling_with, levels, overall, turned_round
-from recollect.plans.sql import changes
+from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, TakenBack, overall
+from recollect.plans.rules.needs import falling_with, levels, turned_round
+from recollect.plans.sql import changes, locks
 from recollect.plans.sql import plans as kept
-from recollect.plans.sql.work import Work
+from recollect.plans.sql.blockers import Place, blocking
+from recollect.plans.sql.work import Obstacle, Work
 from recollect.store.database import Transaction, driver
+from recollect.wording import counted
 
 # What came last goes first, all of it in one group.
 TURNED_DECISIONS = """
 INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, reason, score, factors, status,
-                       applied_at, undoes)
-SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6, number
+                       applied_at, written_at, undoes, undoes_plan)
+SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6,
+       (SELECT clock_timestamp()), number, $2
   FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[])
 """
 # What was merged comes out of its keeper only while that is no part of anything else itself: the later merge must be
@@ -45,6 +56,38 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
 """
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UndoStep:
+    """The decisions of one plan that are taken back; that of number `n` by the decision `beyond - n` of the undo."""
+
+    plan: Plan
+    numbers: Sequence[int]
+    beyond: int = 0
+
+    @property
+    def told(self) -> TakenBack:
+        return TakenBack(id=self.plan.id, title=self.plan.title, decisions=len(self.numbers))
+
+
+@dataclass(kw_only=True, slots=True)
+class WayBack:
+    """What is to be taken back, by plan, and which decision waits for which."""
+
+    numbers: dict[UUID, set[int]]
+    after: dict[Place, set[Place]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def places(self) -> set[Place]:
+        return {(plan, number) for plan, numbers in self.numbers.items() for number in numbers}
+
+    def order(self) -> list[UUID]:
+        """The plans, each after those that stood in its way."""
+        plans: dict[UUID, set[UUID]] = {plan: set() for plan in self.numbers}
+        for place, blockers in self.after.items():
+            plans[place[0]] |= {plan for plan, _ in blockers} - {place[0]}
+        return list(TopologicalSorter(plans).static_order())
+
+
 async def undo(
     db: Transaction,
     plan_id: UUID,
@@ -52,30 +95,112 @@ async def undo(
     *,
     numbers: Sequence[int] | None = None,
     created_by: str = "user",
+    with_later: bool = False,
 ) -> Outcome:
-    """Take back a plan, or some of its decisions and what needs them, in this transaction. Repeating it is success."""
+    """Take back a plan, or some of its decisions and what needs them, in this transaction. Repeating it is success.
+
+    `with_later` takes back first what stands in the way, however many plans that are.
+    """
+    await locks.hold_graph_alone(db)
     plan = await kept.head(db, plan_id, lock=True)
     wanted = await _to_undo(db, plan, numbers)
     if not wanted:
         return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
-    inverse, needs = await _turned_round(db, plan, wanted, now, created_by)
-    with changes.said_in_words():
-        work = Work(await driver(db), db.space_id, inverse, now, undoing=True)
-        done = await work.carry_out(needs, levels(needs), {})
-    if done.stale:
-        raise Conflict(await _explain(db, plan, inverse, done.stale))
-    wrong = await changes.dangling(db, inverse, done.applied) if "nodes" in done.tables else []
-    if wrong:
-        raise Conflict(f"{wrong[0][0].upper()}{wrong[0][1:]}. Nothing changed.")
+    way = WayBack(numbers={plan.id: set(wanted)})
+    steps, inverse = await _taken_back(db, plan, way, now, created_by, with_later=with_later)
     await changes.finish(db, inverse, now)
-    await kept.mark(db, plan_id, dict.fromkeys(wanted), DecisionStatus.UNDONE)
+    for step in steps:
+        await _settle(db, step, now)
     if numbers is None:
         await kept.leave_the_rest(db, plan_id)
-    status = overall(await kept.recount(db, plan_id))
-    await kept.set_status(db, plan_id, status, undone_at=now)
+        await kept.set_status(db, plan_id, overall(await kept.recount(db, plan_id)))
+    done = sum(len(step.numbers) for step in steps)
+    chain = tuple(step.told for step in steps)
+    return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=done, chain=chain)
+
+
+async def _taken_back(
+    db: Transaction, plan: Plan, way: WayBack, now: datetime, created_by: str, *, with_later: bool
+) -> tuple[list[UndoStep], UUID]:
+    """Write what takes a way back, looking for more of it as long as something stands in it; or say what does."""
+    raw = await driver(db)
+    while True:
+        await raw.execute("SAVEPOINT way")
+        steps = await _steps(db, way)
+        inverse, needs = await _turned_round(db, plan, steps, way, now, created_by)
+        work = Work(raw, db.space_id, inverse, now, undoing=True)
+        with changes.said_in_words(plan.id):
+            done = await work.carry_out(needs, levels(needs), {})
+        if not done.stale:
+            await raw.execute("RELEASE way")
+            return steps, inverse
+        obstacles = {_meant(number, steps): one for number, one in work.obstacles.items()}
+        found = await blocking(db, obstacles, inverse, _before(way))
+        await raw.execute("ROLLBACK TO way")
+        if not with_later or not await _longer(db, way, found):
+            raise Conflict(await _explain(db, obstacles, found))
+
+
+def _before(way: WayBack) -> dict[Place, set[Place]]:
+    """By decision, all that is taken back before it, however indirectly."""
+    known: dict[Place, set[Place]] = {}
+
+    def before(place: Place) -> set[Place]:
+        if place not in known:
+            known[place] = set()
+            known[place] = {found for one in way.after.get(place, ()) for found in (one, *before(one))}
+        return known[place]
+
+    return {place: before(place) for place in way.after}
+
+
+async def _longer(db: Transaction, way: WayBack, found: Mapping[Place, Place]) -> bool:
+    """Take what stands in the way into it, with all that needs it; False where that leads nowhere."""
+    fresh = False
+    for place, blocker in found.items():
+        if blocker in way.after[place] or blocker[0] == place[0]:
+            continue
+        way.after[place].add(blocker)
+        fresh = True
+        there = way.numbers.setdefault(blocker[0], set())
+        if blocker[1] not in there:
+            there |= set(await _to_undo(db, await kept.head(db, blocker[0], lock=True), [blocker[1]]))
+    return fresh
+
+
+async def _steps(db: Transaction, way: WayBack) -> list[UndoStep]:
+    """The plans in the order of taking back, each with its place among the decisions of the undo."""
+    try:
+        order = way.order()
+    except CycleError as error:
+        plans = ", ".join(dict.fromkeys(str(plan) for plan in error.args[1]))
+        raise Conflict(
+            f"The plans {plans} have changed the same rows by turns: undo single decisions of them, the last first. "
+            "Nothing changed."
+        ) from error
+    steps: list[UndoStep] = []
+    last = 0
+    for plan_id in order:
+        numbers = sorted(way.numbers[plan_id])
+        beyond = last + numbers[-1] + 1
+        steps.append(UndoStep(plan=await kept.head(db, plan_id), numbers=numbers, beyond=beyond))
+        last = beyond - numbers[0]
+    return steps
+
+
+def _meant(number: int, steps: Sequence[UndoStep]) -> Place:
+    """The decision that a decision of the undo takes back."""
+    step = next(one for one in steps if one.beyond - one.numbers[-1] <= number <= one.beyond - one.numbers[0])
+    return step.plan.id, step.beyond - number
+
+
+async def _settle(db: Transaction, step: UndoStep, now: datetime) -> None:
+    plan = step.plan
+    await kept.mark(db, plan.id, dict.fromkeys(step.numbers), DecisionStatus.UNDONE)
+    status = overall(await kept.recount(db, plan.id))
+    await kept.set_status(db, plan.id, status, undone_at=now)
     if plan.undoes is not None:
-        await _pass_on(db, plan, wanted, now)
-    return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=len(wanted))
+        await _pass_on(db, plan.id, step.numbers, DecisionStatus.APPLIED, now)
 
 
 async def _to_undo(db: Transaction, plan: Plan, numbers: Sequence[int] | None) -> list[int]:
@@ -100,32 +225,35 @@ async def _to_undo(db: Transaction, plan: Plan, numbers: Sequence[int] | None) -
 
 
 async def _turned_round(
-    db: Transaction, plan: Plan, wanted: Sequence[int], now: datetime, created_by: str
+    db: Transaction, plan: Plan, steps: Sequence[UndoStep], way: WayBack, now: datetime, created_by: str
 ) -> tuple[UUID, dict[int, list[int]]]:
-    """Save the plan that takes the wanted decisions back, the last first, each row as it was; and which needs which.
+    """Save the plan that takes the steps back, the last first, each row as it was; and which decision needs which.
 
     All of it is carried out in this transaction or none of it: its decisions are saved as applied.
 
     A node that a plan made is archived by its undo, for what was written is never deleted (P08).
     """
     raw = await driver(db)
-    title = f"Undo of {plan.title}" if plan.undoes is None else f"{plan.title}, taken back"
     inverse = Plan(
         id=uuid4(),
         policy="undo",
-        title=title,
+        title=_title(plan, steps),
         created_at=now,
         created_by=created_by,
         undoes=plan.id,
         decisions=(),
     )
     await kept.save(db, inverse, status=PlanStatus.APPROVED)
-    beyond = max(wanted) + 1
-    numbers = (db.space_id, plan.id, inverse.id, kept.listed(wanted), beyond)
-    needs = turned_round(wanted, await kept.needs_of(db, plan.id), beyond)
-    await raw.execute(TURNED_DECISIONS, *numbers, now)
-    await raw.execute(TURNED_MERGES, db.space_id, plan.id, inverse.id, beyond)
-    await raw.execute(TURNED_CHANGES, *numbers)
+    needs: dict[int, list[int]] = {}
+    for step in steps:
+        given = (db.space_id, step.plan.id, inverse.id, kept.listed(step.numbers), step.beyond)
+        await raw.execute(TURNED_DECISIONS, *given, now)
+        await raw.execute(TURNED_MERGES, db.space_id, step.plan.id, inverse.id, step.beyond)
+        await raw.execute(TURNED_CHANGES, *given)
+        needs |= turned_round(step.numbers, await kept.needs_of(db, step.plan.id), step.beyond)
+    beyond = {step.plan.id: step.beyond for step in steps}
+    for (plan_id, number), blockers in way.after.items():
+        needs[beyond[plan_id] - number] += [beyond[of] - one for of, one in blockers]
     stages, waiting = levels(needs), [number for number, needed in needs.items() if needed]
     if waiting:
         told = [stages[number] for number in waiting], [",".join(map(str, needs[number])) for number in waiting]
@@ -133,63 +261,47 @@ async def _turned_round(
     return inverse.id, needs
 
 
-async def _pass_on(db: Transaction, undoing: Plan, wanted: Sequence[int], now: datetime) -> None:
+def _title(plan: Plan, steps: Sequence[UndoStep]) -> str:
+    title = f"Undo of {plan.title}" if plan.undoes is None else f"{plan.title}, taken back"
+    return title if len(steps) == 1 else f"{title}, with {counted(len(steps) - 1, 'later plan')}"
+
+
+async def _pass_on(db: Transaction, undoing: UUID, numbers: Sequence[int], fate: DecisionStatus, now: datetime) -> None:
     """Taking back an undo makes the decisions it had taken back stand again; if they were an undo themselves, those
-    that they had taken back fall once more, and so on to the plan at the beginning."""
-    plan, numbers, fate = undoing, list(wanted), DecisionStatus.APPLIED
-    while plan.undoes is not None:
-        numbers = await _taken_back_by(db, plan, numbers)
-        await kept.mark(db, plan.undoes, dict.fromkeys(numbers), fate)
-        stands = fate is DecisionStatus.APPLIED
-        await kept.set_status(
-            db, plan.undoes, overall(await kept.recount(db, plan.undoes)), undone_at=None if stands else now
-        )
-        plan, fate = await kept.head(db, plan.undoes), DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
+    that they had taken back fall once more, and so on to the plans at the beginning."""
+    stands = fate is DecisionStatus.APPLIED
+    for plan_id, taken_back in (await _taken_back_by(db, undoing, numbers)).items():
+        await kept.mark(db, plan_id, dict.fromkeys(taken_back), fate)
+        status = overall(await kept.recount(db, plan_id))
+        await kept.set_status(db, plan_id, status, undone_at=None if stands else now)
+        opposite = DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
+        await _pass_on(db, plan_id, taken_back, opposite, now)
 
 
-async def _taken_back_by(db: Transaction, undoing: Plan, numbers: Sequence[int]) -> list[int]:
-    """The decisions that some decisions of an undo are about, by their numbers in the plan that it undoes."""
+async def _taken_back_by(db: Transaction, undoing: UUID, numbers: Iterable[int]) -> dict[UUID, list[int]]:
+    """The decisions that some decisions of an undo are about, by plan; none where it is no undo."""
     raw = await driver(db)
     rows = await raw.fetch(
-        "SELECT undoes FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3)",
+        """SELECT coalesce(d.undoes_plan, p.undoes) AS plan, d.undoes AS number FROM decisions d
+             JOIN plans p ON p.space_id = d.space_id AND p.id = d.plan_id
+            WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) AND d.undoes IS NOT NULL""",
         db.space_id,
-        undoing.id,
+        undoing,
         list(numbers),
     )
-    return [row["undoes"] for row in rows]
+    found: dict[UUID, list[int]] = defaultdict(list)
+    for row in rows:
+        found[row["plan"]].append(row["number"])
+    return found
 
 
-async def _explain(db: Transaction, plan: Plan, inverse: UUID, stale: Mapping[int, str]) -> str:
+async def _explain(db: Transaction, obstacles: Mapping[Place, Obstacle], found: Mapping[Place, Place]) -> str:
     """Why an undo does not fit any more: the later plan that must be undone first, or what else has moved."""
-    raw = await driver(db)
-    row = await raw.fetchrow(
-        """WITH mine AS MATERIALIZED (
-               SELECT row_id FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($3)
-                UNION SELECT (p->>'id')::uuid FROM decisions, jsonb_array_elements(premises) p
-                       WHERE space_id = $1 AND plan_id = $2 AND number = ANY($3))
-           SELECT mine.row_id, p.id, p.title FROM mine
-             JOIN changes later ON later.space_id = $1 AND later.row_id = mine.row_id
-             JOIN decisions d ON d.space_id = $1 AND d.plan_id = later.plan_id AND d.number = later.decision
-             JOIN plans p ON p.space_id = $1 AND p.id = later.plan_id
-            WHERE d.status = 'applied'
-              AND p.id <> $4 AND p.id <> $2 AND d.applied_at >= (SELECT coalesce(applied_at, created_at) FROM plans
-                                                    WHERE space_id = $1 AND id = $4)
-            ORDER BY d.applied_at DESC LIMIT 1""",
-        db.space_id,
-        inverse,
-        list(stale),
-        plan.id,
-    )
-    if row is not None:
+    for place, (plan_id, _) in found.items():
+        plan, one = await kept.head(db, plan_id), obstacles[place]
         return (
-            f"{row['row_id']} was changed since by the plan {row['id']} ({row['title']}): undo that one first. "
-            "Nothing changed."
+            f"{one.id} was changed since by the plan {plan.id} ({plan.title}): {one.reason}. Undo that one first, or "
+            "undo with all that came later (--with-later). Nothing changed."
         )
-    number, reason = next(iter(stale.items()))
-    subject = await raw.fetchval(
-        "SELECT subject FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = $3",
-        db.space_id,
-        inverse,
-        number,
-    )
-    return f"{subject} has changed in the meantime: {reason}. Nothing changed."
+    one = next(iter(obstacles.values()))
+    return f"{one.id} has changed in the meantime: {one.reason}. Nothing changed."

@@ -13,9 +13,10 @@ from uuid import UUID
 
 import asyncpg
 
-from recollect.plan import falling_with
+from recollect.plans.rules.needs import falling_with
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.premises import KEYS, said, test, why
+from recollect.store.tables import metadata
 
 # What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
 COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
@@ -36,6 +37,34 @@ TURNS = {
 UPDATES = ("retired", "altered", "revived")
 # The decisions that a statement is about.
 AMONG = "ANY($3::text::int[])"
+# What must hold of the graph at the end of a transaction is looked at now, while whose fault it is can be told.
+ENDS_LIVE = "edges_end_at_living_nodes, moved_edges_end_at_living_nodes, merged_nodes_have_no_edges"
+LOOK_NOW = f"SET CONSTRAINTS {ENDS_LIVE} IMMEDIATE; SET CONSTRAINTS {ENDS_LIVE} DEFERRED"
+# Edges as they will be, against the nodes and the other edges as they will be.
+WITHOUT_A_PLACE = f"""
+WITH mine AS MATERIALIZED (
+    SELECT decision, table_name, row_id, before, after FROM changes
+     WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} AND table_name IN ('edges', 'nodes')),
+ coming AS MATERIALIZED (
+    SELECT c.decision, c.row_id AS edge, coalesce((c.after->>'source')::uuid, t.source) AS source,
+           coalesce((c.after->>'target')::uuid, t.target) AS target,
+           coalesce(c.after->>'relation', t.relation) AS relation
+      FROM mine c LEFT JOIN edges t ON t.space_id = $1 AND t.id = c.row_id
+     WHERE c.table_name = 'edges' AND (c.before IS NULL OR c.after ?| ARRAY['status', 'source', 'target', 'relation'])
+       AND coalesce(c.after->>'status', t.status, 'active') = 'active' AND c.after IS NOT NULL)
+SELECT DISTINCT ON (c.decision) c.decision, c.edge, taken.id AS taken_by, ends.id AS "end", n.merged_into AS "into"
+  FROM coming c CROSS JOIN LATERAL (VALUES (c.source), (c.target)) AS ends(id)
+  LEFT JOIN nodes n ON n.space_id = $1 AND n.id = ends.id
+  LEFT JOIN edges taken ON taken.space_id = $1 AND taken.status = 'active' AND taken.id <> c.edge
+        AND (taken.source, taken.target, taken.relation) = (c.source, c.target, c.relation)
+        AND taken.id NOT IN (SELECT row_id FROM mine WHERE table_name = 'edges' AND before IS NOT NULL
+                                AND (after IS NULL OR after ?| ARRAY['status', 'source', 'target', 'relation']))
+ WHERE taken.id IS NOT NULL
+    OR (n.id IS NULL AND ends.id NOT IN (SELECT row_id FROM mine WHERE table_name = 'nodes' AND before IS NULL))
+    OR (n.status = 'merged' AND ends.id NOT IN (SELECT row_id FROM mine WHERE table_name = 'nodes'
+                                                   AND after->>'status' <> 'merged'))
+ ORDER BY c.decision, taken.id NULLS LAST
+"""
 # The columns that a change names, always in the same order.
 KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
 TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
@@ -50,6 +79,17 @@ class AppliedGroups:
     stale: Mapping[int, str]
     tables: frozenset[str]
     freed_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Obstacle:
+    """What stands in the way of a decision: a row, what of it (a column, a test, or that it is `gone`), and the
+    sentence that says so."""
+
+    table: str
+    id: UUID
+    what: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +109,20 @@ def _with_fallen(stale: Mapping[int, str], needs: Mapping[int, Sequence[int]]) -
     return {**dict.fromkeys(fallen, "what it needed did not come about"), **stale}
 
 
+def _obstacle(table: str, id: UUID, what: str) -> Obstacle:
+    return Obstacle(table=table, id=id, what=what, reason=why(table, what))
+
+
+def _no_place(*, decision: int, edge: UUID, taken_by: UUID | None, end: UUID, into: UUID | None) -> Obstacle:
+    if taken_by is not None:
+        reason = f"the edge {taken_by} has taken the place of {edge}"
+        return Obstacle(table="edges", id=taken_by, what="status", reason=reason)
+    if into is not None:
+        reason = f"{end}, where the edge {edge} ends, was merged into {into}"
+        return Obstacle(table="nodes", id=end, what="merged_into", reason=reason)
+    return Obstacle(table="nodes", id=end, what="gone", reason=f"{end}, where the edge {edge} ends, is not there")
+
+
 class Work:
     """The decisions of one plan on their way into the tables."""
 
@@ -77,6 +131,8 @@ class Work:
     ) -> None:
         self.raw, self.mine, self.now, self.undoing = raw, (space_id, plan_id), now, undoing
         self.freed_bytes = 0
+        # What stood in the way of the decisions that are stale.
+        self.obstacles: dict[int, Obstacle] = {}
 
     async def carry_out(
         self, needs: Mapping[int, Sequence[int]], stages: Mapping[int, int], stale: Mapping[int, str]
@@ -89,8 +145,10 @@ class Work:
             shapes = await self.shapes(standing)
             if not await self.write_as_seen(standing, shapes):
                 moved = await self.moved(standing, shapes)
-                stale = _with_fallen({**stale, **moved}, needs)
+                self.obstacles |= moved
+                stale = _with_fallen({**stale, **{number: one.reason for number, one in moved.items()}}, needs)
                 await self.write([number for number in standing if number not in stale], shapes)
+                await self.raw.execute(LOOK_NOW)
             tables |= {shape.table for shape in shapes}
         applied = [number for number in needs if number not in stale]
         return AppliedGroups(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
@@ -155,9 +213,12 @@ class Work:
         await self.raw.execute("SAVEPOINT as_seen")
         try:
             fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
+            if fits:
+                await self.raw.execute(f"{LOOK_NOW}; RELEASE as_seen")
         except asyncpg.IntegrityConstraintViolationError:
             fits = False  # what is refused may belong to a decision that is stale
-        await self.raw.execute("RELEASE as_seen" if fits else "ROLLBACK TO as_seen")
+        if not fits:
+            await self.raw.execute("ROLLBACK TO as_seen")
         return fits
 
     async def _rows_as_seen(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> bool:
@@ -172,23 +233,25 @@ class Work:
         self.freed_bytes += freed
         return True
 
-    async def moved(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+    async def moved(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, Obstacle]:
         """Which decisions no longer fit the world, and why; every row they rely on is locked from here on."""
         moved = await self._premises(numbers, shapes)
         for table, columns in _columns(shapes, "before", TURNS.keys() - {"made"}).items():
             moved |= await self._different(table, columns, numbers)
         for table in _columns(shapes, "after", {"made"}):
-            moved |= await self._taken(table, numbers)
+            moved |= await self._there_already(table, numbers)
+        if "edges" in _columns(shapes, "after", {"made", "revived", "altered"}):
+            moved = {**await self._without_a_place(numbers), **moved}
         return moved
 
-    async def _premises(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, str]:
+    async def _premises(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, Obstacle]:
         """Decisions with a premise that does not hold any more; the rows of all premises are locked from here on."""
-        failing: dict[int, str] = {}
+        failing: dict[int, Obstacle] = {}
         for table, tests in _columns(shapes, "before", {"asked"}).items():
             failing |= await self._failing(table, tests, numbers)
         return failing
 
-    async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
+    async def _failing(self, table: str, tests: Sequence[str], numbers: Sequence[int]) -> dict[int, Obstacle]:
         """Those of them that are about one table."""
         key = KEYS[table]
         holds = [
@@ -205,16 +268,16 @@ class Work:
                     SELECT p.number, p.id, CASE {" ".join(holds)} END AS failed FROM asked p
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = p.id
                      ORDER BY p.id FOR NO KEY UPDATE OF t)
-                SELECT number, failed FROM locked WHERE failed IS NOT NULL AND $4::timestamptz IS NOT NULL
+                SELECT number, id, failed FROM locked WHERE failed IS NOT NULL AND $4::timestamptz IS NOT NULL
                  UNION ALL
-                SELECT number, 'gone' FROM asked WHERE id NOT IN (SELECT id FROM locked)""",
+                SELECT number, id, 'gone' FROM asked WHERE id NOT IN (SELECT id FROM locked)""",
             *self.mine,
             kept.listed(numbers),
             self.now,
         )
-        return {row["number"]: why(table, row["failed"]) for row in rows}
+        return {row["number"]: _obstacle(table, row["id"], row["failed"]) for row in rows}
 
-    async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, str]:
+    async def _different(self, table: str, columns: Sequence[str], numbers: Sequence[int]) -> dict[int, Obstacle]:
         """Decisions that saw a row otherwise than it is, or that is not there."""
         key = KEYS[table]
         cases = [f"WHEN {differs} THEN '{column}'" for column, differs in self._differing(table, columns).items()]
@@ -234,13 +297,13 @@ class Work:
                     SELECT c.decision, c.row_id, {seen} AS differs FROM mine c
                       JOIN {table} t ON t.space_id = $1 AND t.{key} = c.row_id
                      ORDER BY c.row_id FOR NO KEY UPDATE OF t)
-                SELECT decision, differs FROM locked WHERE differs IS NOT NULL
+                SELECT decision, row_id, differs FROM locked WHERE differs IS NOT NULL
                  UNION ALL
-                SELECT decision, 'gone' FROM mine WHERE row_id NOT IN (SELECT row_id FROM locked)""",
+                SELECT decision, row_id, 'gone' FROM mine WHERE row_id NOT IN (SELECT row_id FROM locked)""",
             *self.mine,
             kept.listed(numbers),
         )
-        return {row["decision"]: why(table, row["differs"]) for row in rows}
+        return {row["decision"]: _obstacle(table, row["row_id"], row["differs"]) for row in rows}
 
     def _differing(self, table: str, columns: Sequence[str]) -> dict[str, str]:
         """When a column of a row is not what a change saw; what use moves by itself does not hinder an undo."""
@@ -250,23 +313,25 @@ class Work:
             if not (self.undoing and column in USAGE)
         }
 
-    async def _taken(self, table: str, numbers: Sequence[int]) -> dict[int, str]:
-        """Decisions that make a row whose place is taken."""
-        also = (
-            """ OR EXISTS (SELECT FROM edges t WHERE t.space_id = $1 AND t.status = 'active'
-                AND t.source = (c.after->>'source')::uuid AND t.target = (c.after->>'target')::uuid
-                AND t.relation = c.after->>'relation')"""
-            if table == "edges"
-            else ""
-        )
+    async def _there_already(self, table: str, numbers: Sequence[int]) -> dict[int, Obstacle]:
+        """Decisions that make a row which is there."""
         rows = await self.raw.fetch(
-            f"""SELECT c.decision FROM changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}
-                   AND c.table_name = '{table}' AND c.before IS NULL AND (EXISTS
-                   (SELECT FROM {table} t WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id){also})""",
+            f"""SELECT c.decision, c.row_id FROM changes c JOIN {table} t ON t.space_id = $1
+                   AND t.{KEYS[table]} = c.row_id
+                 WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
+                   AND c.before IS NULL""",
             *self.mine,
             kept.listed(numbers),
         )
-        return {row["decision"]: "what it makes is there already" for row in rows}
+        reason = "what it makes is there already"
+        return {row["decision"]: Obstacle(table=table, id=row["row_id"], what="made", reason=reason) for row in rows}
+
+    async def _without_a_place(self, numbers: Sequence[int]) -> dict[int, Obstacle]:
+        """Decisions that make or move an edge, or bring one back, to where it cannot be: between nodes one of which is
+        gone or was merged away (P15), or where another edge is. What the same decisions bring back or take out counts
+        as done."""
+        rows = await self.raw.fetch(WITHOUT_A_PLACE, *self.mine, kept.listed(numbers))
+        return {row["decision"]: _no_place(**row) for row in rows}
 
     async def write(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> None:
         """Take away, then retire, alter, revive and make rows, in this order: no two living edges are the same."""
@@ -283,6 +348,17 @@ class Work:
             await self._insert(shape, numbers)
 
     async def _remove(self, table: str, numbers: Sequence[int]) -> None:
+        """Take rows away that a plan made; what use has moved in them since goes into the journal, for a redo (P19)."""
+        if moving := sorted(USAGE & set(metadata.tables[table].columns.keys())):
+            row = ", ".join(f"'{column}', t.\"{column}\"" for column in moving)
+            used = " OR ".join(_is_used(table, column) for column in moving)
+            await self.raw.execute(
+                f"""UPDATE changes c SET before = c.before || jsonb_build_object({row}) FROM {table} t
+                     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
+                       AND c.after IS NULL AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id AND ({used})""",
+                *self.mine,
+                kept.listed(numbers),
+            )
         await self.raw.execute(
             f"""DELETE FROM {table} t USING changes c WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG}
                    AND c.table_name = '{table}' AND c.after IS NULL
@@ -320,16 +396,14 @@ class Work:
         plain = f"CASE WHEN c.after ? '{column}' THEN {new} ELSE {now} END"
         if not self.undoing or column not in USAGE:
             return plain
+        untouched = f"{now} IS NOT DISTINCT FROM {old}"
         if column in MOMENTS:
             since = f"greatest({now}, {new})"
         elif column in STRENGTHS:
-            since = f"least(1, greatest(0, coalesce({now}, 1) + coalesce({new}, 1) - coalesce({old}, 1)))"
+            since, untouched = _strength_taken_back(), f"({untouched} AND {SET_AS_THEN})"
         else:
             since = f"greatest(0, {now} + {new} - {old})"
-        return (
-            f"CASE WHEN NOT c.after ? '{column}' THEN {now}"
-            f" WHEN {now} IS NOT DISTINCT FROM {old} THEN {new} ELSE {since} END"
-        )
+        return f"CASE WHEN NOT c.after ? '{column}' THEN {now} WHEN {untouched} THEN {new} ELSE {since} END"
 
     async def _insert(self, shape: Shape, numbers: Sequence[int]) -> None:
         table, key = shape.table, KEYS[shape.table]
@@ -345,6 +419,32 @@ class Work:
             kept.listed(numbers),
             shape.after,
         )
+
+
+def _is_used(table: str, column: str) -> str:
+    made = said(table, column, "c.before")
+    return f't."{column}" IS DISTINCT FROM {f"coalesce({made}, 0)" if column in COUNTS else made}'
+
+
+# When the strength of an edge `t` was set: now, as a change says that it was, and that the two are the same.
+SET_AT = "coalesce(t.last_reinforced_at, t.created_at)"
+SAID_SET_AT = "coalesce((c.{side}->>'last_reinforced_at')::timestamptz, t.created_at)"
+SET_AS_THEN = (
+    "(NOT c.before ? 'last_reinforced_at'"
+    " OR t.last_reinforced_at IS NOT DISTINCT FROM (c.before->>'last_reinforced_at')::timestamptz)"
+)
+
+
+def _strength_taken_back() -> str:
+    """P19: what a plan made of a strength, and what it was before, each faded to the moment at which use last set it:
+    the difference is taken back, but never below what the edge would have had without the plan and without that use."""
+    was, made = _faded_to_last_use("after"), _faded_to_last_use("before")
+    return f"least(1, greatest({was}, coalesce(t.strength, 1) + {was} - {made}))"
+
+
+def _faded_to_last_use(side: str) -> str:
+    days = f"greatest(0, extract(epoch FROM {SET_AT} - {SAID_SET_AT.format(side=side)})::float8 / 86400)"
+    return f"coalesce((c.{side}->>'strength')::float8 * exp(-t.decay_rate * {days}), 1)"
 
 
 def _columns(

@@ -1,0 +1,88 @@
+"""Who stands in the way of an undo: the plan that wrote the column in question last, and whose writing still stands.
+
+The journal is read as a list of writes of one column of one row, in the order of the database's clock. An undo and the
+undo of it cancel each other, so they are left out; what was taken back and brought again stands as the plan that first
+wrote it, and not as the undo of its undo. So whoever follows the advice comes to an end (P18).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from uuid import UUID
+
+from recollect.plans.sql.work import Obstacle
+from recollect.store.database import Transaction, driver
+
+# A decision of a plan.
+Place = tuple[UUID, int]
+
+WRITES = """
+SELECT DISTINCT ON (coalesce(d.written_at, d.applied_at), p.created_at, c.plan_id, c.decision)
+       c.plan_id, c.decision, d.undoes, coalesce(d.undoes_plan, p.undoes) AS undoes_plan
+  FROM changes c
+  JOIN decisions d ON d.space_id = $1 AND d.plan_id = c.plan_id AND d.number = c.decision
+  JOIN plans p ON p.space_id = $1 AND p.id = c.plan_id
+ WHERE c.space_id = $1 AND c.row_id = $2 AND c.table_name = $3 AND d.applied_at IS NOT NULL AND c.plan_id <> $5
+   AND (c.before IS NULL OR c.after IS NULL OR c.after ? $4)
+ ORDER BY coalesce(d.written_at, d.applied_at), p.created_at, c.plan_id, c.decision
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A decision that wrote a column; and the decision that it took back, if it is of an undo."""
+
+    place: Place
+    undoes: Place | None
+
+
+async def blocking(
+    db: Transaction, obstacles: Mapping[Place, Obstacle], inverse: UUID, before: Mapping[Place, AbstractSet[Place]]
+) -> dict[Place, Place]:
+    """By decision that cannot be taken back, the one that must be taken back before it, where there is one. What is
+    taken back `before` it anyway does not count."""
+    raw = await driver(db)
+    asked: dict[tuple[UUID, str, str], list[Place]] = defaultdict(list)
+    for place, one in obstacles.items():
+        asked[one.id, one.table, one.what].append(place)
+    found: dict[Place, Place] = {}
+    for (row, table, what), places in asked.items():
+        writes = [
+            Write((one["plan_id"], one["decision"]), _undone_by(one["undoes_plan"], one["undoes"]))
+            for one in await raw.fetch(WRITES, db.space_id, row, table, what, inverse)
+        ]
+        for place in places:
+            last = last_standing(writes, place, before.get(place, frozenset()))
+            if last is not None:
+                found[place] = last
+    return found
+
+
+def _undone_by(plan: UUID | None, number: int | None) -> Place | None:
+    return None if plan is None or number is None else (plan, number)
+
+
+def last_standing(writes: Sequence[Write], target: Place, taken_back: AbstractSet[Place] = frozenset()) -> Place | None:
+    """The last write since `target` was written that nothing has taken back; None where there is none."""
+    undone_by = {write.place: write.undoes for write in writes}
+    first = originals(target, undone_by)
+    since = [place for place, write in enumerate(writes) if originals(write.place, undone_by) == first]
+    later = writes[since[-1] + 1 :] if since else writes
+    standing: list[Place] = []
+    for write in later:
+        meant = originals(write.place, undone_by)
+        opposite = write.undoes if write.undoes is None else originals(write.undoes, undone_by)
+        if opposite is not None and opposite in standing:
+            standing.remove(opposite)
+        else:
+            standing.append(meant)
+    left = [place for place in standing if place not in taken_back and place != target]
+    return left[-1] if left else None
+
+
+def originals(place: Place, undone_by: Mapping[Place, Place | None]) -> Place:
+    """A decision, or the one that it brought again: the undo of an undo is what the first of the two took back."""
+    undone = undone_by.get(place)
+    first = undone_by.get(undone) if undone is not None else None
+    return place if first is None else originals(first, undone_by)

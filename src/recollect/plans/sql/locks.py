@@ -1,0 +1,43 @@
+"""Who waits for whom. One applying or undoing at a time in a space; and the graph of a space held by whoever writes it.
+
+Those who only add edges hold the graph together; who takes something out of it (unlinks, archives, merges, undoes)
+holds it alone, until the end of its transaction, and is counted. So what was true of the graph when the lock was taken
+is true when it is written, and whoever decided something earlier sees by the count whether to look again (P17).
+Recalls and their counting take neither: nobody who asks waits for a plan. The graph is held before any row is locked.
+"""
+
+import asyncpg
+
+from recollect.errors import Busy
+from recollect.store.database import Transaction, driver
+
+
+async def take_turn(db: Transaction, *, wait_seconds: float = 30.0) -> None:
+    """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
+    raw = await driver(db)
+    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {db.space_id}', 0))"
+    try:
+        await raw.execute(
+            f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
+        )
+    except asyncpg.LockNotAvailableError as error:
+        raise Busy("Another plan of this space is being applied: try again when it is done.") from error
+
+
+async def hold_graph(db: Transaction) -> None:
+    """From here to the end of this transaction nobody takes anything out of the graph."""
+    raw = await driver(db)
+    await raw.execute("SELECT hold_graph($1, false)", db.space_id)
+
+
+async def hold_graph_alone(db: Transaction) -> int:
+    """From here to the end of this transaction nobody else writes the graph; returns how often something was taken out
+    of it before."""
+    raw = await driver(db)
+    return int(await raw.fetchval("SELECT hold_graph($1, true)", db.space_id))
+
+
+async def losses(db: Transaction) -> int:
+    """How often something was taken out of the graph so far."""
+    raw = await driver(db)
+    return int(await raw.fetchval("SELECT losses FROM graph_losses WHERE space_id = $1", db.space_id) or 0)

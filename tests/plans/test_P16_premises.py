@@ -1,0 +1,234 @@
+"""P16: what a decision looked at must still be so when it is applied, whoever changed it in between.
+
+The five faults that were seen, each on its own; and the class of them: whatever changes between showing and applying, a
+decision that would not be proposed any more is not carried out. A policy that reads past its `Look` fails that.
+"""
+
+import ast
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import recollect
+from recollect.concepts import compare
+from recollect.engine.engine import Engine
+from recollect.graph.policies import merge_parallel_edges, prune_weak_edges
+from recollect.memories.sql import nodes
+from recollect.model import NewEdge
+from recollect.plan import Draft, Plan
+from recollect.plans import registry
+from recollect.plans.policy import Policy, Reader
+from recollect.plans.sql import declined, plans
+from tests.graphs import edge
+from tests.plan_support import NOW, at, edge_rows, link, some_concepts, some_nodes, unlink
+
+pytestmark = pytest.mark.anyio
+
+HOUSE = Path(recollect.__file__).parent
+
+
+@pytest.fixture
+async def graph(memory: Engine) -> Engine:
+    at(memory, NOW)
+    return memory
+
+
+async def twins(graph: Engine) -> tuple[UUID, UUID, UUID, UUID, UUID]:
+    """A and B, each linked with C in the same way, and those two edges."""
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    kept, absorbed = await link(graph, (a, c), (b, c))
+    return a, b, c, kept, absorbed
+
+
+async def merging(graph: Engine, keeper: UUID, other: UUID) -> Plan:
+    """A plan that waits, of the kind that a policy makes: one concept goes into another."""
+    async with graph.core.transaction(graph.space.id) as db:
+        found = await nodes.get_many(db, [keeper, other])
+        plan = await compare._by_hand(graph.core, db, found[keeper], [found[other]], "the same")
+        await plans.save(db, plan)
+    return plan
+
+
+async def test_P16_edges_that_are_no_longer_parallel_are_not_merged(graph: Engine) -> None:
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    await link(graph, (a, c))
+    await link(graph, (b, c), relation="extends")
+    merge = (await graph.concepts.merge(a, b)).plan_id
+    plan = await graph.plans.propose("merge-edges")
+    assert len(plan.decisions) == 1
+    await graph.plans.undo(merge)
+    outcome = await graph.plans.apply(plan.id)
+    assert (outcome.applied, len(outcome.stale)) == (0, 1)
+    assert {row["status"] for row in (await edge_rows(graph)).values()} == {"active"}
+
+
+@pytest.mark.parametrize("used", ["kept", "absorbed"])
+async def test_P16_use_counted_on_an_edge_that_becomes_part_of_another_is_not_lost(graph: Engine, used: str) -> None:
+    a, b, _, kept, absorbed = await twins(graph)
+    plan = await merging(graph, a, b)
+    await graph.graph.reinforce(kept if used == "kept" else absorbed, "traversal")
+    outcome = await graph.plans.apply(plan.id)
+    assert outcome.stale == ("1: it was used since",)
+    assert {row["status"] for row in (await edge_rows(graph)).values()} == {"active"}
+
+
+async def test_P16_use_of_an_edge_that_only_moves_along_is_no_hindrance(graph: Engine) -> None:
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    (moving,) = await link(graph, (b, c))
+    plan = await merging(graph, a, b)
+    await graph.graph.reinforce(moving, "traversal")
+    assert (await graph.plans.apply(plan.id)).applied == 1
+    there = await graph.graph.edge(moving)
+    assert (there.source, there.activation_count) == (a, 1)
+
+
+async def test_P16_a_contradiction_that_came_between_is_seen(graph: Engine) -> None:
+    a, b = await some_nodes(graph, 2)
+    await link(graph, (a, b))
+    await link(graph, (b, a), relation="extends")
+    plan = await graph.plans.propose("merge-edges")
+    await link(graph, (a, b), relation="contradicts")
+    outcome = await graph.plans.apply(plan.id)
+    assert outcome.stale == ("1: other edges join the two now",)
+
+
+async def test_P16_never_said_in_one_waiting_plan_binds_the_others(graph: Engine) -> None:
+    a, b = await some_nodes(graph, 2)
+    await link(graph, (a, b))
+    await link(graph, (b, a), relation="extends")
+    first = await graph.plans.propose("merge-edges")
+    second = await graph.plans.propose("merge-edges", {"batch": 7})
+    await graph.plans.decline(first.id, [1], never=True)
+    outcome = await graph.plans.apply(second.id)
+    assert outcome.stale == ("1: somebody keeps the two apart now",)
+
+
+async def test_P16_as_many_other_links_are_not_the_same_links(graph: Engine) -> None:
+    a, b, c, d = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks", "Dolokhov")
+    (gone,) = await link(graph, (b, c))
+    plan = await merging(graph, a, b)
+    await unlink(graph, gone)
+    await link(graph, (b, d))
+    outcome = await graph.plans.apply(plan.id)
+    assert outcome.applied == 0
+    assert (await graph.get(b)).status == "active"
+
+
+# -- the class: whatever is changed, a decision that would not be proposed any more is not carried out
+
+Change = Callable[[Engine, list[UUID], list[UUID]], Awaitable[Any]]
+
+
+async def used(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
+    await graph.graph.reinforce(edges[0], "traversal")
+
+
+async def protected(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
+    await graph.graph.protect(edges[0])
+
+
+async def unlinked(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
+    await graph.graph.unlink(edges[1])
+
+
+async def forgotten(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
+    await graph.forget(ends[0])
+
+
+async def linked_again(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
+    again = NewEdge(source=ends[0], target=ends[1], explanation="because", confidence=0.9, strength=1.0)
+    await graph.graph.link_many([again])
+
+
+async def linked_otherwise(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
+    await link(graph, (ends[0], ends[1]), relation="contradicts")
+
+
+async def kept_apart(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
+    a, b = (f"edges of {node}" for node in ends[:2])
+    async with graph.core.transaction(graph.space.id) as db:
+        await declined.keep_apart(db, [(a, b, None)], now=NOW, days=None, reason="a person said so")
+
+
+async def nothing(_graph: Engine, _nodes: list[UUID], _edges: list[UUID]) -> None:
+    pass
+
+
+CHANGES = [nothing, used, protected, unlinked, forgotten, linked_again, linked_otherwise, kept_apart]
+
+
+async def a_small_graph(graph: Engine) -> tuple[list[UUID], list[UUID]]:
+    """Two parallel edges, one of them weak, in a triangle: plans are about the first two nodes and the first edge."""
+    made = await some_nodes(graph, 3)
+    a, b, c = made
+    edges = await link(graph, (a, b), strength=0.02)
+    edges += await link(graph, (b, a), relation="extends", strength=0.9, created_at=NOW)
+    edges += await link(graph, (b, c), (c, a), strength=1.0, created_at=NOW)
+    return made, edges
+
+
+async def honoured(graph: Engine, policy: Policy, change: Change) -> bool:
+    """Whether what is carried out after a change is what would be proposed after it."""
+    about, links = await a_small_graph(graph)
+    shown = await graph.plans.propose(policy.name)
+    assert shown.decisions, "the graph gives this policy something to do"
+    await change(graph, about, links)
+    would = {meant(one) for one in (await graph.plans.propose(policy.name, {"batch": 1999})).decisions}
+    await graph.plans.apply(shown.id)
+    done = {meant(one) for one in (await graph.plans.get(shown.id)).decisions if one.status == "applied"}
+    return done <= would
+
+
+def meant(decision: Any) -> str:
+    return json.dumps([[one.table, str(one.id), one.before, one.after] for one in decision.changes], sort_keys=True)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("policy", [prune_weak_edges.POLICY, merge_parallel_edges.POLICY], ids=lambda one: one.short)
+async def test_P16_what_would_not_be_proposed_any_more_is_not_done(
+    graph: Engine, policy: Policy, change: Change
+) -> None:
+    assert await honoured(graph, policy, change)
+
+
+async def test_P16_a_policy_that_reads_past_its_look_is_found_out(
+    graph: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same policy, with decisions that do not say what they looked at: the test above does not let it pass."""
+
+    async def past_the_look(reader: Reader, options: Any, now: datetime) -> Plan:
+        plan = await merge_parallel_edges.propose(reader, options, now)
+        blind = [replace(one, premises=()) for one in plan.decisions]
+        return replace(plan, decisions=blind)
+
+    careless = replace(merge_parallel_edges.POLICY, propose=past_the_look)
+    monkeypatch.setitem(registry.POLICIES, careless.name, careless)
+    assert not await honoured(graph, careless, linked_otherwise)
+
+
+def test_P16_no_policy_lists_premises_by_hand() -> None:
+    """They come from a `Look` alone: nothing but the noun and its store knows the class."""
+    known = {"plan.py", "plans/sql/plans.py"}
+    users = {
+        str(file.relative_to(HOUSE))
+        for file in HOUSE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name) and node.id == "Premise"
+    }
+    assert users <= known
+
+
+def test_P16_what_is_read_through_a_look_is_a_premise_and_nothing_else_is() -> None:
+    look = Draft().look()
+    seen = look.at("edges", edge(1, 2, 3, 0.5))
+    assert seen.strength == 0.5
+    (premise,) = look.premises(())
+    assert premise.must == {"strength": 0.5}
+    with pytest.raises(TypeError):
+        asdict(seen)

@@ -1,0 +1,207 @@
+"""P18 to P20: undo names what stands in the way, knows the whole way back, keeps use, and speaks plainly."""
+
+from datetime import timedelta
+from math import exp
+from uuid import UUID
+
+import pytest
+
+from recollect.engine.engine import Engine
+from recollect.errors import Conflict
+from recollect.plan import Change, Draft, PlanStatus
+from recollect.plans.sql import plans as kept
+from tests.plan_support import LONG_AGO, NOW, at, edge_rows, link, some_nodes, unlink, world
+
+pytestmark = pytest.mark.anyio
+
+SAID_BY_A_DATABASE = ("duplicate key", "constraint", "violates", "foreign key", "_pkey", 'relation "')
+
+
+@pytest.fixture
+async def graph(memory: Engine) -> Engine:
+    at(memory, NOW)
+    return memory
+
+
+async def plan_of(memory: Engine, row: UUID) -> UUID:
+    """The last plan that touched a row."""
+    plan = (await memory.history(row))[-1].plan_id
+    assert plan is not None
+    return plan
+
+
+async def test_P18_undo_names_the_plan_that_wrote_the_column_not_the_last_that_touched_the_row(graph: Engine) -> None:
+    (node,) = await some_nodes(graph, 1)
+    await graph.edit(node, importance=0.2)
+    first = await plan_of(graph, node)
+    await graph.edit(node, importance=0.4)
+    second = await plan_of(graph, node)
+    at(graph, NOW + timedelta(minutes=1))
+    await graph.exclude(node)
+    third = await plan_of(graph, node)
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(first)
+    assert str(second) in refused.value.message
+    assert str(third) not in refused.value.message
+
+
+async def test_P18_following_the_advice_ends(graph: Engine) -> None:
+    """An undo and its redo cancel: what is named is the plan that stands again, and undoing that leads on."""
+    (node,) = await some_nodes(graph, 1)
+    await graph.edit(node, importance=0.2)
+    first = await plan_of(graph, node)
+    at(graph, NOW + timedelta(minutes=1))
+    await graph.edit(node, importance=0.4)
+    second = await plan_of(graph, node)
+    for minute in (2, 3):  # taken back, and that taken back
+        at(graph, NOW + timedelta(minutes=minute))
+        await graph.plans.undo(await plan_of(graph, node))
+    assert (await graph.get(node)).importance == 0.4
+    at(graph, NOW + timedelta(minutes=4))
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(first)
+    assert str(second) in refused.value.message
+    await graph.plans.undo(second)
+    await graph.plans.undo(first)
+    assert (await graph.get(node)).importance is None
+
+
+async def test_P18_with_later_takes_the_whole_chain_back_as_one_plan_and_redo_brings_it_all_again(
+    graph: Engine,
+) -> None:
+    (node,) = await some_nodes(graph, 1)
+    start = await world(graph)
+    made = []
+    for place, importance in enumerate((0.2, 0.4, 0.6)):
+        at(graph, NOW + timedelta(minutes=place))
+        await graph.edit(node, importance=importance)
+        made.append(await plan_of(graph, node))
+    await graph.exclude(node)  # another column: it stays
+    end = await world(graph)
+    at(graph, NOW + timedelta(minutes=5))
+    foreseen = await graph.plans.undo_chain(made[0])
+    assert [one.id for one in foreseen] == made[::-1]
+    assert await world(graph) == end
+    outcome = await graph.plans.undo(made[0], with_later=True)
+    assert [one.id for one in outcome.chain] == made[::-1]
+    assert (await graph.get(node)).importance is None
+    assert (await graph.get(node)).exclude
+    undo = await graph.plans.get(outcome.plan_id)
+    assert len(undo.decisions) == 3
+    assert [(await graph.plans.get(one)).status for one in made] == [PlanStatus.UNDONE] * 3
+    await graph.plans.undo(outcome.plan_id)
+    assert await world(graph) == end
+    assert [(await graph.plans.get(one)).status for one in made] == [PlanStatus.APPLIED] * 3
+    again = await graph.plans.undo(made[0], with_later=True)
+    assert again.applied == 3
+    await graph.plans.undo(await excluding(graph, node))
+    assert await world(graph) == start
+
+
+async def excluding(memory: Engine, node: UUID) -> UUID:
+    (plan,) = {one.plan_id for one in await memory.history(node) if one.verb == "exclude"}
+    assert plan is not None
+    return plan
+
+
+async def test_P18_with_later_where_nothing_is_in_the_way_is_an_undo(graph: Engine) -> None:
+    (node,) = await some_nodes(graph, 1)
+    await graph.edit(node, importance=0.2)
+    plan = await plan_of(graph, node)
+    assert [one.id for one in await graph.plans.undo_chain(plan)] == [plan]
+    outcome = await graph.plans.undo(plan, with_later=True)
+    assert outcome.applied == 1
+    assert (await graph.plans.undo(plan, with_later=True)).repeated
+
+
+async def test_P19_undo_of_a_link_plan_keeps_its_use_for_the_redo(graph: Engine) -> None:
+    a, b = await some_nodes(graph, 2)
+    draft, edge = Draft(), UUID(int=7)
+    row = {"id": str(edge), "source": str(a), "target": str(b), "relation": "similar", "strength": 0.5}
+    row |= {"decay_rate": 0.0, "created_by": "auto", "created_at": LONG_AGO.isoformat()}
+    draft.decide("link", edge, "linked", [Change(table="edges", id=edge, before=None, after=row)])
+    plan = draft.plan(policy="hand", title="link", now=NOW)
+    async with graph.core.transaction(graph.space.id) as db:
+        await kept.save(db, plan)
+    await graph.plans.apply(plan.id)
+    for _ in range(3):
+        await graph.graph.reinforce(edge, "traversal")
+    used = await edge_rows(graph)
+    assert used[edge]["activation_count"] == 3
+    undo = (await graph.plans.undo(plan.id)).plan_id
+    assert await edge_rows(graph) == {}
+    redo = (await graph.plans.undo(undo)).plan_id
+    assert await edge_rows(graph) == used
+    await graph.graph.reinforce(edge, "traversal")
+    await graph.plans.undo(redo)
+    assert await edge_rows(graph) == {}
+
+
+async def test_P19_strength_is_taken_back_decayed_to_the_moment(graph: Engine) -> None:
+    """As if the merge had never been: what the edge had, faded, and what its use since has added."""
+    a, b = await some_nodes(graph, 2)
+    (edge,) = await link(graph, (a, b), strength=0.9, created_at=NOW)
+    await link(graph, (a, b), relation="extends", strength=0.8, created_at=NOW)
+    merge = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(merge.id)
+    assert (await graph.graph.edge(edge)).strength == 1.0
+    later = NOW + timedelta(days=60)
+    at(graph, later)
+    await graph.graph.reinforce(edge, "traversal")
+    await graph.plans.undo(merge.id)
+    there = await graph.graph.edge(edge)
+    assert there.strength == pytest.approx(0.9 * exp(-0.05 * 60) + 0.05)
+    assert there.last_reinforced_at == later
+
+
+async def test_P20_undo_of_an_unlink_whose_place_is_taken_says_by_which_edge(graph: Engine) -> None:
+    a, b = await some_nodes(graph, 2)
+    (edge,) = await link(graph, (a, b))
+    plan = await unlink(graph, edge)
+    (other,) = await link(graph, (a, b))
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(plan)
+    said = refused.value.message
+    assert str(edge) in said
+    assert str(other) in said
+    assert not any(word in said for word in SAID_BY_A_DATABASE)
+    await graph.graph.unlink(other)
+    await graph.plans.undo(plan)
+    assert (await graph.graph.edge(edge)).status == "active"
+
+
+async def test_P20_a_link_taken_away_under_something_else_is_said_in_words(graph: Engine) -> None:
+    """A plan made an edge, another edge was merged into it: undoing the first finds that, and says by which plan."""
+    a, b = await some_nodes(graph, 2)
+    draft, edge = Draft(), UUID(int=9)
+    row = {"id": str(edge), "source": str(a), "target": str(b), "relation": "similar", "strength": 0.9}
+    row |= {"decay_rate": 0.0, "created_by": "auto", "created_at": LONG_AGO.isoformat()}
+    draft.decide("link", edge, "linked", [Change(table="edges", id=edge, before=None, after=row)])
+    plan = draft.plan(policy="hand", title="link", now=NOW)
+    async with graph.core.transaction(graph.space.id) as db:
+        await kept.save(db, plan)
+    await graph.plans.apply(plan.id)
+    await link(graph, (a, b), relation="extends", strength=0.1)
+    merge = await graph.plans.propose("merge-edges")
+    assert (await graph.plans.apply(merge.id)).applied == 1
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(plan.id)
+    assert str(merge.id) in refused.value.message
+    assert not any(word in refused.value.message for word in SAID_BY_A_DATABASE)
+    outcome = await graph.plans.undo(plan.id, with_later=True)
+    assert [one.id for one in outcome.chain] == [merge.id, plan.id]
+
+
+async def test_P20_an_apply_that_the_database_refuses_names_the_row_and_the_plan(graph: Engine) -> None:
+    a, b = await some_nodes(graph, 2)
+    draft, edge, gone = Draft(), UUID(int=11), UUID(int=12)
+    row = {"id": str(edge), "source": str(a), "target": str(gone), "relation": "similar", "created_by": "auto"}
+    draft.decide("link", edge, "linked", [Change(table="edges", id=edge, before=None, after=row)])
+    plan = draft.plan(policy="hand", title="link to nothing", now=NOW)
+    async with graph.core.transaction(graph.space.id) as db:
+        await kept.save(db, plan)
+    outcome = await graph.plans.apply(plan.id)
+    (said,) = outcome.failed or outcome.stale
+    assert not any(word in said for word in SAID_BY_A_DATABASE)
+    assert str(edge) in said
+    assert b
