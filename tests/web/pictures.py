@@ -32,6 +32,7 @@ PICTURES = Path(__file__).parent.parent.parent / "docs" / "pictures"
 VIEWS = {
     "home": ("#/", "[data-row]", None),
     "recall": ("#/recall?q=what does Linh drink&mode=RECALL", "[data-row]", "ol.hits summary"),
+    "memories": ("#/memories", "[data-row]", None),
     "node": ("#/node/{node}", "[data-row]", None),
     "graph": ("#/graph", "[data-ready=true][data-settled=true]", None),
     "duplicates": ("#/duplicates", "table", None),

@@ -56,12 +56,12 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.keyboard.press("x")
     page.get_by_role("button", name="Apply 3 decisions").click()
     page.get_by_text("3 decisions applied.").wait_for()
-    page.get_by_role("heading", name="What came of it").wait_for()
+    page.get_by_role("heading", name="Result").wait_for()
     assert sorted(statuses(house, weak)) == ["active", "pruned", "pruned", "pruned"]
     page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
-    page.get_by_text("Taken back: 3 decisions.").wait_for()
-    page.get_by_text("taken back 3", exact=True).wait_for()
+    page.get_by_text("Undone: 3 decisions.").wait_for()
+    page.get_by_text("undone 3", exact=True).wait_for()
     assert set(statuses(house, weak)) == {"active"}
 
 
@@ -72,7 +72,7 @@ def test_P07_one_decision_is_taken_back(house: House) -> None:
     page = house.window(f"#/plans/{plan}")
     page.get_by_role("button", name="Undo 1:").click()
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
-    page.get_by_text("Taken back: 1 decision.").wait_for()
+    page.get_by_text("Undone: 1 decision.").wait_for()
     assert sorted(statuses(house, weak)) == ["active", "pruned", "pruned", "pruned"]
 
 
@@ -227,9 +227,9 @@ def test_B17_a_wiki_is_brought_in_applied_read_and_undone(house: House, tmp_path
         (folder / path).write_text(text)
     (folder / "picture.png").write_bytes(b"not a page")
     page = house.window("#/pages")
-    page.get_by_label("Bring in a folder").set_input_files(folder)
+    page.get_by_label("Import folder").set_input_files(folder)
     page.get_by_text("2 pages", exact=True).wait_for()
-    page.get_by_role("button", name="Propose to merge").click()
+    page.get_by_role("button", name="Preview import").click()
     page.get_by_role("button", name="Apply").click()
     page.get_by_text("applied.").wait_for()
     page.goto(f"{house.address}/#/pages")
@@ -240,7 +240,7 @@ def test_B17_a_wiki_is_brought_in_applied_read_and_undone(house: House, tmp_path
     page.get_by_role("link", name="plan", exact=True).first.click()
     page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
-    page.get_by_text("Taken back:").wait_for()
+    page.get_by_text("Undone:").wait_for()
     assert "Cost" not in house.said("GET", "/pages/Implementation:Loader")["node"]["text"]
 
 
@@ -343,7 +343,7 @@ def test_a_space_is_made_and_entered(house: House) -> None:
     page = house.window("#/settings")
     slug = f"{house.space}-two"
     page.get_by_label("A new space").fill(slug)
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     page.get_by_text(f"The space {slug} is there.").wait_for()
     page.get_by_role("button", name=f"Enter {slug}").click()
     page.get_by_role("listitem").filter(has_text=slug).get_by_text("you are here").wait_for()
@@ -362,7 +362,7 @@ def test_A25_a_schedule_is_changed_paused_and_run(house: House) -> None:
     page.get_by_text("prune weak edges: 0 2 * * sun (UTC) from now on.").wait_for()
     page.get_by_role("button", name="Pause prune weak edges").click()
     page.get_by_text("paused", exact=True).wait_for()
-    page.get_by_role("button", name="Do it now: prune weak edges").click()
+    page.get_by_role("button", name="Run now: prune weak edges").click()
     page.get_by_text("By schedule this would not have run").wait_for()
     kept = next(one for one in house.said("GET", "/schedules") if one["name"] == "prune_weak_edges")
     assert (kept["cron"], kept["enabled"], kept["last_run_at"] is not None) == ("0 2 * * sun", False, True)
@@ -401,7 +401,7 @@ def test_E28_the_first_key_is_shown_once_and_keeps_its_maker_signed_in(browser: 
         page.get_by_text("No key was ever made.").wait_for()
         page.get_by_label("Whose key it is").fill("the keeper")
         page.get_by_role("button", name="Make a key").click()
-        page.get_by_role("dialog").get_by_role("button", name="Make it").click()
+        page.get_by_role("dialog").get_by_role("button", name="Create").click()
         secret = page.get_by_role("region", name="The new key").locator("code").inner_text()
         assert house.api.get("/plans").status_code == 401
         assert house.api.get("/plans", headers={"X-API-Key": secret}).status_code == 200

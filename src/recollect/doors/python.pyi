@@ -29,6 +29,7 @@ from recollect.graph.explore import Format as GraphExploreFormat
 from recollect.graph.pictures import Form
 from recollect.graph.rules.paths import By
 from recollect.graph.view import Sight
+from recollect.memories.edit import ManyChanged
 from recollect.memories.export import Progress as MemoriesExportProgress
 from recollect.memories.import_ import ImportReport
 from recollect.memories.import_ import Progress as MemoriesImportProgress
@@ -57,6 +58,7 @@ from recollect.model import (
     NewEdge,
     Node,
     NodeFilter,
+    Order,
     Page,
     Recall,
     RecallLog,
@@ -173,8 +175,10 @@ class Recollect:
         """Remember a batch or a stream (any iterable, also asynchronous): the good are stored, the bad reported."""
     def get(self, reference: Reference) -> Node:
         """A node by its id, or by a unique beginning of it (4 characters or more); a merged concept is its keeper."""
-    def list(self, wanted: NodeFilter | None = None, *, limit: int = 50, cursor: str | None = None) -> Page:
-        """A stretch of what is remembered, newest first; pass the page's `next_cursor` to go on."""
+    def list(
+        self, wanted: NodeFilter | None = None, *, limit: int = 50, cursor: str | None = None, order: Order = "newest"
+    ) -> Page:
+        """A stretch of what is remembered, newest (or oldest) first; pass the page's `next_cursor` to go on."""
     def count(self, wanted: NodeFilter | None = None) -> int: ...
     def overview(self) -> Overview:
         """The space at a glance: what there is, how it grew, how it is, what waits for a person."""
@@ -237,6 +241,19 @@ class Recollect:
         """Archive: out of recall, kept, and `restore` brings it back."""
     def restore(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Bring an archived node back into recall."""
+    def correct(self, reference: Reference, text: str, *, reason: str | None = None) -> Node:
+        """Put a corrected text in the place of a memory: the old one is archived, and undoing brings it back."""
+    def change_many(
+        self,
+        ids: Sequence[UUID],
+        *,
+        archive: bool | None = None,
+        protect: bool | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> ManyChanged:
+        """Archive (or with False restore), protect or tag many nodes at once, as one plan."""
     def exclude(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Keep a node out of recall without archiving it."""
     def include(self, reference: Reference, *, reason: str | None = None) -> Node:
@@ -276,6 +293,16 @@ class Recollect:
         progress: MemoriesImportProgress | None = None,
     ) -> ImportReport:
         """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export ...), or `-`, stdin."""
+    def import_texts(
+        self,
+        files: Mapping[str, str],
+        *,
+        format: Format = "auto",
+        options: ImportOptions | None = None,
+        dry_run: bool = False,
+        wait: bool = True,
+    ) -> ImportReport:
+        """Remember what files hold that are given by name and text."""
     def export(
         self,
         out: str | Path | BinaryIO,

@@ -16,7 +16,9 @@ from recollect.engine.part import Reference
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.graph.graph import Graph
-from recollect.memories import edit, embed, export, import_, remember, summaries
+from recollect.memories import correct, edit, embed, export, import_, import_texts, remember, summaries
+from recollect.memories.edit import ManyChanged
+from recollect.memories.import_ import ImportReport
 from recollect.memories.sources import Format, ImportOptions
 from recollect.memories.sql import jobs, nodes
 from recollect.model import (
@@ -31,6 +33,7 @@ from recollect.model import (
     NewMemory,
     Node,
     NodeFilter,
+    Order,
     Page,
     Query,
     Recall,
@@ -189,12 +192,19 @@ class Engine(Administration):
                 node = await nodes.get(db, keepers[id_])
             return node
 
-    async def list(self, wanted: NodeFilter | None = None, *, limit: int = 50, cursor: str | None = None) -> Page:
-        """A stretch of what is remembered, newest first; pass the page's `next_cursor` to go on."""
+    async def list(
+        self,
+        wanted: NodeFilter | None = None,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        order: Order = "newest",
+    ) -> Page:
+        """A stretch of what is remembered, newest (or oldest) first; pass the page's `next_cursor` to go on."""
         if not 1 <= limit <= LONGEST_PAGE:
             raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
         async with self.core.transaction(self.space.id) as db:
-            return await nodes.list_page(db, wanted or NodeFilter(), limit=limit, cursor=cursor)
+            return await nodes.list_page(db, wanted or NodeFilter(), limit=limit, cursor=cursor, order=order)
 
     async def count(self, wanted: NodeFilter | None = None) -> int:
         async with self.core.transaction(self.space.id) as db:
@@ -324,6 +334,33 @@ class Engine(Administration):
         id_ = await self.node_id(reference)
         return await edit.set_status(self.core, self.space.id, id_, Status.ACTIVE, reason=reason)
 
+    async def correct(self, reference: Reference, text: str, *, reason: str | None = None) -> Node:
+        """Put a corrected text in the place of a memory: the old one is archived, and undoing brings it back."""
+        return await correct.correct(self.core, self.space.id, await self.node_id(reference), text, reason=reason)
+
+    async def change_many(
+        self,
+        ids: Sequence[UUID],
+        *,
+        archive: bool | None = None,
+        protect: bool | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> ManyChanged:
+        """Archive (or with False restore), protect or tag many nodes at once, as one plan."""
+        status = None if archive is None else Status.ARCHIVED if archive else Status.ACTIVE
+        return await edit.change_many(
+            self.core,
+            self.space.id,
+            ids,
+            status=status,
+            protected=protect,
+            add_tags=add_tags,
+            remove_tags=remove_tags,
+            reason=reason,
+        )
+
     async def exclude(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Keep a node out of recall without archiving it."""
         return await edit.set_excluded(self.core, self.space.id, await self.node_id(reference), True, reason=reason)
@@ -401,7 +438,7 @@ class Engine(Administration):
         dry_run: bool = False,
         wait: bool = True,
         progress: import_.Progress | None = None,
-    ) -> import_.ImportReport:
+    ) -> ImportReport:
         """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export ...), or `-`, stdin."""
         return await import_.import_(
             self.core,
@@ -413,6 +450,20 @@ class Engine(Administration):
             dry_run=dry_run,
             wait=wait,
             progress=progress,
+        )
+
+    async def import_texts(
+        self,
+        files: Mapping[str, str],
+        *,
+        format: Format = "auto",
+        options: ImportOptions | None = None,
+        dry_run: bool = False,
+        wait: bool = True,
+    ) -> ImportReport:
+        """Remember what files hold that are given by name and text."""
+        return await import_texts.import_texts(
+            self.core, self.space.id, files, format=format, options=options, dry_run=dry_run, wait=wait
         )
 
     async def export(

@@ -1,7 +1,10 @@
-"""Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone."""
+"""Editing: every change to a memory is a plan of one decision, so that it has a history and can be undone; a change of
+many is one plan of as many decisions."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +21,17 @@ from recollect.model import Kind, Metadata, Node, Space, Status
 from recollect.plan import Change, Draft, HistoryEntry, patch
 from recollect.plans.sql import changes, journal
 from recollect.store.database import Transaction
+
+MOST_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ManyChanged:
+    """What a change of many came to: the plan that did it, which can be undone; none where all were so already."""
+
+    plan_id: UUID | None
+    changed: int
+    unchanged: int
 
 
 async def edit(
@@ -51,12 +65,8 @@ async def edit(
 async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, reason: str | None = None) -> Node:
     """Archive a node (out of recall, kept) or bring it back."""
     node = await _get(core, space_id, id_)
-    if node.status is Status.MERGED:
-        raise Conflict(f"{id_} was merged into {node.merged_into}: undo that merge to have it back.")
-    verb = "archive" if status is Status.ARCHIVED else "restore"
-    # A case that goes to rest leaves a copy of itself in the archive, whoever sends it there (E25).
-    rests = node.kind is Kind.CASE and node.status is Status.ACTIVE and status is Status.ARCHIVED
-    also = [copied(id_, BY_HAND, core.now())] if rests else []
+    refuse_merged(node)
+    verb, also = _verb(status, None), _copies(node, status, core.now())
     said = reason or f"{verb} by hand"
     return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=said, also=also)
 
@@ -73,6 +83,43 @@ async def set_protected(core: Core, space_id: UUID, id_: UUID, protected: bool, 
     node = await _get(core, space_id, id_)
     verb = "protect" if protected else "unprotect"
     return await _change(core, space_id, node, {"protected": protected}, verb=verb, reason=reason or f"{verb} by hand")
+
+
+async def change_many(
+    core: Core,
+    space_id: UUID,
+    ids: Sequence[UUID],
+    *,
+    status: Status | None = None,
+    protected: bool | None = None,
+    add_tags: Sequence[str] = (),
+    remove_tags: Sequence[str] = (),
+    reason: str | None = None,
+) -> ManyChanged:
+    """Change many nodes at once, as one plan; those that are so already are left as they are."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted or len(wanted) > MOST_AT_ONCE:
+        raise InvalidInput(f"Choose 1 to {MOST_AT_ONCE:,} nodes at a time, not {len(wanted):,}.", field="ids")
+    said = checked_reason(reason or _said(status, protected, add_tags, remove_tags))
+    now, draft = core.now(), Draft()
+    async with core.transaction(space_id) as db:
+        space, known = await spaces.by_id(db), await nodes.get_many(db, wanted)
+        for id_ in wanted:
+            if id_ not in known:
+                raise NotFound(f"Nothing is remembered under {id_}. Nothing changed.")
+            node, after = known[id_], _flags(status, protected)
+            if status is not None:
+                refuse_merged(node)
+            if add_tags or remove_tags:
+                after |= _retagged(core, space, node, add_tags, remove_tags, now)
+            change = patch(table="nodes", id=id_, before=_as_row(node), after=after)
+            if change is not None:
+                draft.decide(_verb(status, protected), id_, said, [change, *_copies(node, status, now)])
+        if not draft.decisions:
+            return ManyChanged(plan_id=None, changed=0, unchanged=len(wanted))
+        outcome = await changes.apply(db, draft.plan(policy="hand", title=said, now=now), now)
+    changed = len(draft.decisions)
+    return ManyChanged(plan_id=outcome.plan_id, changed=changed, unchanged=len(wanted) - changed)
 
 
 async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
@@ -121,6 +168,52 @@ async def _change(
             draft.decide(verb, node.id, reason, [change, *also])
             await changes.apply(db, draft.plan(policy="hand", title=reason, now=now), now)
         return await nodes.get(db, node.id)
+
+
+def refuse_merged(node: Node) -> None:
+    if node.status is Status.MERGED:
+        raise Conflict(f"{node.id} was merged into {node.merged_into}: undo that merge to have it back.")
+
+
+def _copies(node: Node, status: Status | None, now: datetime) -> list[Change]:
+    """A case that goes to rest leaves a copy of itself in the archive, whoever sends it there (E25)."""
+    rests = node.kind is Kind.CASE and node.status is Status.ACTIVE and status is Status.ARCHIVED
+    return [copied(node.id, BY_HAND, now)] if rests else []
+
+
+def _verb(status: Status | None, protected: bool | None) -> str:
+    if status is not None:
+        return "archive" if status is Status.ARCHIVED else "restore"
+    if protected is not None:
+        return "protect" if protected else "unprotect"
+    return "edit"
+
+
+def _said(status: Status | None, protected: bool | None, added: Sequence[str], removed: Sequence[str]) -> str:
+    """What is done to all of them, where nobody said why."""
+    tags = [f"tag {', '.join(added)}"] if added else []
+    tags += [f"remove the tag {', '.join(removed)}"] if removed else []
+    acts = tags if status is None and protected is None else [_verb(status, protected), *tags]
+    if not acts:
+        raise InvalidInput("There is nothing to change: archive, restore, protect, or give tags.")
+    return f"{' and '.join(acts)}, by hand"
+
+
+def _flags(status: Status | None, protected: bool | None) -> dict[str, Any]:
+    flags: dict[str, Any] = {} if status is None else {"status": status.value}
+    return flags if protected is None else {**flags, "protected": protected}
+
+
+def _retagged(
+    core: Core, space: Space, node: Node, added: Sequence[str], removed: Sequence[str], now: datetime
+) -> dict[str, Any]:
+    tags = [tag for tag in node.metadata.get("tags", ()) if tag not in removed]
+    tags += [tag for tag in added if tag not in tags]
+    wanted = _merged(node.metadata, {"tags": tags or None})
+    metadata = _checked(core, space, node, wanted)
+    if metadata == node.metadata:
+        return {}
+    return {"metadata": metadata, "version": node.version + 1, "updated_at": now.isoformat()}
 
 
 def checked_reason(reason: str) -> str:

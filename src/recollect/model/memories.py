@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 Metadata = dict[str, Any]
@@ -123,6 +123,10 @@ class Added:
     refused: tuple[Refused, ...] = ()
     postponed: Mapping[UUID, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+
+# How a listing is ordered, by when things were said.
+Order = Literal["newest", "oldest"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

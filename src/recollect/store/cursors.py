@@ -1,4 +1,4 @@
-"""Cursors: where a listing, newest first, goes on."""
+"""Cursors: where a listing, newest or oldest first, goes on."""
 
 import base64
 from datetime import datetime
@@ -16,7 +16,7 @@ def cursor_of(item: Any) -> str:
     return base64.urlsafe_b64encode(f"{item.created_at.isoformat()}|{item.id}".encode()).decode()
 
 
-def after(table: Table, cursor: str) -> ColumnElement[bool]:
+def after(table: Table, cursor: str, *, oldest_first: bool = False) -> ColumnElement[bool]:
     """The rows of a table behind a cursor."""
     try:
         moment, id_ = base64.urlsafe_b64decode(cursor.encode()).decode().split("|")
@@ -26,4 +26,6 @@ def after(table: Table, cursor: str) -> ColumnElement[bool]:
             "This cursor is not one that a listing gave: start again without it.", field="cursor"
         ) from error
     created_at = table.c.created_at
+    if oldest_first:
+        return and_(created_at >= literal(at), or_(created_at > literal(at), table.c.id > last))
     return and_(created_at <= literal(at), or_(created_at < literal(at), table.c.id > last))

@@ -35,6 +35,6 @@ export function plain(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-const STATES: Record<string, string> = { proposed: "waiting", undone: "taken back" };
+const STATES: Record<string, string> = { proposed: "waiting", undone: "undone" };
 /** What became of a plan or a decision, as people say it. */
 export const fate = (status: string): string => STATES[status] ?? words(status);

@@ -8,6 +8,7 @@ export interface Acts {
   remember(): void;
   keys(): void;
   theme(): void;
+  anything(): void;
   go(letter: string): void;
 }
 
@@ -15,6 +16,11 @@ export function keyboard(acts: Acts): () => void {
   let wentAt = 0;
 
   function pressed(event: KeyboardEvent): void {
+    // Also while somebody writes, as everywhere else.
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      return acts.anything();
+    }
     if (!isForUs(event)) return;
     const going = Date.now() - wentAt < PATIENCE_MS;
     wentAt = 0;

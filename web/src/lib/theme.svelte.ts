@@ -2,7 +2,7 @@
 import { keep, kept } from "./here.svelte";
 
 const KEPT = "recollect.theme";
-const NAMES = { system: "As system", light: "Light", dark: "Dark" };
+const NAMES = { system: "System theme", light: "Light", dark: "Dark" };
 type Choice = keyof typeof NAMES;
 const ORDER: Choice[] = ["system", "light", "dark"];
 

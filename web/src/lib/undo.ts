@@ -9,12 +9,12 @@ import { say } from "./said.svelte";
 export async function undoPlan(plan: Schemas["Plan"]): Promise<void> {
   const number = plan.counts["applied"] ?? 0;
   const text = `“${plan.title}”, ${counted(number, "decision")}. Every row becomes as it was; what happened since stays.`;
-  if (await confirmed({ title: "Take this back?", text, yes: "Undo" })) await undo(plan.id);
+  if (await confirmed({ title: "Undo this plan?", text, yes: "Undo" })) await undo(plan.id);
 }
 
 export async function undo(plan: string, decisions: number[] | null = null): Promise<void> {
   const outcome = await act(() => api("post", "/api/v1/plans/{id}/undo", { path: { id: plan }, body: { decisions } }));
   if (!outcome) return;
-  say(outcome.repeated ? "That was taken back already." : `Taken back: ${counted(outcome.applied, "decision")}.`);
+  say(outcome.repeated ? "That was undone already." : `Undone: ${counted(outcome.applied, "decision")}.`);
   here.epoch += 1;
 }

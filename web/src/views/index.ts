@@ -4,6 +4,7 @@ import Cases from "./Cases.svelte";
 import Duplicates from "./Duplicates.svelte";
 import Graph from "./Graph.svelte";
 import Home from "./Home.svelte";
+import Memories from "./Memories.svelte";
 import Node from "./Node.svelte";
 import Pages from "./Pages.svelte";
 import Plans from "./Plans.svelte";
@@ -21,9 +22,10 @@ export interface View {
 export const VIEWS: View[] = [
   { path: "", title: "Home", letter: "h", inNavigation: true, component: Home },
   { path: "recall", title: "Recall", letter: "r", inNavigation: true, component: Recall },
+  { path: "memories", title: "Memories", letter: "m", inNavigation: true, component: Memories },
   { path: "graph", title: "Graph", letter: "g", inNavigation: true, component: Graph },
   { path: "plans", title: "Plans", letter: "p", inNavigation: true, component: Plans },
-  { path: "duplicates", title: "Duplicates", letter: "d", inNavigation: true, component: Duplicates },
+  { path: "duplicates", title: "Review", letter: "d", inNavigation: true, component: Duplicates },
   { path: "cases", title: "Cases", letter: "c", inNavigation: true, component: Cases },
   { path: "pages", title: "Pages", letter: "w", inNavigation: true, component: Pages },
   { path: "settings", title: "Settings", letter: "s", inNavigation: true, component: Settings },

@@ -13,14 +13,28 @@ from starlette.types import Receive, Scope, Send
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.schemas import WITH_BODY, Batch, EditIn, MemoryIn, ReasonIn, Remembered, problems
+from recollect.doors.api.schemas import (
+    WITH_BODY,
+    Batch,
+    CorrectIn,
+    EditIn,
+    ImportIn,
+    ManyIn,
+    MemoryIn,
+    ReasonIn,
+    Remembered,
+    problems,
+)
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.memories import edit
+from recollect.memories.edit import ManyChanged
+from recollect.memories.import_ import ImportReport
 from recollect.memories.rules import exported
 from recollect.memories.rules.contract import checked_metadata_filter, memory_from_mapping, parsed_time
 from recollect.memories.rules.text import is_storable
-from recollect.model import Added, Kind, NewMemory, Node, NodeFilter, Page, Refused, Status
+from recollect.memories.sources import ImportOptions
+from recollect.model import Added, Kind, NewMemory, Node, NodeFilter, Order, Page, Refused, Status
 from recollect.plan import HistoryEntry
 
 router = access.router("memories")
@@ -48,6 +62,7 @@ Atomic = Annotated[bool, Query(description="Store all or nothing: the first refu
 Word = Annotated[str, AfterValidator(_storable)]
 Moment = Annotated[str | None, Query(json_schema_extra={"format": "date-time"})]
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
+InOrder = Annotated[Order, Query(description="Newest or oldest first; a cursor goes on in the order it came from.")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 IfMatch = Annotated[
     str | None, Header(description='Change it only if it is at this version, as `"3"`.', pattern='^"?[0-9]{1,9}"?$')
@@ -126,9 +141,33 @@ async def add_memories(
     return batch
 
 
+@router.post("/memories/import", summary="Remember what files hold", responses={**WITH_BODY, **problems(409)})
+async def import_memories(given: ImportIn, engine: Writing) -> ImportReport:
+    """As `recollect import` does with a folder: nothing twice, and what is refused or skipped is named. An import that
+    was interrupted is simply repeated."""
+    files = {file.path: file.text for file in given.files}
+    options = ImportOptions(source="web", tags=tuple(given.tags))
+    return await engine.import_texts(files, format=given.format, options=options, dry_run=given.dry_run)
+
+
+@router.post("/memories/change", summary="Change many nodes at once", responses={**WITH_BODY, **problems(409)})
+async def change_memories(given: ManyIn, engine: Writing) -> ManyChanged:
+    """Archive, restore, protect or tag; one plan, which `/plans/{id}/undo` takes back. All of them, or none."""
+    return await engine.change_many(
+        given.ids,
+        archive=given.archive,
+        protect=given.protect,
+        add_tags=given.add_tags,
+        remove_tags=given.remove_tags,
+        reason=given.reason,
+    )
+
+
 @router.get("/memories", summary="List memories, newest first")
-async def list_memories(wanted: Wanted, engine: Reading, limit: Limit = 50, cursor: Cursor = None) -> Page:
-    return await engine.list(wanted, limit=limit, cursor=cursor)
+async def list_memories(
+    wanted: Wanted, engine: Reading, limit: Limit = 50, cursor: Cursor = None, order: InOrder = "newest"
+) -> Page:
+    return await engine.list(wanted, limit=limit, cursor=cursor, order=order)
 
 
 @router.get("/memories/{id}", summary="One memory", responses=problems(409))
@@ -187,6 +226,13 @@ async def archive_memory(id: Id, engine: Writing, why: ReasonIn | None = None) -
 @router.post("/memories/{id}/restore", summary="Bring an archived memory back", responses=CHANGING)
 async def restore_memory(id: Id, engine: Writing, why: ReasonIn | None = None) -> Node:
     return await engine.restore(id, reason=_reason(why))
+
+
+@router.post("/memories/{id}/correct", summary="Put a corrected text in its place", responses=CHANGING)
+async def correct_memory(id: Id, given: CorrectIn, engine: Writing) -> Node:
+    """The new memory, with the tags and the importance of the old one, which is archived: its text is permanent.
+    Undoing the plan that its history names brings it back."""
+    return await engine.correct(id, given.text, reason=given.reason)
 
 
 @router.post("/memories/{id}/exclude", summary="Keep out of recall without archiving", responses=CHANGING)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from recollect.memories.rules.contract import FIELDS, LONGEST_NAME, SOURCES, TYPES, checked_metadata_filter, parsed_time
 from recollect.memories.rules.tags import LONGEST_TAG, REGISTERED_TAGS
 from recollect.memories.rules.text import is_storable
+from recollect.memories.sources import Format
 from recollect.model import ApiKey, ContentType, Kind, Mode, Node, NodeFilter, Note, Refused, Scope
 from recollect.schedules.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
 
@@ -137,6 +138,51 @@ class ReasonIn(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "out of date"}]})
 
     reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
+
+
+class CorrectIn(BaseModel):
+    """The text that takes the place of a memory's, and why."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "Linh prefers green tea"}]})
+
+    text: Annotated[str, Field(min_length=1, description="The corrected text.")]
+    reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
+
+
+class ManyIn(BaseModel):
+    """What to change of many nodes at once, as one plan."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[list[UUID], Field(min_length=1, max_length=10_000, description="Which: up to 10,000.")]
+    archive: Annotated[bool | None, Field(description="Archive them, or with false restore them.")] = None
+    protect: Annotated[bool | None, Field(description="Whether tidying leaves them alone.")] = None
+    add_tags: Annotated[list[str], Field(description="Tags that they get.")] = []
+    remove_tags: Annotated[list[str], Field(description="Tags that they lose.")] = []
+    reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
+
+
+class SentFile(BaseModel):
+    """A file by name and text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: Annotated[str, Field(min_length=1, max_length=4096, description="Its name, below the folder it came from.")]
+    text: str
+
+
+class ImportIn(BaseModel):
+    """Files to remember: text, Markdown, JSONL, CSV, or an export of another memory."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"files": [{"path": "a.md", "text": "# Tea"}], "dry_run": True}]},
+    )
+
+    files: Annotated[list[SentFile], Field(min_length=1, max_length=10_000)]
+    format: Annotated[Format, Field(description="`auto` tells by the name and what is in it.")] = "auto"
+    tags: Annotated[list[str], Field(description="Tags that every memory gets.")] = []
+    dry_run: Annotated[bool, Field(description="Only say what would happen.")] = False
 
 
 class SearchIn(BaseModel):

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from recollect.errors import NotFound
 from recollect.memories.rules.text import checksum
-from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Page
+from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Order, Page
 from recollect.store import references, rows
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import Transaction, driver
@@ -306,16 +306,19 @@ async def resolve(db: Transaction, reference: str) -> UUID:
     return await references.resolve(db, nodes, reference, several="ids", missing=missing)
 
 
-async def list_page(db: Transaction, wanted: NodeFilter, *, limit: int, cursor: str | None) -> Page:
-    """A stretch of a listing, newest first."""
+async def list_page(
+    db: Transaction, wanted: NodeFilter, *, limit: int, cursor: str | None, order: Order = "newest"
+) -> Page:
+    """A stretch of a listing, newest or oldest first."""
+    oldest_first = order == "oldest"
     statement = (
         select(*rows.NODE_COLUMNS)
         .where(nodes.c.space_id == db.space_id, *conditions(wanted))
-        .order_by(nodes.c.created_at.desc(), nodes.c.id)
+        .order_by(nodes.c.created_at if oldest_first else nodes.c.created_at.desc(), nodes.c.id)
         .limit(limit + 1)
     )
     if cursor is not None:
-        statement = statement.where(after(nodes, cursor))
+        statement = statement.where(after(nodes, cursor, oldest_first=oldest_first))
     found = [rows.node(row) for row in await db.execute(statement)]
     more = len(found) > limit
     items = tuple(found[:limit])

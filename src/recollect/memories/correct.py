@@ -1,0 +1,79 @@
+"""Correcting: a new text takes the place of an old one.
+
+The text of a memory is permanent (D01), so the old one is archived and the new one remembers what it corrects. Both
+happen in one decision: undoing it brings the old text back and archives the new one. The new text is stored out of
+recall first, and changes places with the old one when it can be found, so that recall never misses both.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+from recollect.engine.core import Core
+from recollect.errors import Conflict, DuplicateText
+from recollect.memories import edit, remember
+from recollect.memories.rules.text import normalise
+from recollect.memories.sql import nodes
+from recollect.model import ExportedMemory, Kind, Node, Status
+from recollect.plan import Change, Draft, Plan
+from recollect.plans.sql import changes
+
+CORRECTS = "corrects"
+
+
+async def correct(core: Core, space_id: UUID, id_: UUID, text: str, *, reason: str | None = None) -> Node:
+    """Put a new text in the place of a memory's, with its tags, importance and thread; returns the new memory."""
+    said = edit.checked_reason(reason or "corrected by hand")
+    async with core.transaction(space_id) as db:
+        old = await nodes.get(db, id_)
+    _refuse_what_cannot_be(old, text)
+    new = await _stored(core, space_id, old, text)
+    async with core.transaction(space_id) as db:
+        await changes.apply(db, _plan(old, new, said, core.now()), core.now())
+        return await nodes.get(db, new)
+
+
+def _refuse_what_cannot_be(old: Node, text: str) -> None:
+    edit.refuse_merged(old)
+    if old.kind is not Kind.MEMORY:
+        raise Conflict(f"{old.id} is a {old.kind.value}, and its text can be edited: only a memory is corrected.")
+    if old.status is not Status.ACTIVE:
+        raise Conflict(f"{old.id} is archived: restore it first, or remember the new text by itself.")
+    if normalise(text) == old.text:
+        raise Conflict("The new text is the one that is there: there is nothing to correct.")
+
+
+async def _stored(core: Core, space_id: UUID, old: Node, text: str) -> UUID:
+    """The new text, out of recall; one that an earlier try left behind is taken up."""
+    extra = {**old.metadata.get("extra", {}), CORRECTS: str(old.id)}
+    memory = ExportedMemory(
+        text=text,
+        subtype=old.subtype,
+        metadata={**old.metadata, "extra": extra},
+        importance=old.importance,
+        thread=old.thread,
+        created_at=core.now(),
+        status=Status.ARCHIVED,
+    )
+    try:
+        return (await remember.add(core, space_id, memory, wait=True)).id
+    except DuplicateText as twin:
+        async with core.transaction(space_id) as db:
+            left = await nodes.get(db, twin.existing_id)
+        if left.status is Status.ARCHIVED and left.metadata.get("extra", {}).get(CORRECTS) == str(old.id):
+            return left.id
+        raise
+
+
+def _plan(old: Node, new: UUID, reason: str, now: datetime) -> Plan:
+    archived, active = {"status": Status.ARCHIVED.value}, {"status": Status.ACTIVE.value}
+    draft = Draft()
+    draft.decide(
+        "correct",
+        old.id,
+        reason,
+        [
+            Change(table="nodes", id=old.id, before=active, after=archived),
+            Change(table="nodes", id=new, before=archived, after=active),
+        ],
+    )
+    return draft.plan(policy="hand", title=reason, now=now)

@@ -1,0 +1,165 @@
+"""Living with one's memories on the page: find, choose many, correct, link, drop files, go anywhere."""
+
+from typing import TYPE_CHECKING
+
+from tests.web import test_web_support as support
+from tests.web.test_web_support import House, serious, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+browser, address, house = support.browser, support.address, support.house
+
+
+def statuses(house: House) -> list[str]:
+    items = house.said("GET", "/memories?status=active&status=archived")["items"]
+    return sorted(f"{node['text']} {node['status']}" for node in items)
+
+
+def test_W04_home_begins_with_search_that_answers_as_one_types(house: House) -> None:
+    known = house.add("The spare key is with Mrs Okafor in flat 3")
+    house.add("The bins go out on Tuesday")
+    page = house.window()
+    page.get_by_role("link", name="The bins go out on Tuesday").wait_for()
+    page.keyboard.press("/")
+    page.locator("[data-search]:focus").wait_for()
+    page.keyboard.type("spare keys")
+    found = page.locator(".found [data-row]").first
+    found.get_by_text("Mrs Okafor").wait_for()
+    assert found.locator("mark").all_inner_texts() == ["spare", "key"]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/#/node/{known}")
+    assert house.said("GET", "/recalls")["items"] == []
+
+
+def test_W01_chosen_memories_are_archived_together_and_undone(house: House) -> None:
+    for name in ("one", "two", "three"):
+        house.add(name, metadata={"tags": ["list"]})
+    page = house.window("#/memories")
+    page.get_by_label("Select one").check()
+    page.get_by_label("Select two").check()
+    page.get_by_text("2 selected").wait_for()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    page.get_by_text("2 memories archived.").wait_for()
+    page.get_by_label("Select one").wait_for(state="detached")
+    assert statuses(house) == ["one archived", "three active", "two archived"]
+    page.get_by_role("status").get_by_role("button", name="Undo").click()
+    page.get_by_label("Select one").wait_for()
+    assert statuses(house) == ["one active", "three active", "two active"]
+
+
+def test_W01_filters_tags_and_the_archive_are_in_the_address(house: House) -> None:
+    house.add("tea at home", metadata={"tags": ["life"]})
+    house.add("tea at work", metadata={"tags": ["code"]})
+    house.said("POST", f"/memories/{house.add('gone')}/archive")
+    page = house.window("#/memories?tag=life")
+    page.get_by_role("link", name="tea at home").wait_for()
+    assert page.get_by_role("link", name="tea at work").count() == 0
+    page.get_by_label("State").select_option("archived")
+    page.get_by_text("Nothing matches these filters.").wait_for()
+    page.get_by_role("link", name="Clear the filters").click()
+    page.get_by_role("link", name="tea at work").wait_for()
+    page.get_by_label("Select tea at work").check()
+    page.get_by_role("button", name="Tag…").click()
+    page.get_by_label("Tags to add").fill("garden -code")
+    page.get_by_role("button", name="Tag", exact=True).click()
+    page.get_by_text("1 memory tagged.").wait_for()
+    page.get_by_role("button", name="Only tagged garden").click()
+    page.get_by_role("link", name="tea at home").wait_for(state="detached")
+    assert "tag=garden" in page.url
+    assert serious(page) == []
+
+
+def test_W02_a_memory_is_corrected_tagged_and_linked(house: House) -> None:
+    old, other = house.add("Linh drinks coffee"), house.add("The office has a kettle")
+    page = house.window(f"#/node/{old}")
+    page.get_by_role("button", name="Correct").click()
+    page.get_by_label("The corrected text").fill("Linh drinks tea")
+    page.get_by_label("Why").fill("she said so")
+    page.get_by_role("button", name="Save correction").click()
+    page.get_by_role("heading", name="Linh drinks tea").wait_for()
+    assert statuses(house) == [
+        "Linh drinks coffee archived",
+        "Linh drinks tea active",
+        "The office has a kettle active",
+    ]
+    page.get_by_role("link", name="an earlier text").click()
+    page.get_by_text("Corrected: she said so").wait_for()
+    page.go_back()
+    page.get_by_role("button", name="Edit tags").click()
+    page.get_by_role("textbox", name="Tags").fill("life office")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Saved.").wait_for()
+    page.get_by_role("button", name="Link to…").click()
+    page.get_by_label("Link to", exact=True).fill("kettle")
+    page.get_by_role("button", name="Link to The office has a kettle").click()
+    page.locator(".edge").get_by_role("link", name="The office has a kettle").wait_for()
+    assert serious(page) == []
+    assert house.said("GET", f"/nodes/{other}/edges")
+
+
+def test_W06_markdown_is_shown_formatted_and_as_written(house: House) -> None:
+    text = "# Tea\n\nGreen, **never** black. <script>document.title = 'taken'</script> [x](javascript:alert(1))"
+    page = house.window(f"#/node/{house.add(text)}")
+    page.get_by_role("heading", name="Tea", exact=True).first.wait_for()
+    region = page.get_by_role("region", name="What it says")
+    assert region.locator("strong").inner_text() == "never"
+    assert region.locator("script, a[href^='javascript']").count() == 0
+    assert page.title() != "taken"
+    page.get_by_role("button", name="Show as written").click()
+    assert page.get_by_role("region", name="What it says").text_content() == text
+
+
+def test_W05_anything_is_found_from_anywhere(house: House) -> None:
+    known = house.add("The kettle needs descaling")
+    page = house.window("#/settings")
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Go to or find anything")
+    field.wait_for()
+    assert serious(page) == []
+    field.fill("kettle")
+    page.get_by_role("option", name="The kettle needs descaling").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/#/node/{known}")
+    page.keyboard.press("Control+k")
+    field.fill("go to graph")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/#/graph")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    field.wait_for(state="hidden")
+
+
+def drop(page: "Page", files: dict[str, str]) -> None:
+    page.evaluate(
+        """(files) => { const data = new DataTransfer();
+            for (const [name, text] of Object.entries(files)) data.items.add(new File([text], name));
+            for (const kind of ["dragover", "drop"])
+                window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true })) }""",
+        files,
+    )
+
+
+def test_W03_files_dropped_on_the_page_are_imported_after_a_preview(house: House) -> None:
+    page = house.window("#/graph")
+    drop(page, {"tea.md": "# Tea\n\nGreen, never black.", "rain.txt": "It rained all day."})
+    page.get_by_text("2 memories would be added.").wait_for()
+    assert statuses(house) == []
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_text("Imported: 2 memories added, 0 there already.").wait_for()
+    until(page, lambda: len(statuses(house)) == 2)
+
+
+def test_W11_fingers_find_large_targets_and_no_keys(house: House) -> None:
+    house.add("tea at home")
+    page = house.window("#/memories", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    page.get_by_role("link", name="tea at home").wait_for()
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("main button, main select, main input, main label.target")]
+            .filter((one) => one.type !== "checkbox")
+            .filter((one) => one.offsetParent && one.getBoundingClientRect().height < 40)
+            .map((one) => one.outerHTML.slice(0, 80))"""
+    )
+    assert small == []
+    assert page.locator("kbd:visible").count() == 0

@@ -1,0 +1,52 @@
+// Which words of a text a question speaks of, so that they can be marked. Nothing is taken for markup: a text comes back
+// in pieces, each marked or not.
+export interface Marked {
+  text: string;
+  hit: boolean;
+}
+
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+const SHORTEST = 3;
+// Scripts without blanks between words: there a question's own characters are looked for.
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+export function marked(text: string, query: string): Marked[] {
+  const asked = (folded(query).match(WORD) ?? []).filter((word) => word.length >= SHORTEST || UNSPACED.test(word) || /\d/.test(word));
+  if (!asked.length) return [{ text, hit: false }];
+  const found: Marked[] = [];
+  let from = 0;
+  for (const match of text.matchAll(WORD)) {
+    for (const [start, end] of places(match[0], asked)) {
+      const at = match.index + start;
+      if (at > from) found.push({ text: text.slice(from, at), hit: false });
+      found.push({ text: text.slice(at, match.index + end), hit: true });
+      from = match.index + end;
+    }
+  }
+  if (from < text.length) found.push({ text: text.slice(from), hit: false });
+  return found;
+}
+
+/** Where in a word a question is spoken of: all of it, or in unspaced scripts the part that is asked for. */
+function places(word: string, asked: readonly string[]): [number, number][] {
+  const plain = folded(word);
+  if (UNSPACED.test(word) && plain.length === word.length) {
+    const part = asked.find((one) => plain.includes(one));
+    const start = part ? plain.indexOf(part) : -1;
+    return part ? [[start, start + part.length]] : [];
+  }
+  return asked.some((one) => isOneWord(plain, one)) ? [[0, word.length]] : [];
+}
+
+/** The same word but for its ending: price and prices, run and running, party and parties. */
+function isOneWord(a: string, b: string): boolean {
+  if (a === b) return true;
+  const [short, long] = a.length < b.length ? [a, b] : [b, a];
+  if (short.length < SHORTEST || /\d/.test(short)) return false;
+  const stem = short.length > SHORTEST ? short.replace(/[aeiouy]$/, "") : short;
+  return long.startsWith(stem) && long.length - stem.length <= (stem.length > SHORTEST ? 4 : 2);
+}
+
+function folded(text: string): string {
+  return text.normalize("NFD").replace(/\p{M}(?<![\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Devanagari}])/gu, "").toLocaleLowerCase();
+}
