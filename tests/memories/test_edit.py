@@ -101,7 +101,7 @@ async def test_P07_undo_names_the_later_change_that_must_go_first(memory: Engine
     await memory.edit(node.id, metadata={"tags": ["ai"]})
     await memory.edit(node.id, metadata={"tags": ["code"]})
     _, first, second = await memory.history(node.id)
-    with pytest.raises(Conflict, match=f"changed since by the plan {second.plan_id}.*undo that one first"):
+    with pytest.raises(Conflict, match=f"changed since by the plan {second.plan_id}.*[Uu]ndo that one first"):
         await memory.undo(str(first.plan_id))
     assert (await memory.get(node.id)).metadata == {"tags": ["code"]}
     await memory.undo(str(second.plan_id))
