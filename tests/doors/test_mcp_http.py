@@ -64,7 +64,7 @@ async def post(address: str, message: object, *, key: str | None = None, **heade
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_journey(address: str, engine: Engine, mode: str) -> None:
     async with agent(address, mode=mode, X_Recollect_Space=engine.space.slug) as client:
-        assert len((await client.list_tools()).tools) == 14
+        assert len((await client.list_tools()).tools) == 15
         added = await told(client, "add_memory", text="Linh prefers tea")
         (hit,) = (await told(client, "recall", query="what does Linh prefer?"))["hits"]
         assert hit["id"] == added["id"]
@@ -72,6 +72,13 @@ async def test_a_journey(address: str, engine: Engine, mode: str) -> None:
         read = await client.read_resource(f"memory://{added['id']}")
         assert read.contents[0].uri == f"memory://{added['id']}"
     assert await engine.count() == 1
+
+
+async def test_M01_the_address_works_with_and_without_a_slash(address: str) -> None:
+    async with httpx.AsyncClient(headers=HEADERS, timeout=HANG_SECONDS) as http:
+        answers = [await http.post(f"{address}{path}", content=json.dumps(LISTING)) for path in ("/mcp", "/mcp/")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
 
 
 async def test_E28_once_a_key_was_made_every_request_needs_one(address: str, engine: Engine) -> None:

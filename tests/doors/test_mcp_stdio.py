@@ -115,6 +115,17 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_stdin_is_the_end
     assert anyio.run(counted, space) in (0, 300)
 
 
+def test_M01_what_was_asked_before_stdin_ended_is_answered(environment: dict[str, str]) -> None:
+    asked = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    asked += [{**call("add_memory", {"text": f"fact {number}"}), "id": number} for number in range(10, 20)]
+    process = start(environment)
+    out, err = process.communicate("".join(json.dumps(one) + "\n" for one in asked).encode(), timeout=HANG_SECONDS)
+    answers = {one["id"]: one for one in map(json.loads, out.splitlines())}
+    assert answers.keys() == {1, *range(10, 20)}
+    assert [number for number, one in answers.items() if "error" in one or one["result"].get("isError")] == []
+    assert (process.returncode, err) == (0, b"")
+
+
 def test_a_signal_ends_it_while_stdin_is_open(environment: dict[str, str]) -> None:
     process = start(environment)
     ask(process, HELLO)

@@ -55,6 +55,10 @@ class Running:
                 await asyncio.gather(task, return_exceptions=True)
             raise
 
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._tasks)
+
     def break_off(self) -> None:
         """Cancel what is under way, without waiting until it has ended."""
         for task in self._tasks:

@@ -24,6 +24,7 @@ from recollect.doors.api.access import (
     engine_of,
     require_json,
 )
+from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.server import create_server, scopes_of
 from recollect.doors.mcp.visits import Visit, enter
 from recollect.errors import NotAllowed, NotFound
@@ -42,7 +43,8 @@ class Mcp:
             stateless=True,
             max_request_body_size=self._most_bytes,
         )
-        app.router.routes.append(Route(PATH, self, methods=["POST"], include_in_schema=False))
+        for path in (PATH, f"{PATH}/"):  # people write either, and a client need not follow a redirect
+            app.router.routes.append(Route(path, self, methods=["POST"], include_in_schema=False))
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -88,7 +90,7 @@ def _name(asked: Mapping[str, Any]) -> str | None:
 def _refused(asked: Mapping[str, Any], problem: NotAllowed | NotFound) -> JSONResponse:
     """A refusal that also a client of the protocol understands, so that its agent is told the sentence."""
     given = asked.get("id")
-    error = {"code": types.INVALID_REQUEST, "message": problem.message}
+    error = {"code": types.INVALID_REQUEST, "message": in_tools(problem.message)}
     answer = {"jsonrpc": "2.0", "id": given if isinstance(given, str | int) else None, "error": error}
     return JSONResponse(answer, 403 if isinstance(problem, NotAllowed) else 404)
 

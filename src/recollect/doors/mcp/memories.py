@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from recollect.doors.mcp import telling
 from recollect.doors.mcp.telling import short
-from recollect.doors.mcp.tools import ADDS_ONCE, CHANGES_ONCE, READS, Budget, Packed, Told, tool
+from recollect.doors.mcp.tools import ADDS_ONCE, CHANGES_ONCE, READS, Budget, Packed, Told, checked, tool
 from recollect.doors.mcp.visits import Visit
 from recollect.engine.engine import Engine
 from recollect.errors import DuplicateText, InvalidInput
@@ -101,14 +101,14 @@ async def add_memory(
         return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
     notes = [note.message for note in added.notes]
     data = AgentRemembered(id=str(added.ids[0]), added=True, notes=notes or None)
-    return Told(text=" ".join([f"AgentRemembered as {short(data.id)}.{_postponed(added)}", *notes]), data=data)
+    return Told(text=" ".join([f"Remembered as {short(data.id)}.{_postponed(added)}", *notes]), data=data)
 
 
 @tool(Scope.WRITE, hints=ADDS_ONCE)
 async def add_memories(
     visit: Visit,
     *,
-    memories: Annotated[list[AgentMemoryIn], Packed, Field(min_length=1, max_length=MOST_AT_ONCE), LIKE_ADD_MEMORY],
+    memories: Annotated[list[Any], Packed, Field(min_length=1, max_length=MOST_AT_ONCE), LIKE_ADD_MEMORY],
 ) -> Told[AllRemembered]:
     """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; a refusal
     does not stop the rest."""
@@ -116,7 +116,7 @@ async def add_memories(
     refused: list[Refused] = []
     for place, given in enumerate(memories):
         try:
-            known.append((place, _new(given)))
+            known.append((place, _new(checked(AgentMemoryIn, given, "a memory"))))
         except InvalidInput as problem:
             refused.append(Refused(position=place, code=problem.code, message=problem.message))
     added = await visit.memory.add_many([memory for _, memory in known])

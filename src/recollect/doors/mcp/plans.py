@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from recollect.doors.mcp import telling
+from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import ADDS, CHANGES_ONCE, READS, Budget, Packed, Told, tool
 from recollect.doors.mcp.visits import Visit
@@ -16,6 +17,7 @@ from recollect.plans.show import ShownPlan
 # Who may take back what: a change by hand whoever may make one, everything else whoever may tidy.
 BY_HAND = "hand"
 STRETCH = 100
+NOTHING_TO_DO = "nothing to do"
 PLAN_TOKENS = 1500
 
 Numbers = Annotated[list[int], Packed]
@@ -41,14 +43,12 @@ class PlanDone(BaseModel):
 async def propose_consolidation(
     visit: Visit,
     *,
-    policy: Annotated[
-        str, Field(description="prune, merge-edges, topics, link, twins, duplicates, cases, merge-pages")
-    ],
+    policy: Annotated[str, Field(description="prune, merge-edges, topics, link, twins, duplicates, cases")],
     options: Annotated[dict[str, Any] | None, Packed] = None,
 ) -> Told[ShownPlanText]:
     """Ask a policy what it would tidy. Nothing changes: returns a saved plan to read. Use it to clean up."""
     plan = await visit.memory.plans.propose(policy, options, created_by=visit.caller.name)
-    return _shown(await visit.memory.plans.show(plan.id, limit=STRETCH), PLAN_TOKENS)
+    return shown_plan(await visit.memory.plans.show(plan.id, limit=STRETCH), PLAN_TOKENS)
 
 
 @tool(Scope.READ, hints=READS)
@@ -60,24 +60,29 @@ async def show_plan(
     budget_tokens: Budget = PLAN_TOKENS,
 ) -> Told[ShownPlanText]:
     """Read a plan: decisions, reasons, outcome; + comes, ~ changes, - goes. Use it before apply_plan."""
-    return _shown(await visit.memory.plans.show(id, after=after, limit=STRETCH), budget_tokens)
+    return shown_plan(await visit.memory.plans.show(id, after=after, limit=STRETCH), budget_tokens)
 
 
-def _shown(plan: ShownPlan, budget: int) -> Told[ShownPlanText]:
-    state = f"{state_word(plan.status)}, {plan.risk} risk; {states_of(plan)}"
+def shown_plan(plan: ShownPlan, budget: int) -> Told[ShownPlanText]:
+    state = (
+        f"{state_word(plan.status)}, {plan.risk} risk; {states_of(plan)}"
+        if sum(plan.counts.values())
+        else NOTHING_TO_DO
+    )
     head = f"{plan.title}: plan {short(plan.id)}, {state}. {report_of(plan)}"
-    kept = _fitting(plan, budget - telling.cost(" ".join([head, *plan.warnings])))
+    warnings = [in_tools(warning) for warning in plan.warnings]
+    kept = _fitting(plan, budget - telling.cost(" ".join([head, *warnings])))
     next_after = plan.decisions[len(kept) - 1].number if len(kept) < len(plan.decisions) else plan.next_after
     data = ShownPlanText(
         id=str(plan.id),
         status=plan.status,
         risk=plan.risk,
         decisions=kept,
-        warnings=list(plan.warnings),
+        warnings=warnings,
         next_after=next_after,
     )
     more = [f"There is more: after={next_after}."] if next_after else []
-    return Told(text="\n".join([head.strip(), *kept, *plan.warnings, *more]), data=data)
+    return Told(text="\n".join([head.strip(), *kept, *warnings, *more]), data=data)
 
 
 def _fitting(plan: ShownPlan, room: int) -> list[str]:
@@ -116,8 +121,9 @@ async def apply_plan(
     if tidied.outcome is not None:
         return _done(tidied.outcome, f"undo_plan with id {short(tidied.plan.id)} takes it back.")
     plan = tidied.plan
-    how = f"`recollect plan show {short(plan.id)}` shows it, `recollect plan approve {short(plan.id)}` approves it."
-    said = f"Not applied: a person must approve it. {' '.join(tidied.notes)} {how} Then call apply_plan again."
+    notes = in_tools(" ".join(tidied.notes))
+    then = f"Tell them of plan {short(plan.id)}, then call apply_plan again."
+    said = f"Not applied: a person must approve it. {notes} {then}"
     return Told(
         text=said,
         data=PlanDone(plan=str(plan.id), status=plan.status, applied=0, problems=["a person must approve it"]),
@@ -139,7 +145,10 @@ async def undo_plan(
 
 
 def _done(outcome: Outcome, hint: str) -> Told[PlanDone]:
-    problems = [*outcome.stale, *outcome.failed]
+    problems = [in_tools(problem) for problem in (*outcome.stale, *outcome.failed)]
+    if not outcome.applied and not problems:
+        data = PlanDone(plan=str(outcome.plan_id), status=NOTHING_TO_DO, applied=0, problems=[])
+        return Told(text=f"There was {NOTHING_TO_DO}: everything is as it was.", data=data)
     data = PlanDone(
         plan=str(outcome.plan_id), status=outcome.status, applied=outcome.applied, problems=problems[:STRETCH]
     )

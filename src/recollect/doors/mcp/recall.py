@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from recollect.doors.mcp import telling
+from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import READS, Budget, Packed, Told, tool
 from recollect.doors.mcp.visits import Visit
@@ -58,8 +59,9 @@ async def recall(
     lines = [f"{short(one.id)}  {one.score:.2f}  {one.created_at:%Y-%m-%d}  {one.text}" for one in hits]
     if missing := len(found) - len(hits):
         lines.append(f"{missing} more did not fit: raise budget_tokens, or ask more narrowly.")
-    text = "\n".join([*(lines or [NOTHING]), *found.notes])
-    return Told(text=text, data=AllFound(hits=hits, left_out=missing, notes=list(found.notes) or None))
+    notes = [in_tools(note) for note in found.notes]
+    text = "\n".join([*(lines or [NOTHING]), *notes])
+    return Told(text=text, data=AllFound(hits=hits, left_out=missing, notes=notes or None))
 
 
 def _found(hit: Hit) -> FoundMemory:
@@ -79,7 +81,7 @@ async def ask(
     memories come back. Prefer recall if you can conclude yourself."""
     answer = await visit.memory.ask(question, budget_tokens=budget_tokens)
     cited = [str(one.id) for one in answer.citations] or [str(hit.node.id) for hit in answer.recall]
-    problems = [*answer.recall.notes, *answer.problems]
+    problems = [in_tools(problem) for problem in (*answer.recall.notes, *answer.problems)]
     room = budget_tokens - telling.cost(" ".join([*cited, *problems])) - telling.AROUND
     said = telling.clipped(answer.text, max(telling.LEAST_TOKENS, room))
     lines = [said, *(f"Note: {problem}" for problem in problems)]

@@ -12,7 +12,8 @@ from mcp.server.lowlevel import Server as Protocol
 from mcp.shared.exceptions import MCPError
 
 from recollect import __version__
-from recollect.doors.mcp import graph, guide, memories, plans, recall, resources
+from recollect.doors.mcp import graph, guide, memories, pages, plans, recall, resources
+from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.visits import Enter
 from recollect.doors.running import Running
 from recollect.errors import DatabaseProblem, NotFound, RecollectError
@@ -21,7 +22,7 @@ from recollect.model import Scope
 log = structlog.get_logger("recollect.mcp")
 
 # In the order of use: what comes first is found first.
-TOOLS = {tool.name: tool for tool in (*recall.TOOLS, *memories.TOOLS, *graph.TOOLS, *plans.TOOLS)}
+TOOLS = {tool.name: tool for tool in (*recall.TOOLS, *memories.TOOLS, *graph.TOOLS, *plans.TOOLS, *pages.TOOLS)}
 UNEXPECTED = "Something went wrong here; the log of the server knows more."
 
 
@@ -102,4 +103,4 @@ def _sentence(problem: RecollectError) -> str:
     if isinstance(problem, DatabaseProblem):  # its sentence is for whoever runs the server: it names paths and hosts
         log.error("the database cannot be used", why=problem.message)
         return "The database cannot be used for now: try again."
-    return problem.message
+    return in_tools(problem.message)

@@ -74,28 +74,35 @@ class Tool:
 
     async def call(self, visit: Visit, given: Mapping[str, Any]) -> types.CallToolResult:
         visit.need(self.scopes)
-        known = self._checked(given)
+        known = checked(self.arguments, given, self.name)
         told = await self.act(visit, **{name: getattr(known, name) for name in type(known).model_fields})
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=told.text)],
             structured_content=told.data.model_dump(mode="json", exclude_none=True),
         )
 
-    def _checked(self, given: Mapping[str, Any]) -> BaseModel:
-        try:
-            return self.arguments.model_validate(given)
-        except ValidationError as error:
-            raise InvalidInput(self._sentence(error.errors()[0])) from error
 
-    def _sentence(self, error: Mapping[str, Any]) -> str:
-        place = place_of(error["loc"])
-        match error["type"]:
-            case "missing":
-                return f"{self.name} needs {place}."
-            case "extra_forbidden":
-                known = ", ".join(self.arguments.model_fields)
-                return f"{self.name} has no argument {place!r}: it has {known}."
-        return cannot_be(place, error) + "."
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def checked(model: type[Model], given: object, name: str) -> Model:
+    """What was given as what it should be; InvalidInput with the first thing that is wrong with it."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInput(_sentence(error.errors()[0], name, model)) from error
+
+
+def _sentence(error: Mapping[str, Any], name: str, model: type[BaseModel]) -> str:
+    if not error["loc"]:
+        return f"This is not {name}: it is an object with {', '.join(model.model_fields)}."
+    place = place_of(error["loc"])
+    match error["type"]:
+        case "missing":
+            return f"{name} needs {place}."
+        case "extra_forbidden":
+            return f"{name} has no argument {place!r}: it has {', '.join(model.model_fields)}."
+    return cannot_be(place, error) + "."
 
 
 def tool(*scopes: Scope, hints: Hints) -> Callable[[Callable[..., Awaitable[Told[Any]]]], Tool]:
