@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 Row = Mapping[str, Any]
 
 
-class Identified(Protocol):
+class _Identified(Protocol):
     """A thing of the store, by its id."""
 
     @property
     def id(self) -> UUID: ...
 
 
-T = TypeVar("T", bound=Identified)
+T = TypeVar("T", bound=_Identified)
 # Something of every row, in order.
 Values = NDArray[Any]
 Flags = NDArray[np.bool_]

@@ -284,6 +284,26 @@ async def test_P07_what_was_done_by_hand_is_undone_with_the_scope_it_was_done_wi
         problem(await reader.post(f"{PLANS}/{by_hand}/undo"), 403, "not_allowed")
 
 
+async def test_P18_undo_with_later_shows_the_chain_and_takes_it_back(app: FastAPI, engine: Engine) -> None:
+    node = await engine.add("more and more important", wait=False)
+    made = []
+    for importance in (0.2, 0.4):
+        await engine.edit(node.id, importance=importance)
+        made.append(str((await engine.history(node.id))[-1].plan_id))
+    first, second = made
+    async with visitor(app, key=await key_for(engine, Scope.WRITE)) as writer:
+        refused = problem(await writer.post(f"{PLANS}/{first}/undo"), 409, "conflict")
+        assert second in refused
+        problem(await writer.post(f"{PLANS}/{first}/undo", json={"with_later": True}), 403, "not_allowed")
+    async with visitor(app, key=await key_for(engine, Scope.CONSOLIDATE)) as tidier:
+        foreseen = (await tidier.get(f"{PLANS}/{first}/undo")).json()
+        assert [one["id"] for one in foreseen] == [second, first]
+        assert (await engine.get(node.id)).importance == 0.4
+        done = (await tidier.post(f"{PLANS}/{first}/undo", json={"with_later": True})).json()
+    assert (done["chain"], done["applied"]) == (foreseen, 2)
+    assert (await engine.get(node.id)).importance is None
+
+
 async def test_P13_at_a_real_server_a_plan_is_watched_and_broken_off_when_the_server_stops(
     api_settings: Settings, engine: Engine
 ) -> None:

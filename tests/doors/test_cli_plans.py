@@ -156,6 +156,23 @@ def test_nothing_to_do_is_said(cli: Cli) -> None:
 # -- deciding
 
 
+def test_P18_undo_with_later_shows_the_chain_and_undoes_it_as_one_plan(cli: Cli) -> None:
+    node = cli.add("more and more important")
+    made = []
+    for importance in ("0.2", "0.4"):
+        cli("edit", node, "--importance", importance)
+        made.append(cli.json("history", node)[-1]["plan_id"])
+    first, second = made
+    assert second in cli("undo", first).err
+    shown = cli("undo", first, "--dry-run").out
+    assert shown.index(second[:8]) < shown.index(first[:8])
+    assert cli.json("show", node)["importance"] == 0.4
+    done = cli.json("undo", first, "--with-later")
+    assert [one["id"] for one in done["chain"]] == [second, first]
+    assert cli.json("show", node)["importance"] is None
+    assert cli("undo", first, "--dry-run").out == "That was undone already.\n"
+
+
 def test_P03_P07_a_plan_is_declined_in_part_applied_shown_and_undone(cli: Cli) -> None:
     first, second = doubled(cli)
     plan = proposed(cli)

@@ -222,6 +222,17 @@ async def test_forgetting_archives_says_how_to_restore_and_can_be_undone(client:
     assert (await engine.get(node.id)).status == "active"
 
 
+async def test_P18_undo_with_later_takes_the_chain_back(client: Client, engine: Engine) -> None:
+    node = await engine.add("more and more important")
+    for importance in (0.2, 0.4):
+        await engine.edit(node.id, importance=importance)
+    events = (await told(client, "history", id=str(node.id)))["events"]
+    second, first = [one["plan"] for one in events if one["verb"] == "edit"]
+    assert second in await refused(client, "undo_plan", id=first)
+    assert (await told(client, "undo_plan", id=first, with_later=True))["applied"] == 2
+    assert (await engine.get(node.id)).importance is None
+
+
 async def test_why_tells_of_two_concepts(client: Client, engine: Engine) -> None:
     await engine.concepts.add("tea_1", text="a green drink")
     await engine.concepts.add("tea_2", text="a green drink")

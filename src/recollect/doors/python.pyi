@@ -262,8 +262,9 @@ class Recollect:
         """What happened to a node or an edge: when, why, by which plan, before and after."""
     def plan(self, reference: Reference) -> Plan:
         """A plan by its id, or by a unique beginning of it."""
-    def undo(self, plan: Reference, *, decisions: Sequence[int] | None = None) -> Outcome:
-        """Take back a plan: every row as it was, later counts kept. Undoing twice is success."""
+    def undo(self, plan: Reference, *, decisions: Sequence[int] | None = None, with_later: bool = False) -> Outcome:
+        """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Undoing twice is
+        success."""
     def work(self) -> int:
         """Embed what is waiting in this space; returns how many nodes were embedded."""
     def jobs(self) -> JobCounts:

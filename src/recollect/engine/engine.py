@@ -377,9 +377,12 @@ class Engine(Administration):
         """A plan by its id, or by a unique beginning of it."""
         return await self.plans.get(reference)
 
-    async def undo(self, plan: Reference, *, decisions: Sequence[int] | None = None) -> Outcome:
-        """Take back a plan: every row as it was, later counts kept. Undoing twice is success."""
-        return await self.plans.undo(plan, decisions=decisions)
+    async def undo(
+        self, plan: Reference, *, decisions: Sequence[int] | None = None, with_later: bool = False
+    ) -> Outcome:
+        """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Undoing twice is
+        success."""
+        return await self.plans.undo(plan, decisions=decisions, with_later=with_later)
 
     # -- embedding
 

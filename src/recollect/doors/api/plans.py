@@ -15,7 +15,7 @@ from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.schemas import WITH_BODY, problems
 from recollect.doors.running import Running
 from recollect.model import Scope
-from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Run
+from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Run, TakenBack
 from recollect.plans.show import PolicyInfo, ShownPlan
 
 router = access.router("plans", problems(409))
@@ -74,6 +74,9 @@ class UndoIn(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decisions": [3]}]})
 
     decisions: Annotated[list[Number] | None, Field(min_length=1, description="Their numbers.")] = None
+    with_later: Annotated[
+        bool, Field(description="Take back first what later plans changed on top of it, all as one plan.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,7 +223,17 @@ async def undo_plan(id: Id, engine: access.Changing, caller: Asking, what: UndoI
     """Every row is as it was; what happened since (counts, other changes) stays. Undoing twice is success. Where a
     later change stands in the way, 409 names it and nothing is changed. An undo is a plan itself: it can be undone.
 
-    A change made by hand is taken back with the scope write, as it was made; everything else needs consolidate."""
+    A change made by hand is taken back with the scope write, as it was made; everything else needs consolidate, and so
+    does `with_later`, whatever kinds of plan it meets."""
     plan = await engine.plans.get(id, decisions=False)
-    caller.need(SCOPES.get(plan.policy, Scope.CONSOLIDATE), engine.space.slug)
-    return await engine.plans.undo(plan.id, decisions=(what or UndoIn()).decisions, by=caller.name)
+    asked = what or UndoIn()
+    scope = Scope.CONSOLIDATE if asked.with_later else SCOPES.get(plan.policy, Scope.CONSOLIDATE)
+    caller.need(scope, engine.space.slug)
+    return await engine.plans.undo(plan.id, decisions=asked.decisions, by=caller.name, with_later=asked.with_later)
+
+
+@router.get("/plans/{id}/undo", summary="What taking a plan back would take along")
+async def undo_chain(id: Id, engine: access.Changing) -> Sequence[TakenBack]:
+    """The plans that changed the same on top of it, in the order in which an undo `with_later` takes them back, and the
+    plan itself at the end. Nothing is changed."""
+    return await engine.plans.undo_chain(id)

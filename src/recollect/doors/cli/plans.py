@@ -241,14 +241,27 @@ def undo(
     decision: Annotated[
         str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
     ] = None,
+    with_later: Annotated[
+        bool, typer.Option("--with-later", help="Undo first what later plans changed on top of it, all as one plan.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be undone, with all that came later, in order.")
+    ] = False,
 ) -> None:
     """Undo a plan, or some of its decisions and what needs them.
 
     Everything is as it was before, and what happened since (recalls, other changes) is kept. Undoing twice does no
-    harm; an undo is a plan itself, and can be undone.
+    harm; an undo is a plan itself, and can be undone. Where a later plan has changed the same, it is named and nothing
+    is undone; --with-later undoes it first, and whatever stands in its way.
     """
     numbers = values.numbers("--decision", decision)
-    outcome = door.ask(lambda memory: memory.plans.undo(plan, decisions=numbers), doing="Undoing")
+    if dry_run:
+        chain = door.ask(lambda memory: memory.plans.undo_chain(plan, decisions=numbers), doing="Looking")
+        door.show(chain, showing.to_be_undone)
+        return
+    outcome = door.ask(
+        lambda memory: memory.plans.undo(plan, decisions=numbers, with_later=with_later), doing="Undoing"
+    )
     door.show(outcome, showing.undone)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.doors.cli import output
-from recollect.plan import Outcome, Plan, PlanStatus, Run
+from recollect.plan import Outcome, Plan, PlanStatus, Run, TakenBack
 from recollect.plans.rules import plan_text
 from recollect.plans.rules.plan_text import PlanLine
 from recollect.wording import counted
@@ -194,8 +194,26 @@ def undone(outcome: Outcome) -> None:
     if outcome.repeated:
         output.say("That was undone already.")
         return
+    if len(outcome.chain) > 1:
+        _chain(outcome.chain)
     output.say(f"Undone: {counted(outcome.applied, 'decision')}, by the plan {outcome.plan_id}.")
     output.hint(f"`recollect undo {output.short(outcome.plan_id)}` undoes this in turn.")
+
+
+def to_be_undone(chain: Sequence[TakenBack]) -> None:
+    if not chain:
+        output.say("That was undone already.")
+        return
+    _chain(chain)
+    output.hint(f"`recollect undo {output.short(chain[-1].id)} --with-later` undoes them in this order, as one plan.")
+
+
+def _chain(chain: Sequence[TakenBack]) -> None:
+    output.table(
+        ("plan", "what", "decisions"),
+        [(output.short(one.id), one.title, f"{one.decisions:,}") for one in chain],
+        wrap=True,
+    )
 
 
 def tidied(done: "Sequence[Tidied]") -> None:

@@ -46,7 +46,7 @@ async def propose_consolidation(
     policy: Annotated[str, Field(description="prune, merge-edges, topics, link, twins, duplicates, cases")],
     options: Annotated[dict[str, Any] | None, Packed] = None,
 ) -> Told[ShownPlanText]:
-    """Ask a policy what it would tidy. Nothing changes: returns a saved plan to read. Use it to clean up."""
+    """Ask a policy what it would tidy: a plan to read, nothing changes. Use it to clean up."""
     plan = await visit.memory.plans.propose(policy, options, created_by=visit.caller.name)
     return shown_plan(await visit.memory.plans.show(plan.id, limit=STRETCH), PLAN_TOKENS)
 
@@ -112,7 +112,7 @@ async def apply_plan(
     accept: Numbers | None = None,
 ) -> Told[PlanDone]:
     """Carry out a plan you have read, less those in decline; accept takes back a decline. Risky ones need a
-    person. undo_plan undoes it."""
+    person."""
     if accept:
         await visit.memory.plans.accept(id, accept)
     tidied = await visit.memory.plans.apply_within(
@@ -136,12 +136,14 @@ async def undo_plan(
     *,
     id: str,
     decisions: Numbers | None = None,
+    with_later: bool = False,
 ) -> Told[PlanDone]:
-    """Take back an applied plan, some decisions of it, or one change (see history). Later use is kept."""
+    """Take back a plan or change; with_later: first what came on top."""
     plan = await visit.memory.plans.get(id, decisions=False)
-    visit.need([Scope.WRITE if plan.policy == BY_HAND else Scope.CONSOLIDATE])
-    outcome = await visit.memory.plans.undo(plan.id, decisions=decisions, by=visit.caller.name)
-    return _done(outcome, f"It was plan {short(plan.id)}.")
+    visit.need([Scope.WRITE if plan.policy == BY_HAND and not with_later else Scope.CONSOLIDATE])
+    outcome = await visit.memory.plans.undo(plan.id, decisions=decisions, by=visit.caller.name, with_later=with_later)
+    along = "".join(f" Before it: {short(one.id)} ({one.title})." for one in outcome.chain[:-1])
+    return _done(outcome, f"It was plan {short(plan.id)}.{along}")
 
 
 def _done(outcome: Outcome, hint: str) -> Told[PlanDone]:

@@ -301,7 +301,7 @@ async def _explain(db: Transaction, obstacles: Mapping[Place, Obstacle], found: 
         plan, one = await kept.head(db, plan_id), obstacles[place]
         return (
             f"{one.id} was changed since by the plan {plan.id} ({plan.title}): {one.reason}. Undo that one first, or "
-            "undo with all that came later (--with-later). Nothing changed."
+            "this one with all that came later. Nothing changed."
         )
     one = next(iter(obstacles.values()))
     return f"{one.id} has changed in the meantime: {one.reason}. Nothing changed."
