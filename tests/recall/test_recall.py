@@ -52,6 +52,28 @@ async def asked_in(db: Transaction, memory: Engine, question: str) -> CandidateQ
     )
 
 
+def walk_the_index(memory: Engine, monkeypatch: pytest.MonkeyPatch, *, over: int) -> None:
+    """As if over so many vectors there were an index, and nothing to be measured."""
+    settings = memory.core.settings.model_copy(update={"hnsw_min_rows": 0})
+    monkeypatch.setattr(memory.core, "settings", settings)
+    monkeypatch.setattr(candidates, "MEASURED_UP_TO", over)
+
+
+async def test_D53_between_an_index_and_all_vectors_the_faster_way_is_taken(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await teach(memory, *FACTS)
+    walk_the_index(memory, monkeypatch, over=100)
+    ways = []
+    for _ in range(8):
+        memory.core.recalls.clear()
+        found = await memory.recall("who keeps the spare key?")
+        assert texts(found)[0] == FACTS[4]
+        ways.append(str(found.ways["search"]))
+    assert ways[:6] == ["exact: 5 vectors"] * 3 + ["HNSW: 5 vectors"] * 3
+    assert ways[6] == ways[7]
+
+
 async def renew(db: Transaction) -> None:
     """The worker's way of making the index of words anew."""
     await (await driver(db)).execute(lexicon.BEGIN_RENEWAL, db.space_id)
@@ -145,8 +167,9 @@ async def test_the_choice_between_exact_and_hnsw_is_made_from_counts_and_told(
 ) -> None:
     await teach(memory, *(f"note about topic {n}" for n in range(60)))
     exact = await memory.recall("topic 7", limit=60)
-    assert exact.ways["search"] == "exact: 60 vectors"
+    assert exact.ways["search"] == "exact: every vector"
     monkeypatch.setattr(candidates, "EXACT_BELOW", 50)
+    walk_the_index(memory, monkeypatch, over=50)
     memory.core.recalls.clear()
     approximate = await memory.recall("topic 7", limit=60)
     assert approximate.ways["search"] == "HNSW: over 50 vectors"
@@ -427,6 +450,7 @@ async def test_a_filter_that_leaves_too_many_is_answered_as_the_whole_space_is(
 ) -> None:
     await teach(memory, *FACTS, metadata={"extra": {"part": 7}})
     monkeypatch.setattr(candidates, "EXACT_BELOW", most)
+    walk_the_index(memory, monkeypatch, over=4)
     some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
     found = await memory.recall("who keeps the spare key?", wanted=some)
     assert found[0].node.text == FACTS[4]
@@ -444,6 +468,7 @@ async def test_D39_a_summary_that_matches_by_words_alone_is_found_where_no_leg_l
     await connection.execute("UPDATE nodes SET is_summary = true WHERE id = $1", summary.id)
     await connection.close()
     monkeypatch.setattr(candidates, "EXACT_BELOW", 50)
+    walk_the_index(memory, monkeypatch, over=50)
     found = await memory.recall("the garden and the marsupial habitat", include_summaries=True)
     assert found.ways["search"] == "HNSW: over 50 vectors"
     assert summary.id in {hit.node.id for hit in found}
@@ -491,9 +516,10 @@ async def test_when_one_leg_fails_the_other_has_ended_and_the_next_question_is_a
 ) -> None:
     await teach(memory, *FACTS)
     with monkeypatch.context() as broken:
-        broken.setattr(candidates, "MATCHING", "SELECT 1 / 0, $1::int4[], $2::sparsevec, $3::text[], $4::int4")
+        broken.setattr(candidates, "MATCH", candidates.MATCH.replace("SELECT nullif(", "SELECT 1 / 0 + nullif("))
+        some = NodeFilter(subtypes=("note",), excluded=False)
         with pytest.raises(asyncpg.DivisionByZeroError):
-            await memory.recall(FACTS[4])
+            await memory.recall(FACTS[4], wanted=some)
     with monkeypatch.context() as broken:
         broken.setattr(nodes, "GET_MANY", "SELECT 1 / 0, $1::uuid, $2::uuid[]")
         with pytest.raises(asyncpg.DivisionByZeroError):

@@ -1,11 +1,14 @@
 """Finding by words: in every script and form, misspelled, at once, and while the embedder fails (D44, D50)."""
 
+import asyncio.selector_events
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from recollect.engine.engine import Engine
+from recollect.memories import embed
 from recollect.model import Mode, NewMemory, Recall
 from recollect.recall.sql import candidates, lexicon
 from recollect.settings import Settings
@@ -147,3 +150,52 @@ async def test_D50_what_a_plan_changes_is_found_by_its_new_words_though_the_embe
     await unreachable.work()
     found = await unreachable.cases.search("compass")
     assert [hit.case.case_id for hit in found.hits] == [case.case_id]
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The size of every message that goes to the database."""
+    sent: list[int] = []
+    transport: Any = asyncio.selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
+    write = transport.write
+
+    def counted(self: Any, data: Any) -> None:
+        sent.append(len(data))
+        write(self, data)
+
+    monkeypatch.setattr(transport, "write", counted)
+    return sent
+
+
+@pytest.mark.parametrize(
+    "asked", ["a party at the harbour", "where is the pasport now?", "how many prices are there at the market?"]
+)
+async def test_D53_a_recall_takes_at_most_12_messages(memory: Engine, messages: list[int], asked: str) -> None:
+    await memory.add_many([NewMemory(text=text, thread="talk") for text in TEXTS])
+    for _ in range(2):  # statements are prepared once
+        memory.core.recalls.clear()
+        messages.clear()
+        found = await memory.recall(asked)
+    assert found.id
+    assert found.ways["by_words"]
+    assert 0 < len(messages) <= 12
+
+
+async def test_D53_an_answer_of_memories_takes_few_messages_more(memory: Engine, messages: list[int]) -> None:
+    await memory.add_many([NewMemory(text=text, thread="talk") for text in TEXTS])
+    for _ in range(2):
+        messages.clear()
+        await memory.ask("a party at the harbour", mode=Mode.RECALL)
+    assert 0 < len(messages) <= 12
+
+
+async def test_D53_statistics_follow_a_load(memory: Engine) -> None:
+    memory.core.unsettled = 0
+    statement = "SELECT analyze_count FROM pg_stat_user_tables WHERE relname = 'lexicon'"
+    async with memory.core.database.alone() as connection:
+        before = await connection.fetchval(statement)
+        await memory.add_many([NewMemory(text=f"note {n}") for n in range(embed.SETTLE_FROM)], wait=False)
+        await connection.execute("SELECT pg_stat_clear_snapshot()")
+        after = await connection.fetchval(statement)
+    assert after > before
+    assert memory.core.unsettled == 0

@@ -19,6 +19,7 @@ from recollect.providers.embedders import make_embedder
 from recollect.providers.models import make_model
 from recollect.providers.notify import make_notifiers
 from recollect.recall.cache import Cache
+from recollect.recall.rules.pace import Pace
 from recollect.settings import Settings
 from recollect.store.database import Database, Transaction
 from recollect.store.embedded import EmbeddedServer
@@ -65,6 +66,10 @@ class Core:
     beside: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(2))
     # How many vectors a kind of search looks at, and when they were counted.
     counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
+    # And how long each way to the nearest took there lately.
+    paces: dict[tuple[UUID, str, tuple[str, ...]], Pace] = field(default_factory=dict)
+    # How many texts came in since the statistics of the database were made last, as far as this process knows.
+    unsettled: int = 0
 
     def __post_init__(self) -> None:
         most, seconds = self.settings.cache_size, self.settings.cache_seconds

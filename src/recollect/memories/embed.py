@@ -26,6 +26,7 @@ from recollect.recall.sql import lexicon
 
 FIRST_RETRY_SECONDS = 5.0
 REEMBED_AT_ONCE = 5000
+SETTLE_FROM = 1000
 PATIENCE_SECONDS = 120.0
 GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
 NAMED_AT_MOST = 1000
@@ -48,6 +49,7 @@ async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None
         done += await _drain(core, space, embedder, only, batches)
     await _follow_model(core, space)
     await _renew_words(core, space_id, batches)
+    await settle(core, done, at_once=batches is None)
     return done
 
 
@@ -77,6 +79,14 @@ async def finish(core: Core, space_id: UUID) -> dict[UUID, str]:
             return postponed
         if not done:
             await until_searchable(core, space_id, open_)
+
+
+async def settle(core: Core, new: int, *, at_once: bool) -> None:
+    """Statistics follow a load, not the night (D53): once there was much that is new, and it has come to an end."""
+    core.unsettled += new
+    if core.unsettled >= SETTLE_FROM and (at_once or not new):
+        core.unsettled = 0
+        await vectors.settle(core.database)
 
 
 async def retry_failed(core: Core, space_id: UUID) -> int:

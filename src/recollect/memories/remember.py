@@ -59,6 +59,7 @@ async def add_many(
         if progress:
             progress(done)
     postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
+    await embed.settle(core, len(ids), at_once=len(ids) >= embed.SETTLE_FROM)
     return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed, notes=tuple(notes))
 
 

@@ -20,6 +20,7 @@ from recollect.ports import Embedder
 from recollect.recall.rank import SECONDS_A_DAY, Ranked, Uses, rank
 from recollect.recall.rules import ranking, selection
 from recollect.recall.rules.calibration import Calibration, shipped
+from recollect.recall.rules.pace import Pace
 from recollect.recall.sql import candidates, logs
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, Found
 from recollect.store.database import Transaction
@@ -65,6 +66,7 @@ class Search:
             words=seen.words,
             with_summaries=self.with_summaries,
         )
+        self.documents = seen.documents
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
         self.started = time.perf_counter()
@@ -108,12 +110,38 @@ class Search:
 
     async def _candidates(self) -> list[Candidate]:
         """The most promising by vector and by words, and their neighbours, within what may be returned."""
-        near, matching, summaries = await self._found()
-        ids = list(dict.fromkeys([*self._promising(near, matching), *summaries]))
-        found = await candidates.details(self.connection, self.asked, ids, cosines=near | summaries, words=matching)
+        is_plain = not (self.query.wanted.is_selective or self.with_summaries)
+        found = await (self._gathered() if is_plain else self._within())
         more = [] if self.query.wanted.is_selective else await self._beside(found)
         self.ways["by_neighbours"] = len(more)
         return found + more
+
+    async def _gathered(self) -> list[Candidate]:
+        """Of the whole space, by whichever way to the nearest is the faster one here."""
+        exactly = await self._exactly()
+        started = time.perf_counter()
+        found = await candidates.gathered(
+            self.db, self.asked, kinds=self.kinds, exactly=exactly, promise=self._promise()
+        )
+        if pace := self.core.paces.get(self._key):
+            pace.took(exactly, time.perf_counter() - started)
+        self.ways |= {"by_vector": found.by_vector, "by_words": found.by_words}
+        return found.candidates
+
+    def _promise(self) -> candidates.Promise:
+        return candidates.Promise(
+            lexical_share=ranking.LEXICAL_SHARE,
+            full_match=ranking.FULL_MATCH * self.asked.most_possible,
+            low=self.calibration.low,
+            high=self.calibration.high,
+            most=max(LOOKED_AT, 2 * (self.query.limit or LIMIT)),
+        )
+
+    async def _within(self) -> list[Candidate]:
+        """Of what a filter leaves, and of the summaries."""
+        near, matching, summaries = await self._found()
+        ids = list(dict.fromkeys([*self._promising(near, matching), *summaries]))
+        return await candidates.details(self.connection, self.asked, ids, cosines=near | summaries, words=matching)
 
     async def _beside(self, found: Sequence[Candidate]) -> list[Candidate]:
         """The neighbours of the best. Where a filter says what may be returned, they are not asked for."""
@@ -167,14 +195,22 @@ class Search:
 
         return await side_by_side(near, beside())
 
-    async def _nearest(self) -> Found:
+    async def _exactly(self) -> bool:
+        """Whether to look at every vector; without an index there is no other way, and of very many it never pays."""
         if self.asked.vector is None:
             self.ways["search"] = "by words alone"
-            return {}
-        count = await self._count()
-        exactly = count <= candidates.EXACT_BELOW
-        rows = counted(count, "vector") if exactly else f"over {candidates.EXACT_BELOW:,} vectors"
+            return True
+        if self.documents < self.core.settings.hnsw_min_rows:
+            self.ways["search"] = "exact: every vector"
+            return True
+        count, most = await self._count(), candidates.MEASURED_UP_TO
+        exactly = count <= most and bool(self.core.paces.setdefault(self._key, Pace(True, False)).way())
+        rows = counted(count, "vector") if count <= most else f"over {most:,} vectors"
         self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
+        return exactly
+
+    async def _nearest(self) -> Found:
+        exactly = await self._exactly()
         within = self.query.wanted if self.query.wanted.is_selective else None
         return await candidates.nearest(self.connection, self.asked, kinds=self.kinds, exactly=exactly, within=within)
 
@@ -185,11 +221,15 @@ class Search:
         permitted = await candidates.allowed(db, list(found), self.query.wanted)
         return {id_: score for id_, score in found.items() if id_ in permitted}
 
+    @property
+    def _key(self) -> tuple[UUID, str, tuple[str, ...]]:
+        return self.space.id, self.model, tuple(self.kinds)
+
     async def _count(self) -> int:
         """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
-        key = (self.space.id, self.model, tuple(self.kinds))
+        key = self._key
         count, at = self.core.counts.get(key, (0, -math.inf))
-        if count <= candidates.EXACT_BELOW // 10 or time.monotonic() - at > COUNT_SECONDS:
+        if time.monotonic() - at > COUNT_SECONDS:
             count = await candidates.count(self.db, model=self.model, kinds=self.kinds)
             self.core.counts[key] = (count, time.monotonic())
         return count

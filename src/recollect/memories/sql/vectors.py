@@ -55,6 +55,14 @@ async def build_index(database: Database, model: str, dim: int, *, m: int, ef_co
         )
 
 
+async def settle(database: Database) -> None:
+    """After a load: statistics of what search reads, and what its indexes have not sorted in yet."""
+    async with database.alone() as connection:
+        await connection.execute("ANALYZE nodes, embeddings, lexicon, term_stats, spellings, activity")
+        for index in ("lexicon_terms", "spellings_keys", "nodes_metadata"):
+            await connection.execute(f"SELECT gin_clean_pending_list('{index}')")
+
+
 async def rebuild_index(database: Database, model: str, dim: int) -> bool:
     """REINDEX beside running work (D34); False where there is no index yet."""
     async with database.alone() as connection:

@@ -27,6 +27,8 @@ from recollect.store.tables import nodes
 
 POOL = 200
 EXACT_BELOW = 10_000
+# Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
+MEASURED_UP_TO = 50_000
 EVERY = 2**31 - 1
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
@@ -66,6 +68,27 @@ NEARNESS = """SELECT 1 - (vector::halfvec({dim}) <=> ${2}) AS score FROM embeddi
                WHERE space_id = ${0} AND node_id = few.id AND model = ${1} AND dim = {dim}"""
 MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
 
+# Both legs, the most promising of what they find, and what ranking needs to know of those: one message to the server.
+# What one leg did not return is at most as good there as its last.
+GATHERED = """
+WITH near AS MATERIALIZED ({near}),
+     matched AS MATERIALIZED (SELECT node_id AS id, score FROM lexical_candidates($5, $4, $6, {pool})),
+     ends AS MATERIALIZED (
+         SELECT (SELECT count(*) FROM near) AS near, coalesce((SELECT min(cosine) FROM near), 0) AS farthest,
+                (SELECT count(*) FROM matched) AS matched, coalesce((SELECT min(score) FROM matched), 0) AS poorest,
+                greatest((SELECT max(score) FROM matched), $7, 1e-9) AS full_match),
+     either AS (
+         SELECT id, max(cosine) AS cosine, max(score) AS words FROM (
+             SELECT id, cosine, NULL::float8 AS score FROM near UNION ALL SELECT id, NULL, score FROM matched) AS legs
+          GROUP BY id),
+     g AS MATERIALIZED (
+         SELECT either.*, ends.near, ends.matched FROM either, ends
+          ORDER BY $8 * coalesce(words, poorest) / full_match
+                   + (1 - $8) * greatest(coalesce(cosine, farthest) - $9, 0) / ($10 - $9) DESC, id
+          LIMIT $11)
+"""
+OF_GATHERED = "g, LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
+
 # Whom ranking asks about. $1 is the space, $2 the model, $3 the question's vector, $4 its words.
 GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
     SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
@@ -104,6 +127,8 @@ class FirstLook:
     space: Space
     version: int
     waiting: bool
+    # How many texts the space holds, of any kind.
+    documents: int
     words: lexicon.LexicalQuestion | None
     # Words that no text holds, and those that were looked for in their stead.
     meant: Mapping[str, Sequence[str]]
@@ -149,6 +174,7 @@ async def first_look(db: Transaction, text: str) -> FirstLook:
         space=rows.space_of(found),
         version=found["version"],
         waiting=found["waiting"],
+        documents=known.documents,
         words=known.weighed(meant),
         meant={word: [one.word for one in ones] for word, ones in meant.items()},
     )
@@ -157,7 +183,7 @@ async def first_look(db: Transaction, text: str) -> FirstLook:
 async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
     """How many vectors a search would look at, counted no further than needed for the choice."""
     raw = await driver(db)
-    return int(await raw.fetchval(COUNT, db.space_id, model, list(kinds), EXACT_BELOW + 1))
+    return int(await raw.fetchval(COUNT, db.space_id, model, list(kinds), MEASURED_UP_TO + 1))
 
 
 def filtered(db: Transaction, wanted: NodeFilter) -> Few:
@@ -213,15 +239,59 @@ async def nearest(
 
 
 async def _nearest(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int) -> Found:
-    raw, dim = await driver(db), asked.dim
-    those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY($4) AND recallable"
+    statement = _near(asked.dim, kinds="$4", exactly=exactly, most=most)
+    return dict(await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds)))
+
+
+def _near(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
+    """The vector leg. $1 is the space, $2 the model, $3 the question's vector."""
+    those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY({kinds}) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
-    if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
-        few = f"WITH few AS MATERIALIZED (SELECT node_id, {distance} AS d {those})"
-        statement = f"{few} SELECT node_id, 1 - d FROM few ORDER BY d LIMIT $5"
-    else:  # search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed
-        statement = f"SELECT node_id, 1 - ({distance}) {those} ORDER BY {distance} LIMIT $5"
-    return dict(await raw.fetch(statement, asked.space_id, asked.model, asked.half, list(kinds), most))
+    if exactly:  # OFFSET 0 keeps the planner from walking HNSW where a plain pass answers better
+        few = f"(SELECT node_id, {distance} AS d {those} OFFSET 0) AS few"
+        return f"SELECT node_id AS id, 1 - d AS cosine FROM {few} ORDER BY d LIMIT {most}"
+    # Search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed to be.
+    return f"SELECT node_id AS id, 1 - ({distance}) AS cosine {those} ORDER BY {distance} LIMIT {most}"
+
+
+NONE_IS_NEAR = "SELECT NULL::uuid AS id, NULL::float8 AS cosine WHERE $3::halfvec IS NOT NULL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promise:
+    """By what the most promising are chosen, how much a match by words counts there, and how many they are."""
+
+    lexical_share: float
+    full_match: float
+    low: float
+    high: float
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathered:
+    """What both legs found, and how many each."""
+
+    candidates: list[Candidate]
+    by_vector: int
+    by_words: int
+
+
+async def gathered(
+    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise
+) -> Gathered:
+    """The most promising of a whole space, with what ranking needs to know of them."""
+    near = NONE_IS_NEAR if asked.vector is None else _near(asked.dim, kinds="$6", exactly=exactly, most=POOL)
+    legs = GATHERED.format(near=near, pool=POOL)
+    words = asked.words or lexicon.LexicalQuestion(match=[], weights=lexicon.NO_WORDS, most_possible=0.0)
+    found = await (await driver(db)).fetch(
+        f"{legs} {_details(asked, OF_GATHERED, more=', g.near, g.matched')}",
+        *(asked.space_id, asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
+        *(promise.lexical_share, promise.low, promise.high, promise.most),
+    )
+    by_vector, by_words = found[0][-2:] if found else (0, 0)
+    rows_ = [Candidate._make(tuple(row)[:-2]) for row in found]
+    return Gathered(candidates=rows_, by_vector=by_vector, by_words=by_words)
 
 
 async def nearest_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
@@ -257,7 +327,7 @@ async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> s
     return set((await db.execute(statement)).scalars())
 
 
-def _details(asked: CandidateQuery, source: str) -> str:
+def _details(asked: CandidateQuery, source: str, *, more: str = "") -> str:
     """Both legs' scores, each looked up only where it is not known yet: `coalesce` asks no further than it must."""
     may_be_told = "n.status = 'active' AND NOT n.exclude" if asked.with_summaries else "n.recallable"
     return f"""
@@ -265,7 +335,7 @@ def _details(asked: CandidateQuery, source: str) -> str:
                coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({asked.dim}) <=> $3) FROM embeddings e
                                     WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2), 0),
                coalesce(g.words, (SELECT -(l.bm25 <#> $4) FROM lexicon l
-                                   WHERE l.space_id = $1 AND l.node_id = n.id), 0)
+                                   WHERE l.space_id = $1 AND l.node_id = n.id), 0){more}
           FROM {source}
          WHERE n.space_id = $1 AND {may_be_told}"""
 
