@@ -4,9 +4,8 @@
 ./run bench dedupe [--size 100000] [--names FILE] [--million]                       speed, in process
 ./run bench dedupe --store [--size 100000]                                          speed, in the database
 
-With --data the set is decided as the engine decides by default, and the table shows what other thresholds would give.
-In the run file a pair's score is its certainty (the score less doubts and rivals): that is what questions are ordered
-by. Without --data, concepts with real names (--names: a graph's `N id type name` lines, gzip or not; else names made
+--data is bench/dedupe_data. Without it, concepts with real names (--names: a graph's `N id type name` lines, gzip or
+not; else names made
 from the model's own vocabulary) are searched exactly, and with Annoy (10 trees, top 10) in a venv of its own.
 """
 
@@ -21,32 +20,20 @@ import sys
 import tempfile
 import time
 import venv
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import dedupe_store
+from bench import dedupe_data, dedupe_store
 from bench.figures import Figure, ratio
-from bench.recall import rows, vocabulary
-from recollect.concepts.rules.certainty import certainties
-from recollect.concepts.rules.clusters import ClusterOptions, Decided, decide
-from recollect.concepts.rules.detection import Blocks, ConceptColumns, FoundPairs, block, detect
+from bench.recall import vocabulary
+from recollect.concepts.rules.detection import Blocks, ConceptColumns, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.pairs import scored
-from recollect.concepts.rules.names import name_of
 from recollect.concepts.rules.similarity import (
-    BARE,
-    DIGITS,
-    DOUBTS,
-    NAMELESS,
-    NUMBERS,
     WEIGHTS,
-    name_doubts,
 )
 from recollect.providers.minilm import MiniLMEmbedder, default_threads
 
@@ -66,144 +53,19 @@ Vectors = NDArray[np.float32]
 
 def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser = argparse.ArgumentParser(prog="./run bench dedupe")
-    parser.add_argument("--data", type=Path, help="a folder with records.jsonl and pairs.jsonl")
+    parser.add_argument("--data", type=Path, help="a folder with records.jsonl and pairs.jsonl, or with several such")
     parser.add_argument("--out", type=Path, help="write the scorer's run file here")
     parser.add_argument("--clusters-out", type=Path, help="write what became one, a list of ids a line")
-    parser.add_argument("--thresholds", type=float, nargs="*", default=THRESHOLDS, help="those that the table shows")
     parser.add_argument("--names", type=Path, help="a graph whose nodes' names are used")
-    parser.add_argument("--cache", type=Path, help="keep the vectors of names here between runs")
+    parser.add_argument("--cache", type=Path, help="keep vectors here between runs")
     parser.add_argument("--million", action="store_true", help="the run with a million too (minutes, 3 GB)")
     parser.add_argument("--store", action="store_true", help="what is done in the database (bench/dedupe_store)")
     given = parser.parse_args(rest)
     if given.store:
         return asyncio.run(dedupe_store.figures(made_names(size or SIZE)))
     if given.data:
-        return quality(given.data, given.out, given.clusters_out, given.thresholds)
+        return dedupe_data.quality(given.data, given.out, given.clusters_out, given.cache)
     return speed(size or SIZE, given.names, given.cache, given.million)
-
-
-# -- quality
-
-
-def quality(data: Path, out: Path | None, clusters_out: Path | None, thresholds: Sequence[float]) -> list[Figure]:
-    records, truth = rows(data / "records.jsonl"), things(rows(data / "pairs.jsonl"))
-    concepts = read(records)
-    listed = detect(concepts, LISTED_FROM, threads=default_threads(), most_partners=1000)
-    options = ClusterOptions(most_merges=len(concepts))
-    result = decide(concepts, listed.above(options.review), options)
-    if out:
-        write_run(out, concepts, listed, result)
-    if clusters_out:
-        lines = ([concepts.ids[row] for row in group.rows] for group in result.merges)
-        clusters_out.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    entities = [truth.get(record["id"], record["id"]) for record in records]
-    show_thresholds(concepts, listed, entities, thresholds)
-    return figures(data.name, result, entities)
-
-
-def read(records: Sequence[dict[str, Any]]) -> ConceptColumns:
-    """Records as concepts: a vector is that of the text, or else of the name (DESIGN 7)."""
-    texts = [record.get("text") or record["name"].replace("_", " ").lower() for record in records]
-    return ConceptColumns.of(
-        names=[record["name"] for record in records],
-        vectors=asyncio.run(MiniLMEmbedder().embed(texts)),
-        ids=[record["id"] for record in records],
-        types=[record["type"] for record in records],
-        metadata=[record.get("metadata", {}) for record in records],
-        has_text=[bool(record.get("text")) for record in records],
-    )
-
-
-def things(pairs: Iterable[dict[str, str]]) -> dict[str, str]:
-    """Which thing each record is: the truth, closed."""
-    parent: dict[str, str] = {}
-
-    def find(one: str) -> str:
-        while parent.setdefault(one, one) != one:
-            one = parent[one]
-        return one
-
-    for pair in pairs:
-        parent[find(pair["a"])] = find(pair["b"])
-    return {one: find(one) for one in list(parent)}
-
-
-def write_run(out: Path, concepts: ConceptColumns, listed: FoundPairs, result: Decided) -> None:
-    decisions = {
-        ends: group.verdict.value for group in result.groups[::-1] for ends in combinations(sorted(group.rows), 2)
-    }
-    sure = certainties(listed.pairs, concepts.names, other_numbers(concepts, listed), listed.threshold)
-    scores = {(one, other): value for (one, other, _), value in zip(listed.pairs, sure.tolist(), strict=True)}
-    for group in listed.copies:
-        scores |= dict.fromkeys(combinations(sorted(group.tolist()), 2), 1.0)
-    with out.open("w", encoding="utf8") as file:
-        for (one, other), value in sorted((scores | dict.fromkeys(decisions.keys() - scores.keys(), 1.0)).items()):
-            line = {"a": concepts.ids[one], "b": concepts.ids[other], "score": round(value, 5)}
-            file.write(json.dumps(line | {"decision": decisions.get((one, other), "apart")}) + "\n")
-
-
-def other_numbers(concepts: ConceptColumns, listed: FoundPairs) -> NDArray[np.bool_]:
-    names = concepts.names
-    return np.array(
-        [
-            not {DIGITS, NUMBERS}.isdisjoint(name_doubts(name_of(names[one]), name_of(names[other])))
-            for one, other, _ in listed.pairs
-        ],
-        np.bool_,
-    )
-
-
-def counted(result: Decided, entities: Sequence[str]) -> tuple[int, int, int]:
-    """Merged pairs, those that are right, and the rows of the largest wrong group."""
-    pairs = right = largest = 0
-    for group in result.merges:
-        sizes = Counter(entities[row] for row in group.rows)
-        pairs += len(group.rows) * (len(group.rows) - 1) // 2
-        right += sum(size * (size - 1) // 2 for size in sizes.values())
-        largest = max(largest, len(group.rows) if len(sizes) > 1 else 0)
-    return pairs, right, largest
-
-
-def figures(name: str, result: Decided, entities: Sequence[str]) -> list[Figure]:
-    merged, right, largest = counted(result, entities)
-    true = sum(size * (size - 1) // 2 for size in Counter(entities).values())
-    asked = [(entities[a] == entities[b]) for group in result.questions for a, b in combinations(group.rows, 2)]
-    how = f"{name}: {merged} pairs merged, {right} right, of {true} true ones"
-    return [
-        Figure(name="merges that are wrong", value=(merged - right) / max(1, merged), better="lower", how=how),
-        Figure(name="merged wrongly, pairs", value=merged - right, better="lower", how=how),
-        Figure(name="largest wrong group", value=largest, bar=2, better="lower", how="rows"),
-        Figure(name="recall of merges", value=right / max(1, true), how=how),
-        Figure(name="truth in questions", value=sum(asked) / max(1, true), how=f"{len(result.questions)} questions"),
-        Figure(name="precision of questions", value=sum(asked) / max(1, len(asked)), how=f"{len(asked)} pairs"),
-    ]
-
-
-def show_thresholds(
-    concepts: ConceptColumns, listed: FoundPairs, entities: Sequence[str], thresholds: Sequence[float]
-) -> None:
-    """What other settings would merge: by threshold, with fewer and fewer doubts asked about."""
-    every = frozenset(DOUBTS)
-    settings = {
-        "default": every,
-        "bare names merge": every - {BARE},
-        "texts too": every - {BARE, NAMELESS},
-        "no doubt asked": frozenset[str](),
-    }
-    true = sum(size * (size - 1) // 2 for size in Counter(entities).values())
-    print(f"{'threshold':>9}  " + "".join(f"{name:>34}" for name in settings))
-    print(f"{'':>9}  " + f"{'pairs  P      R      F1   largest':>34}" * len(settings))
-    for threshold in thresholds:
-        cells = []
-        for ask in settings.values():
-            options = ClusterOptions(
-                threshold=threshold, ask=ask, most_merges=len(concepts), review=min(0.85, threshold)
-            )
-            merged, right, largest = counted(decide(concepts, listed.above(options.review), options), entities)
-            p, r = right / merged if merged else 1.0, right / true if true else 1.0
-            f1 = 2 * p * r / (p + r) if p + r else 0.0
-            cells.append(f"{merged:>8}  {p:.3f}  {r:.3f}  {f1:.3f}  {largest:>4}")
-        print(f"{threshold:>9.2f}  " + "".join(f"{cell:>34}" for cell in cells))
 
 
 # -- speed

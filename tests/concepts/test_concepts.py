@@ -462,7 +462,7 @@ async def test_P04_what_a_group_adds_to_its_keeper_is_no_change(there: Engine) -
     one, _ = await twins(there)
     await make(there, "consciousness substrate", metadata={"area": "mind"})
     await make(there, "consciousness_Substrate", metadata={"by": "Ada"})
-    plan = await there.plans.propose("duplicates", {"ask_about": [], "threshold": 0.85})
+    plan = await there.plans.propose("duplicates", {"ask_about": [], "threshold": 0.85, "precision": 0})
     outcome = await there.plans.apply(plan.id)
     assert (outcome.applied, outcome.stale) == (3, ())
     assert {"area": "mind", "by": "Ada"}.items() <= (await there.concepts.get(one)).metadata.items()
@@ -475,7 +475,7 @@ async def test_C29_chains_go_to_review_and_the_literal_reading_can_be_chosen(the
     scores = sorted(pair.score for pair in await there.concepts.duplicates(threshold=0.3))
     assert len(scores) == 3
     threshold = (scores[0] + scores[1]) / 2
-    literal = {"threshold": threshold, "review": threshold, "ask_about": []}
+    literal = {"threshold": threshold, "review": threshold, "precision": 0, "ask_about": []}
     plan = await proposed(there, **literal)
     assert not plan.decisions
     (finding,) = plan.findings

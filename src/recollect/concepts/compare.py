@@ -6,9 +6,9 @@ from uuid import UUID
 
 import anyio.to_thread
 
-from recollect.concepts.policies.merge_duplicate_concepts import POLICY, absorb, found_around, one_of_node
+from recollect.concepts.policies.merge_duplicate_concepts import POLICY, absorb, blocked, found_around, one_of_node
 from recollect.concepts.rules.concepts import KnownConcepts, ids_of, pair_of
-from recollect.concepts.rules.detection import FoundPairs
+from recollect.concepts.rules.detection import ConceptColumns, FoundPairs
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import Factors, Traits, compare
 from recollect.concepts.rules.why import Explanation, why
@@ -124,7 +124,7 @@ async def duplicates(
     """Pairs that score at least the threshold, best first. It looks, and changes nothing (C01)."""
     async with core.database.snapshot(space_id) as db:
         known = await StoreReader(db).concepts()
-    found = await anyio.to_thread.run_sync(found_around, known, threshold, None)
+    found = await anyio.to_thread.run_sync(_found, known.columns, threshold)
     pairs = [
         (left, right, factors)
         for left, right, factors in _pairs(known, found)
@@ -132,6 +132,10 @@ async def duplicates(
     ]
     pairs.sort(key=lambda pair: (-pair[2].score, known.ids[pair[0]], known.ids[pair[1]]))
     return [_duplicate(known, *pair) for pair in pairs[:limit]]
+
+
+def _found(columns: ConceptColumns, threshold: float) -> FoundPairs:
+    return found_around(columns, threshold, None, blocked(columns, threshold))
 
 
 def _pairs(known: KnownConcepts, found: FoundPairs) -> Iterator[tuple[int, int, Factors]]:

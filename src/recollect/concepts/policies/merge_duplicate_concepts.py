@@ -17,20 +17,23 @@ import numpy as np
 
 from recollect.concepts.rules import clusters
 from recollect.concepts.rules.clusters import (
+    ASK_FROM,
     ASK_FROM_DEGREE,
     ASK_FROM_ENERGY,
     MOST_MERGES,
+    PRECISION,
     REVIEW,
     ConceptGroup,
     Decided,
     Linkage,
 )
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass, ids_of, pair_of, state_of
-from recollect.concepts.rules.detection import FoundPairs, block, detect
+from recollect.concepts.rules.detection import Blocks, ConceptColumns, FoundPairs, block, detect
 from recollect.concepts.rules.detection.columns import Mask
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import THRESHOLD, useful_dimensions
 from recollect.concepts.rules.detection.keeper import Keep
+from recollect.concepts.rules.evidence import weigh
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
 from recollect.errors import InvalidInput
@@ -52,7 +55,9 @@ Distinct = Mapping[tuple[str, str], str | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """From which score concepts merge, and from which one they are asked about; which one stays, and how groups hold.
+    """From which estimated precision concepts merge, and from which probability they are asked about; which one stays,
+    and how groups hold. `threshold` and `review` are marks of the score of C03: what reaches the first is surer, what
+    reaches the second is always looked at. A `precision` of 0 leaves it all to the score.
 
     `ask_about` names the doubts that make a question of a pair; so do so many links, or so much energy. Types in
     `leave_types` are left alone. Only what came after some time is compared: no time is that of the last pass whose
@@ -61,6 +66,8 @@ class Options:
 
     threshold: float = THRESHOLD
     review: float = REVIEW
+    precision: float = PRECISION
+    ask_from: float = ASK_FROM
     strategy: str = Keep.OLDER
     linkage: str = Linkage.COMPLETE
     most_merges: int = MOST_MERGES
@@ -73,6 +80,8 @@ class Options:
     def __post_init__(self) -> None:
         require(0 < self.threshold <= 1, "threshold", "above 0 and at most 1")
         require(0 < self.review <= 1, "review", "above 0 and at most 1")
+        require(0 <= self.precision <= 1, "precision", "from 0 to 1")
+        require(0 <= self.ask_from <= 1, "ask_from", "from 0 to 1")
         require(self.strategy in tuple(Keep), "strategy", f"one of {', '.join(Keep)}")
         require(self.linkage in tuple(Linkage), "linkage", f"one of {', '.join(Linkage)}")
         require(self.most_merges >= 0, "most_merges", "0 or more")
@@ -85,6 +94,8 @@ class Options:
         return clusters.ClusterOptions(
             threshold=self.threshold,
             review=min(self.review, self.threshold),
+            precision=self.precision,
+            ask_from=self.ask_from,
             linkage=Linkage(self.linkage),
             keep=Keep(self.strategy),
             ask=frozenset(self.ask_about),
@@ -180,15 +191,18 @@ def decide(known: KnownConcepts, changed: Mask | None, apart: Apart, options: Op
     left_alone = np.fromiter((kind.casefold() in kinds for kind in known.types), np.bool_, len(known.types))
     columns = replace(known.columns, protected=known.columns.protected | left_alone)
     rules = options.rules()
-    return clusters.decide(columns, found_around(replace(known, columns=columns), rules.review, changed), rules, apart)
+    blocks = blocked(columns, rules.review)
+    found = found_around(columns, rules.review, changed, blocks)
+    taught = weigh(blocks, found).above(rules.ask_from, rules.review) if rules.precision else None
+    return clusters.decide(columns, found, rules, apart, None if taught is None else taught.around(changed))
 
 
-def found_around(known: KnownConcepts, threshold: float, changed: Mask | None) -> FoundPairs:
+def blocked(columns: ConceptColumns, threshold: float) -> Blocks:
+    return block(columns, dimensions=useful_dimensions(columns, Bounds(threshold=threshold, weights=WEIGHTS)))
+
+
+def found_around(columns: ConceptColumns, threshold: float, changed: Mask | None, blocks: Blocks) -> FoundPairs:
     """The pairs of what changed, and those of whatever is found with it: a group is judged by all its pairs (C29)."""
-    columns = known.columns
-    if not len(columns):
-        return detect(columns, threshold)
-    blocks = block(columns, dimensions=useful_dimensions(columns, Bounds(threshold=threshold, weights=WEIGHTS)))
     if changed is None:
         return detect(columns, threshold, blocks=blocks, threads=THREADS)
     asked = changed

@@ -19,14 +19,18 @@ from itertools import combinations
 import numpy as np
 
 from recollect.concepts.rules.certainty import certainties
-from recollect.concepts.rules.detection.columns import ConceptColumns
+from recollect.concepts.rules.detection.columns import ConceptColumns, Floats, Mask
 from recollect.concepts.rules.detection.detect import THRESHOLD, FoundPairs
 from recollect.concepts.rules.detection.keeper import Keep, keeper_rank
 from recollect.concepts.rules.detection.pairs import Pairs
+from recollect.concepts.rules.evidence import NEARLY_EQUAL, Evidence, PairEvidence
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import CONFLICT, DIGITS, DOUBTS, NAMESAKES, NUMBERS, Factors, compare, doubts
 
 REVIEW = 0.85
+# What the estimate must reach for a merge without asking, and for a question (C38).
+PRECISION = 0.995
+ASK_FROM = 0.2
 MOST_MERGES = 1000
 # A person is asked before something this well connected, or this active, becomes part of something else.
 ASK_FROM_DEGREE = 50
@@ -55,6 +59,8 @@ class ClusterOptions:
 
     threshold: float = THRESHOLD
     review: float = REVIEW
+    precision: float = PRECISION
+    ask_from: float = ASK_FROM
     linkage: Linkage = Linkage.COMPLETE
     keep: Keep = Keep.OLDER
     ask: frozenset[str] = frozenset(DOUBTS)
@@ -65,12 +71,13 @@ class ClusterOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLink:
-    """Two rows and what they have in common."""
+    """Two rows and what they have in common. `evidence`: what the space teaches of them, where it was asked."""
 
     left: Row
     right: Row
     factors: Factors
     certainty: float
+    evidence: PairEvidence | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,10 +121,17 @@ class Decided:
 
 
 def decide(
-    concepts: ConceptColumns, found: FoundPairs, options: ClusterOptions | None = None, apart: Apart | None = None
+    concepts: ConceptColumns,
+    found: FoundPairs,
+    options: ClusterOptions | None = None,
+    apart: Apart | None = None,
+    evidence: Evidence | None = None,
 ) -> Decided:
-    """Groups from pairs. `found` should reach down to `options.review`, or nothing in between is asked about."""
-    known = KnownPairs(concepts, found, options or ClusterOptions(), apart or Apart())
+    """Groups from pairs. `found` should reach down to `options.review`, or nothing in between is asked about.
+
+    With `evidence` it is the estimate that decides, over all pairs that it knows; without, the score of C03 alone.
+    """
+    known = KnownPairs(concepts, found, options or ClusterOptions(), apart or Apart(), evidence)
     sure = [*merge_groups(known)]
     sure += copies_of_others(known, sure)
     weighed = [asked_if_weighty(known, group) for group in sure if len(group.rows) > 1]
@@ -132,32 +146,56 @@ def decide(
 class KnownPairs:
     """The pairs worth a thought, as links between rows; and the copies that a row stands for."""
 
-    def __init__(self, concepts: ConceptColumns, found: FoundPairs, options: ClusterOptions, apart: Apart) -> None:
+    def __init__(
+        self,
+        concepts: ConceptColumns,
+        found: FoundPairs,
+        options: ClusterOptions,
+        apart: Apart,
+        evidence: Evidence | None = None,
+    ) -> None:
         self.concepts, self.found, self.options, self.apart = concepts, found, options, apart
+        self.evidence = None if evidence is None else evidence.above(options.ask_from, options.review)
+        self.pairs = pairs = found.pairs if self.evidence is None else self.evidence.pairs
         self.copies = {int(rows[0]): unprotected(concepts, rows.tolist()) for rows in found.copies}
         self.crowded = frozenset(found.crowded.tolist())
-        pairs = found.pairs
-        self.doubts = with_namesakes(
-            pairs, [doubts(concepts.traits(one), concepts.traits(other)) for one, other, _ in pairs]
+        said = [doubts(concepts.traits(one), concepts.traits(other)) for one, other, _ in pairs]
+        self.doubts = with_namesakes(pairs, said if self.evidence is None else reconciled(said, self.evidence.agrees))
+        self.certainty = self._certainty()
+        # What decides: the estimate where the space was asked, else the score.
+        by_score = self.evidence is None or options.precision == 0
+        self.strength, self.least = (
+            (pairs.score, options.threshold) if by_score else (self.certainty, options.precision)
         )
-        other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
-        self.certainty = certainties(pairs, concepts.names, other_numbers, found.threshold)
         self.place = {(one, other): place for place, (one, other, _) in enumerate(pairs) if self._may_meet(place)}
         self.first_of = {copy: first for first, rows in self.copies.items() for copy in rows}
         self.near = neighbours(ends for ends, place in self.place.items() if self._is_clean(place))
 
+    def _certainty(self) -> Floats:
+        if self.evidence is None:
+            other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
+            return certainties(self.pairs, self.concepts.names, other_numbers, self.found.threshold)
+        clean = np.array([self.options.ask.isdisjoint(said) for said in self.doubts], np.bool_)
+        return self.evidence.estimates(clean, self.options.threshold)
+
     def _may_meet(self, place: int) -> bool:
-        ends = int(self.found.pairs.left[place]), int(self.found.pairs.right[place])
+        ends = int(self.pairs.left[place]), int(self.pairs.right[place])
         return (
-            self.found.pairs.score[place] >= self.options.review
+            (self.evidence is not None or self.pairs.score[place] >= self.options.review)
             and DIGITS not in self.doubts[place]
             and not self.concepts.protected[list(ends)].any()
             and not self.apart.forbids(self.concepts, ends)
         )
 
     def _is_clean(self, place: int) -> bool:
-        sure = self.found.pairs.score[place] >= self.options.threshold
+        sure = self.strength[place] >= self.least
         return bool(sure) and self.options.ask.isdisjoint(self.doubts[place])
+
+    def may_be_asked(self, place: int) -> bool:
+        """Likely enough; and one name for two things is always worth a question (C33)."""
+        if self.evidence is None:
+            return bool(self.certainty[place] >= self.options.review)
+        return bool(self.certainty[place] >= self.options.ask_from or self.evidence.is_named_alike[place])
 
     def link(self, one: Row, other: Row) -> PairLink:
         """The link of a known pair, or of two copies."""
@@ -166,8 +204,9 @@ class KnownPairs:
         if place is None:
             factors = compare(self.concepts.traits(left), self.concepts.traits(right), self.found.weights)
             return PairLink(left=left, right=right, factors=factors, certainty=factors.score)
-        factors = replace(self.found.pairs.factors(self.concepts, place), doubts=self.doubts[place])
-        return PairLink(left=left, right=right, factors=factors, certainty=float(self.certainty[place]))
+        factors = replace(self.pairs.factors(self.concepts, place), doubts=self.doubts[place])
+        told = None if self.evidence is None else self.evidence.told(place)
+        return PairLink(left=left, right=right, factors=factors, certainty=float(self.certainty[place]), evidence=told)
 
     def links(self, rows: Sequence[Row]) -> list[PairLink]:
         return [self.link(*ends) for ends in combinations(sorted(rows), 2) if ends in self.place]
@@ -209,6 +248,14 @@ def with_namesakes(pairs: Pairs, said: Sequence[tuple[str, ...]]) -> list[tuple[
     return [(*doubts, NAMESAKES) if adds else doubts for doubts, adds in zip(said, touched.tolist(), strict=True)]
 
 
+def reconciled(said: Sequence[tuple[str, ...]], agrees: Mask) -> list[tuple[str, ...]]:
+    """Values that mean the same in this space do not contradict each other, however they are written."""
+    return [
+        tuple(doubt for doubt in doubts if doubt != CONFLICT) if agree else doubts
+        for doubts, agree in zip(said, agrees.tolist(), strict=True)
+    ]
+
+
 def unprotected(concepts: ConceptColumns, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not concepts.protected[row]]
 
@@ -234,14 +281,13 @@ def merge_groups(known: KnownPairs) -> Iterator[ConceptGroup]:
 
 def holding_together(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """The cliques among rows that hang together: all of them, or those that remain without the weaker links."""
-    threshold = known.options.threshold
-    levels = [threshold + share * (1 - threshold) for share in (0.0, *CLEARER)]
+    levels = [known.least + share * (1 - known.least) for share in (0.0, *CLEARER)]
     parts = [list(rows)]
     for level in levels:
         chains = []
         for near in (strong_links(known, part, level) for part in parts):
             for part in components(near):
-                if is_clique(near, part) and known.crowded.isdisjoint(part):
+                if is_clique(near, part) and known.crowded.isdisjoint(part) and may_be_so_many(known, part):
                     yield known.merge(part, told_alike(known, part))
                 else:
                     chains.append(part)
@@ -250,7 +296,7 @@ def holding_together(known: KnownPairs, rows: Sequence[Row]) -> Iterator[Concept
 
 def strong_links(known: KnownPairs, rows: Sequence[Row], level: float) -> dict[Row, set[Row]]:
     inside = set(rows)
-    scores = known.found.pairs.score
+    scores = known.strength
     return neighbours(
         (row, other)
         for row in rows
@@ -259,9 +305,19 @@ def strong_links(known: KnownPairs, rows: Sequence[Row], level: float) -> dict[R
     )
 
 
+def may_be_so_many(known: KnownPairs, rows: Sequence[Row]) -> bool:
+    """Errors grow with the group: where an estimate decides, three or more must be nearly equal in every factor."""
+    if known.evidence is None or len(rows) == 2:
+        return True
+    return all(known.pairs.score[known.place[ends]] >= NEARLY_EQUAL for ends in combinations(sorted(rows), 2))
+
+
 def told_alike(known: KnownPairs, rows: Sequence[Row]) -> str:
-    lowest = min(link.factors.score for link in known.links(rows))
+    links = known.links(rows)
+    lowest = min(link.factors.score for link in links)
     words = f"they score {lowest:.3f}" if len(rows) == 2 else f"each scores at least {lowest:.3f} with every other"
+    if known.evidence is not None:
+        words += f", {100 * min(link.certainty for link in links):.1f} % sure"
     return f"{words}, and nothing speaks against it"
 
 
@@ -339,11 +395,7 @@ def questions(
         for question in chain_questions(known, [row for row in rows if row not in silent]):
             silent.update(question.rows)
             yield about_keepers(known, question, keeper_of)
-    worth = [
-        ends
-        for ends, place in known.place.items()
-        if known.certainty[place] >= known.options.review and silent.isdisjoint(ends)
-    ]
+    worth = [ends for ends, place in known.place.items() if known.may_be_asked(place) and silent.isdisjoint(ends)]
     for rows in cliques(known, worth):
         yield about_keepers(known, known.question(rows, why_asked(known, rows)), keeper_of)
 
@@ -360,7 +412,7 @@ def about_keepers(known: KnownPairs, question: ConceptGroup, keeper_of: Mapping[
 
 def chain_questions(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """A question about a whole chain; piece by piece where it is long or holds what must stay apart."""
-    inside = strong_links(known, rows, known.options.threshold)
+    inside = strong_links(known, rows, known.least)
     for part in components(inside):
         crowd = "" if known.crowded.isdisjoint(part) else "one of them is near to very many others, and "
         if len(part) <= LONGEST_CHAIN and not known.apart.forbids(known.concepts, part):
@@ -404,11 +456,24 @@ def why_asked(known: KnownPairs, rows: Sequence[Row]) -> str:
     """The first thing that stands between these rows and a merge."""
     weakest = min(known.links(rows), key=lambda link: link.factors.score)
     score, options = weakest.factors.score, known.options
+    if known.evidence is not None:
+        return why_asked_by_estimate(known, rows)
     if score < options.threshold:
         return f"the score {score:.3f} lies between {options.review:g} and {options.threshold:g}"
     against = [doubt for link in known.links(rows) for doubt in link.factors.doubts if doubt in options.ask]
     said = dict.fromkeys(DOUBTS[doubt] for doubt in against)
     return f"the score is {score:.3f}, but {' and '.join(said) or 'a person decides'}"
+
+
+def why_asked_by_estimate(known: KnownPairs, rows: Sequence[Row]) -> str:
+    """How likely the least likely pair is, and what speaks against it."""
+    links = known.links(rows)
+    weakest = min(links, key=lambda link: link.certainty)
+    against = dict.fromkeys(
+        DOUBTS[doubt] for link in links for doubt in link.factors.doubts if doubt in known.options.ask
+    )
+    said = f"; {' and '.join(against)}" if against else ""
+    return f"about {100 * weakest.certainty:.0f} % likely, with a score of {weakest.factors.score:.3f}{said}"
 
 
 # -- limits
@@ -418,7 +483,8 @@ def in_order(known: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[
     """The surest first, and no more merges than a run may make."""
 
     def order(group: ConceptGroup) -> tuple[object, ...]:
-        return -group.score, -group.certainty, known.concepts.ids[group.keeper]
+        first = (-group.score, -group.certainty) if known.evidence is None else (-group.certainty, -group.score)
+        return *first, known.concepts.ids[group.keeper]
 
     most, ordered = known.options.most_merges, sorted(merges, key=order)
     return Decided(
