@@ -54,11 +54,13 @@ def test_add_reads_stdin(cli: Cli) -> None:
     assert "is not UTF-8" in cli.refused("add", "-", stdin=b"\xff\xfe", code=2)
 
 
-def test_add_without_waiting_is_stored_and_found_after_work(cli: Cli) -> None:
+def test_D50_add_without_waiting_is_found_by_words_and_by_meaning_after_work(cli: Cli) -> None:
     node = cli.json("add", "later", "--no-wait")
     assert node["searchable"] is False
     assert cli.json("jobs")["pending"] == 1
-    assert cli.json("recall", "later")["hits"] == []
+    found = cli.json("recall", "later")
+    assert [hit["source"] for hit in found["hits"]] == ["words"]
+    assert "found by their words alone until then" in " ".join(found["notes"])
     assert cli("work").out == "1 text embedded.\n"
     assert cli.json("recall", "later")["hits"][0]["node"]["id"] == node["id"]
     assert cli("work").out == "Nothing is waiting.\n"
@@ -322,7 +324,7 @@ def test_keys_expire(cli: Cli) -> None:
     cli.refused("keys", "add", "x", "--scope", "everything", code=2)
 
 
-def test_D10_an_embedder_that_is_away_loses_nothing(cli: Cli) -> None:
+def test_D10_D50_an_embedder_that_is_away_loses_nothing_and_words_find(cli: Cli) -> None:
     cli.patch.setenv("RECOLLECT_EMBEDDER", "ollama:some-model:64")
     cli.patch.setenv("RECOLLECT_EMBEDDING_URL", "http://127.0.0.1:1")
     cli.patch.setenv("RECOLLECT_JOB_MAX_ATTEMPTS", "1")
@@ -334,7 +336,12 @@ def test_D10_an_embedder_that_is_away_loses_nothing(cli: Cli) -> None:
     jobs = cli.json("jobs")
     assert (jobs["failed"], len(jobs["failures"])) == (1, 1)
     assert jobs["failures"][0]["why"] in cli("jobs").out
-    cli.refused("recall", "tea", code=7)
+    found = cli("recall", "tea")
+    assert (found.code, found.out.rstrip().endswith("tea")) == (0, True)
+    assert "Searched by words alone: " in found.err
+    answer = cli("ask", "tea")
+    assert "tea" in answer.out
+    assert "Searched by words alone: " in answer.err
     assert cli.json("jobs", "retry") == {"retried": 1}
     assert cli("jobs", "retry").out == "0 texts will be tried again.\n"
 
