@@ -8,14 +8,18 @@ import json
 import re
 import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
+from uuid import UUID
 
 import pytest
 from pydantic_core.core_schema import ErrorType
 
 from recollect.doors.cli import front, output
 from recollect.doors.cli.app import EXIT_CODES
+from recollect.doors.cli.memories import show_history
+from recollect.plan import HistoryEntry
 from recollect.wording import demand
 from tests.doors import test_cli_support as support
 from tests.doors.test_cli_support import Cli
@@ -226,3 +230,30 @@ def test_G07_a_hit_laid_open_keeps_its_text_at_any_width(terminal: Any, columns:
     assert "importance 0.50" in " ".join(line.strip() for line in lines)
     whole = terminal(columns, lambda: output.block(head, text, parts, full=True))
     assert text.replace(" ", "") in "".join(whole).replace(" ", "")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_G07_what_was_skipped_goes_on_below_its_own_beginning_and_keeps_its_columns_apart(
+    terminal: Any, columns: int
+) -> None:
+    rows = [("user-made", "833c7464", " ".join(TEXTS[:1] * 6), "kept because a person made it")]
+    lines = terminal(columns, lambda: output.entries(rows))
+    assert lines[0].startswith("user-made  833c7464  Linh")
+    assert all(line.startswith(" ") and len(line) <= columns for line in lines[1:])
+    assert lines[-1].strip() == rows[0][-1]
+
+
+def test_G07_a_history_is_never_cut(terminal: Any) -> None:
+    reason = "strength 0.015 < 0.05, idle 60 days, its ends stay connected, and so on for longer than a line is wide"
+    entry = HistoryEntry(
+        at=datetime(2026, 11, 16, tzinfo=UTC),
+        verb="prune",
+        policy="prune",
+        reason=reason,
+        plan_id=UUID(NEVER_ID),
+        before={},
+        after={},
+    )
+    lines = terminal(80, lambda: show_history([entry]))
+    assert all(len(line.rstrip()) <= 80 for line in lines)
+    assert " ".join(" ".join(line[36:].split()) for line in lines[1:]).split() == reason.split()

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from recollect.doors.cli import output, showing
-from recollect.doors.cli.concepts import show_concepts
 from recollect.doors.cli.door import Door, ask_memory, command
 from recollect.doors.cli.memories import show_history
 from recollect.doors.cli.recall import show_explained, show_hits
-from recollect.model import ContentType, NewMemory
+from recollect.model import Concept, ContentType, NewMemory
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -80,7 +79,7 @@ def demo(door: Door) -> None:
     began = time.monotonic()
     with _temporary_home() as home:
         apart = settings.model_copy(update={"home": home, "database_url": None, "space": "default"})
-        output.hint("A database of its own is being made for this; it goes when the demonstration ends.")
+        output.hint("It gets a database of its own, which goes when it ends.")
         shown = ask_memory(apart, partial(_perform, door=door))
     seconds = time.monotonic() - began
     place = _place(settings)
@@ -112,7 +111,9 @@ async def _remembering(memory: "Engine") -> AsyncIterator[DemoStep]:
     first, second = [replace(await memory.recall(question, limit=1), left_out=()) for question in QUESTIONS]
     title = f"Recall, with the score laid open: {QUESTIONS[0]}"
     yield DemoStep(name="question_1", title=title, answer=first, as_text=show_explained)
-    yield DemoStep(name="question_2", title=f"Recall: {QUESTIONS[1]}", answer=second, as_text=show_hits)
+    yield DemoStep(
+        name="question_2", title=f"Recall: {QUESTIONS[1]}", answer=second, as_text=partial(show_hits, full=True)
+    )
 
 
 async def _merging(memory: "Engine") -> AsyncIterator[DemoStep]:
@@ -120,22 +121,23 @@ async def _merging(memory: "Engine") -> AsyncIterator[DemoStep]:
     for name, type_, text in CONCEPTS:  # a threshold of 1, so that the twins meet in a plan rather than on arrival
         await memory.concepts.add(name, type_, text=text, threshold=1.0)
     plan = await memory.plans.show((await memory.plans.propose("duplicates")).id)
-    title = f"Two agents wrote {len(CONCEPTS)} concepts. Which are the same? A plan; nothing is changed yet"
+    title = f"Two agents wrote {len(CONCEPTS)} concepts. Are two the same? A plan, nothing changed yet"
     yield DemoStep(name="duplicates", title=title, answer=plan, as_text=_show_plan)
 
     why = await memory.concepts.why("Error E1041", "Error E1042")
-    yield DemoStep(
-        name="why", title="These two only look the same. Why were they left alone?", answer=why, as_text=_show
-    )
+    title = "These two only look the same. Why were they left alone?"
+    yield DemoStep(name="why", title=title, answer=replace(why, history=()), as_text=_show)
 
     await memory.plans.apply(plan.id)
     merged, _ = await memory.concepts.list()
-    yield DemoStep(name="merged", title="Apply it", answer=merged, as_text=show_concepts)
+    yield DemoStep(
+        name="merged", title="Apply it: one tea, and the errors as they were", answer=merged, as_text=_show_names
+    )
 
     await memory.undo(plan.id)
     apart, _ = await memory.concepts.list()
     title = f"Changed your mind? Undo the plan {output.short(plan.id)}: every row as it was"
-    yield DemoStep(name="apart_again", title=title, answer=apart, as_text=show_concepts)
+    yield DemoStep(name="apart_again", title=title, answer=apart, as_text=_show_names)
 
 
 async def _pruning(memory: "Engine") -> AsyncIterator[DemoStep]:
@@ -197,7 +199,14 @@ def _place(settings: "Settings") -> str:
 
 
 def _show_texts(texts: list[str]) -> None:
-    output.table((" ",), [(text,) for text in texts])
+    for text in texts:
+        output.say(text)
+
+
+def _show_names(concepts: "Sequence[Concept]") -> None:
+    for concept in concepts:
+        others = f", also called {', '.join(concept.aliases)}" if concept.aliases else ""
+        output.say(f"{concept.name}{others}")
 
 
 def _say_goodbye(seconds: float, place: str) -> None:

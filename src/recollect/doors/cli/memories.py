@@ -314,6 +314,7 @@ def show_history(entries: Sequence[HistoryEntry]) -> None:
     output.table(
         ("when", "what", "plan", "why"),
         [(output.minute(entry.at), entry.verb, output.short(entry.plan_id), _why(entry)) for entry in entries],
+        wrap=True,
     )
 
 

@@ -160,9 +160,9 @@ def entries(rows: Iterable[Sequence[str]]) -> None:
     if not sys.stdout.isatty():
         table((), rows)
         return
-    for *first, last in rows:
+    for first, *more, last in rows:
         on = console(sys.stdout)
-        _indented(on, "  ".join(map(one_line, first)), style="cyan", by=0)
+        _hanging(on, f"{one_line(first)}  ", "  ".join(map(one_line, more)), style="cyan")
         _indented(on, last)
 
 
