@@ -169,12 +169,13 @@ def test_on_a_terminal_there_are_headings_and_long_texts_are_cut(space: Settings
 
 
 def test_G07_on_a_narrow_terminal_no_id_is_cut_and_no_column_lost(space: Settings, environment: dict[str, str]) -> None:
-    remember(space, "tea")
+    id_ = remember(space, "tea")
     shown = _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "tidy", "prune", "cases")
     assert re.search(r"^[0-9a-f]{8}  prune_weak_edges  Prune 0 of 0 edges$", STYLE.sub("", shown), re.MULTILINE)
     assert shown.count("There is nothing to do.") == 2
-    shown = _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "plan")
-    assert "Consolidate cases: 0 removed, 0 merged, 0 archived" in shown
+    reason = "nobody drinks it any more, and nobody ever will"
+    _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "forget", str(id_), "--reason", reason)
+    assert reason in _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "plan")
 
 
 def test_on_a_terminal_long_work_shows_a_bar_without_color(space: Settings, environment: dict[str, str]) -> None:

@@ -76,7 +76,8 @@ def test_G05_the_glossary_names_every_noun_and_nothing_that_is_not_there() -> No
 
 
 def is_noun(module: ModuleType, name: str, one: object) -> bool:
-    return isinstance(one, type) and one.__module__ == module.__name__ and not name.startswith("_")
+    is_ours = isinstance(one, type) and f"{one.__module__}.".startswith(f"{module.__name__}.")
+    return is_ours and not name.startswith("_")
 
 
 def test_G05_nothing_is_claimed_for_a_system_that_was_never_tried() -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from recollect.engine.engine import Engine
-from recollect.engine.sql import spaces
 from recollect.model import Mode, Query, Recall
+from recollect.plans.sql import plans
 from recollect.ports import Vectors
 from recollect.recall.cache import Cache, embedded, is_repeatable, repeated
 from recollect.recall.recall import find
@@ -33,7 +33,7 @@ class Finder:
     async def __call__(self) -> Recall:
         core, space_id = self.memory.core, self.memory.space.id
         async with core.transaction(space_id) as db:
-            version = await spaces.version(db)
+            version = await plans.version(db)
         return await repeated(core, space_id, version, self.query, self._find)
 
     async def _find(self) -> Recall:
@@ -148,7 +148,7 @@ async def test_D36_asking_and_judging_change_no_space_nor_does_another_space(fin
 
     async def version() -> int:
         async with memory.core.transaction(memory.space.id) as db:
-            return await spaces.version(db)
+            return await plans.version(db)
 
     node = await memory.add("Linh drinks green tea at home")
     before = await version()

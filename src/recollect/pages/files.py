@@ -10,10 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules import documents
-from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import BEGINNING, SourceLine, shown, skipped, walk
+from recollect.pages.rules.page import PAGE_SUFFIXES, page_path
 
-SUFFIXES = (".md", ".markdown", ".wiki", ".mediawiki")
 LARGEST_PAGE = 10_000_000
 """Bytes. A page is read by people: what is larger is an export of something else."""
 
@@ -37,7 +36,7 @@ def read_folder(folder: Path, *, hidden: bool = False, largest: int = LARGEST_PA
         found = found or isinstance(one, PageFile)
         yield one
     if not found:
-        yield skipped(shown(folder), f"It holds no pages: files that end in {', '.join(SUFFIXES)}.")
+        yield skipped(shown(folder), f"It holds no pages: files that end in {', '.join(PAGE_SUFFIXES)}.")
 
 
 def check_folder(folder: Path) -> None:
@@ -53,7 +52,7 @@ def check_folder(folder: Path) -> None:
 
 def _read(file: Path, inside: Path, largest: int) -> PageFile | SourceLine:
     name = shown(inside)
-    if file.suffix.lower() not in SUFFIXES:
+    if file.suffix.lower() not in PAGE_SUFFIXES:
         return skipped(name, "It is not a page.")
     try:
         if (size := file.stat().st_size) > largest:
@@ -68,28 +67,6 @@ def _read(file: Path, inside: Path, largest: int) -> PageFile | SourceLine:
         return skipped(name, problem.message)
     except OSError as error:
         return skipped(name, f"It cannot be read ({error.strerror or error}).")
-
-
-LONGEST_PART = 255
-LONGEST_PATH = 1024
-"""Bytes, as the file systems of today have it."""
-
-
-def page_path(given: str) -> str:
-    """The path of a page inside its folder, as it is kept: without `.` and doubled slashes; ValueError says why not."""
-    if not is_storable(given):
-        raise ValueError("Its path holds a NUL byte or a lone surrogate.")
-    if given.startswith("/") or "\\" in given or ".." in given.split("/"):
-        raise ValueError("Its path leads outside the folder, or is none.")
-    parts = [part for part in given.split("/") if part not in ("", ".")]
-    if not parts or not parts[-1].strip():
-        raise ValueError("Its path leads outside the folder, or is none.")
-    path = "/".join(parts)
-    if any(len(part.encode()) > LONGEST_PART for part in parts) or len(path.encode()) > LONGEST_PATH:
-        raise ValueError(
-            f"Its path is too long: a name has at most {LONGEST_PART} bytes, a path {LONGEST_PATH:,}. Shorten it."
-        )
-    return path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

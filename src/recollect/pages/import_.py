@@ -20,14 +20,14 @@ from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import SourceLine, shown, skipped
 from recollect.pages import sql as kept
-from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, page_path, read_folder
+from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, read_folder
 from recollect.pages.policies.merge_pages import pair_of, state_of
 from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
 from recollect.pages.rules.formats import distinct, read_page
 from recollect.pages.rules.judging import question, verdict_in
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import MergePlan, NodePlan, Verdict
-from recollect.pages.rules.page import PageFinding, WikiPage
+from recollect.pages.rules.page import PageFinding, WikiPage, page_path
 from recollect.pages.rules.similarity import Scores, SuppliedScores, compare, text_for_vector
 from recollect.pages.rules.stored import KnownFirst, PageBatch, StoredPage, known_results
 from recollect.pages.rules.vetoes import veto

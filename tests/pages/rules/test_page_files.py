@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import InvalidInput
-from recollect.pages.files import PageFile, PagesWritten, check_folder, page_path, read_folder, write_folder
+from recollect.pages.files import PageFile, PagesWritten, check_folder, read_folder, write_folder
+from recollect.pages.rules.page import page_path
 
 
 def read(folder: Path) -> tuple[dict[str, str], dict[str, str]]:

@@ -205,8 +205,7 @@ def _show_texts(texts: list[str]) -> None:
 
 def _show_names(concepts: "Sequence[Concept]") -> None:
     for concept in concepts:
-        others = f", also called {', '.join(concept.aliases)}" if concept.aliases else ""
-        output.say(f"{concept.name}{others}")
+        output.say(concept.name)
 
 
 def _say_goodbye(seconds: float, place: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
 from recollect.store import rows
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import spaces
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -55,9 +55,3 @@ async def change_settings(connection: AsyncConnection, space_id: UUID, settings:
 async def use_model(db: Transaction, model: str) -> None:
     """From now on, search in this space compares the vectors of this model."""
     await db.execute(update(spaces).where(spaces.c.id == db.space_id).values(embedding_model=model))
-
-
-async def version(db: Transaction) -> int:
-    """How often what a recall could find was changed; use that is only counted does not count."""
-    raw = await driver(db)
-    return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", db.space_id) or 0)

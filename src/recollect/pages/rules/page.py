@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from recollect.memories.rules.text import is_storable
 from recollect.pages.rules.text import outside_code, without_code
 
 Format = Literal["wiki", "markdown"]
@@ -34,6 +35,9 @@ _PATH_LINK = re.compile(
     r"|<a\s[^<>\n]*?href=(?P<quote>[\"'])(?P<href>[^\"'<>\n]+)(?P=quote)"
 )
 """To a file: `[label](path)`, the definition of a reference, `<a href="path">`."""
+LONGEST_PART = 255
+LONGEST_PATH = 1024
+"""Bytes, as the file systems of today have it."""
 PAGE_SUFFIXES = (".md", ".markdown", ".wiki", ".mediawiki")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _RELATION = re.compile(r"([\w-]+)::(.*)", re.DOTALL)
@@ -171,6 +175,23 @@ def changed(page: WikiPage, **changes: Any) -> WikiPage:
 def same_content(one: WikiPage, other: WikiPage) -> bool:
     """Whether two pages say the same, whatever format they are written in."""
     return replace(one, raw=None, format="wiki") == replace(other, raw=None, format="wiki")
+
+
+def page_path(given: str) -> str:
+    """The path of a page inside its folder, as it is kept: without `.` and doubled slashes; ValueError says why not."""
+    if not is_storable(given):
+        raise ValueError("Its path holds a NUL byte or a lone surrogate.")
+    if given.startswith("/") or "\\" in given or ".." in given.split("/"):
+        raise ValueError("Its path leads outside the folder, or is none.")
+    parts = [part for part in given.split("/") if part not in ("", ".")]
+    if not parts or not parts[-1].strip():
+        raise ValueError("Its path leads outside the folder, or is none.")
+    path = "/".join(parts)
+    if any(len(part.encode()) > LONGEST_PART for part in parts) or len(path.encode()) > LONGEST_PATH:
+        raise ValueError(
+            f"Its path is too long: a name has at most {LONGEST_PART} bytes, a path {LONGEST_PATH:,}. Shorten it."
+        )
+    return path
 
 
 def page_id(type: str, name: str) -> str:

@@ -269,6 +269,12 @@ async def resolve(db: Transaction, reference: str) -> UUID:
         return await references.resolve(db, runs, reference, several="runs", missing=missing)
 
 
+async def version(db: Transaction) -> int:
+    """How often what a recall could find was changed; use that is only counted does not count."""
+    raw = await driver(db)
+    return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", db.space_id) or 0)
+
+
 async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:
     mine = (plans.c.space_id == db.space_id) & (plans.c.id == plan_id)
     await db.execute(update(plans).where(mine).values(status=status, **moments))

@@ -17,13 +17,13 @@ from recollect.cases import sql as case_store
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.concepts.sql import columns, concepts
-from recollect.engine.sql import spaces
 from recollect.graph.rules.arrays import EdgeColumns, as_ids
 from recollect.graph.sql import edges as kept
 from recollect.memories.sql import nodes
 from recollect.model import Edge, Topic
 from recollect.pages import sql as page_store
 from recollect.pages.rules.stored import PageBatch, StoredPage
+from recollect.plans.sql import plans
 from recollect.store import rows
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
@@ -212,7 +212,7 @@ class StoreReader:
 
     async def version(self) -> int:
         """A number that grows with every change of what is remembered or linked."""
-        return await spaces.version(self.db)
+        return await plans.version(self.db)
 
     async def count_nodes(self) -> int:
         raw = await driver(self.db)
