@@ -214,7 +214,7 @@ class _Applying:
     async def _is_as_seen(self, db: Transaction) -> bool:
         """Whether a plan that rests on the graph alone is about the very graph that there is."""
         alone = self.policy is not None and self.policy.rechecks_the_graph_alone
-        return alone and self.plan.seen == await spaces.version(db)
+        return alone and self.plan.seen == await plans.version(db)
 
     async def _recheck(self, db: Transaction) -> bool:
         """Decisions that rest on more than their own rows (a bridge, say) are looked at once more: has any moved?"""
