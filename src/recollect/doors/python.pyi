@@ -265,23 +265,12 @@ class Recollect:
     def undo(self, plan: Reference, *, decisions: Sequence[int] | None = None, with_later: bool = False) -> Outcome:
         """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Undoing twice is
         success."""
-    def work(self) -> int:
-        """Embed what is waiting in this space; returns how many nodes were embedded."""
-    def jobs(self) -> JobCounts:
-        """Embedding jobs, by state."""
-    def job_failures(self) -> Sequence[tuple[UUID, str]]: ...
-    def retry_jobs(self) -> int:
-        """Give failed embeddings another round of attempts."""
     def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
         """Propose a short text that may stand in for a long memory; it waits for approval, out of recall."""
     def approve_summary(self, reference: Reference) -> Node:
         """Let a proposed summary be recalled, where summaries are asked for."""
     def summaries(self, reference: Reference) -> Sequence[Node]:
         """The summaries of a memory, approved or not."""
-    def measure_calibration(self) -> Measurement:
-        """What a cosine of this embedder means on this space's own memories; nothing is changed."""
-    def use_calibration(self, measurement: Measurement) -> None:
-        """Let this space's searches use a measured calibration."""
     def import_(
         self,
         sources: Sequence[str | Path],
@@ -352,6 +341,17 @@ class Recollect:
         """How the database is, and what to do."""
     def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
+    def work(self) -> int:
+        """Embed what is waiting in this space; returns how many nodes were embedded."""
+    def jobs(self) -> JobCounts:
+        """Embedding jobs, by state."""
+    def job_failures(self) -> Sequence[tuple[UUID, str]]: ...
+    def retry_jobs(self) -> int:
+        """Give failed embeddings another round of attempts."""
+    def measure_calibration(self) -> Measurement:
+        """What a cosine of this embedder means on this space's own memories; nothing is changed."""
+    def use_calibration(self, measurement: Measurement) -> None:
+        """Let this space's searches use a measured calibration."""
 
 class Plans:
     """The life of a plan."""

@@ -1,20 +1,24 @@
-"""What an administrator does: spaces, keys and who signs in with them, backups, and how the database is."""
+"""What an administrator does: spaces, keys, backups, how the database is, what waits to be embedded, calibrating."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from recollect.engine import access, backup, care
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
+from recollect.memories import embed
 from recollect.memories.rules.contract import checked_space_settings
-from recollect.model import ApiKey, Scope, Space
+from recollect.memories.sql import jobs
+from recollect.model import ApiKey, JobCounts, Scope, Space
+from recollect.recall import calibrate
 
 
 class Administration(ABC):
-    """The verbs of an administrator, in all spaces; a part of `Engine`."""
+    """The verbs of an administrator; a part of `Engine`."""
 
     _space: Space | None
 
@@ -112,3 +116,32 @@ class Administration(ABC):
     async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
         return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
+
+    # -- embedding
+
+    async def work(self) -> int:
+        """Embed what is waiting in this space; returns how many nodes were embedded."""
+        return await embed.work(self.core, self.space.id)
+
+    async def jobs(self) -> JobCounts:
+        """Embedding jobs, by state."""
+        async with self.core.transaction(self.space.id) as db:
+            return await jobs.counts(db)
+
+    async def job_failures(self) -> Sequence[tuple[UUID, str]]:
+        async with self.core.transaction(self.space.id) as db:
+            return await jobs.failures(db)
+
+    async def retry_jobs(self) -> int:
+        """Give failed embeddings another round of attempts."""
+        return await embed.retry_failed(self.core, self.space.id)
+
+    # -- calibrating
+
+    async def measure_calibration(self) -> calibrate.Measurement:
+        """What a cosine of this embedder means on this space's own memories; nothing is changed."""
+        return await calibrate.measure(self.core, self.space.id)
+
+    async def use_calibration(self, measurement: calibrate.Measurement) -> None:
+        """Let this space's searches use a measured calibration."""
+        await calibrate.use(self.core, self.space.id, measurement.model, measurement.proposed)

@@ -16,17 +16,16 @@ from recollect.engine.part import Reference
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.graph.graph import Graph
-from recollect.memories import correct, edit, embed, export, import_, import_texts, remember, summaries
+from recollect.memories import correct, edit, export, import_, import_texts, remember, summaries
 from recollect.memories.edit import ManyChanged
 from recollect.memories.import_ import ImportReport
 from recollect.memories.sources import Format, ImportOptions
-from recollect.memories.sql import jobs, nodes
+from recollect.memories.sql import nodes
 from recollect.model import (
     Activity,
     Added,
     Answer,
     ContentType,
-    JobCounts,
     Kind,
     Metadata,
     Mode,
@@ -48,7 +47,7 @@ from recollect.plan import HistoryEntry, Outcome, Plan
 from recollect.plans import show
 from recollect.plans.plans import Plans
 from recollect.recall import ask as reason
-from recollect.recall import calibrate, feedback, recall
+from recollect.recall import feedback, recall
 from recollect.recall import queries as recalls
 from recollect.schedules.schedules import Schedules
 from recollect.settings import Settings
@@ -384,25 +383,6 @@ class Engine(Administration):
         success."""
         return await self.plans.undo(plan, decisions=decisions, with_later=with_later)
 
-    # -- embedding
-
-    async def work(self) -> int:
-        """Embed what is waiting in this space; returns how many nodes were embedded."""
-        return await embed.work(self.core, self.space.id)
-
-    async def jobs(self) -> JobCounts:
-        """Embedding jobs, by state."""
-        async with self.core.transaction(self.space.id) as db:
-            return await jobs.counts(db)
-
-    async def job_failures(self) -> Sequence[tuple[UUID, str]]:
-        async with self.core.transaction(self.space.id) as db:
-            return await jobs.failures(db)
-
-    async def retry_jobs(self) -> int:
-        """Give failed embeddings another round of attempts."""
-        return await embed.retry_failed(self.core, self.space.id)
-
     # -- summaries (off unless RECOLLECT_SUMMARIES is set)
 
     async def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
@@ -418,16 +398,6 @@ class Engine(Administration):
     async def summaries(self, reference: Reference) -> Sequence[Node]:
         """The summaries of a memory, approved or not."""
         return await summaries.of_memory(self.core, self.space.id, await self.node_id(reference))
-
-    # -- calibrating
-
-    async def measure_calibration(self) -> calibrate.Measurement:
-        """What a cosine of this embedder means on this space's own memories; nothing is changed."""
-        return await calibrate.measure(self.core, self.space.id)
-
-    async def use_calibration(self, measurement: calibrate.Measurement) -> None:
-        """Let this space's searches use a measured calibration."""
-        await calibrate.use(self.core, self.space.id, measurement.model, measurement.proposed)
 
     # -- moving in and out
 

@@ -40,7 +40,7 @@ class PageIn(BaseModel):
     text: Annotated[str, Field(description="The text of the file.")]
 
 
-class ImportIn(BaseModel):
+class PagesIn(BaseModel):
     """Pages that are to be merged."""
 
     model_config = ConfigDict(
@@ -102,7 +102,7 @@ async def list_pages(
 
 
 @router.post("/pages/import", status_code=201, summary="Propose to merge pages", responses=WITH_BODY)
-async def import_pages(given: ImportIn, engine: Consolidating, caller: Asking, response: Response) -> Imported:
+async def import_pages(given: PagesIn, engine: Consolidating, caller: Asking, response: Response) -> Imported:
     """Nothing is changed: the plan waits, like any other. What cannot be read is a line, and the rest goes on."""
     files = [(one.path, one.text) for one in given.pages]
     found = await engine.pages.import_texts(files, scope=given.scope, judge=given.judge, created_by=caller.name)
