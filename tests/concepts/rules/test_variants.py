@@ -9,27 +9,27 @@ from recollect.concepts.policies.merge_duplicate_concepts import blocked, found_
 from recollect.concepts.rules.clusters import ClusterOptions, Decided, decide
 from recollect.concepts.rules.detection import ConceptColumns
 from recollect.concepts.rules.evidence import weigh
-from recollect.concepts.rules.variants import Variant, spellings, variants
+from recollect.concepts.rules.variants import NameVariant, spellings, variants
 
 SAME = [
-    ("A.I.", "AI", Variant.SPELLING),
-    ("data base", "database", Variant.SPELLING),
-    ("Zürich", "Zuerich", Variant.SPELLING),
-    ("Zürich", "Zurich", Variant.SPELLING),
-    ("Straße", "Strasse", Variant.SPELLING),
-    ("København", "Kobenhavn", Variant.SPELLING),
-    ("Møller", "Moeller", Variant.SPELLING),
-    ("Đà Nẵng", "Da Nang", Variant.SPELLING),
-    ("Łódź", "Lodz", Variant.SPELLING),
-    ("deep learning", "learning, deep", Variant.ORDER),
-    ("neural network", "neural networks", Variant.ORDER),
-    ("the party", "parties", Variant.ORDER),
-    ("ML", "Machine Learning", Variant.INITIALS),
-    ("M.L.", "machine_learning", Variant.INITIALS),
-    ("NASA", "National Aeronautics and Space Administration", Variant.INITIALS),
-    ("IoT", "Internet of Things", Variant.INITIALS),
-    ("John F. Kennedy", "John Kennedy", Variant.MIDDLE),
-    ("Юрий Гагарин", "Юрий Алексеевич Гагарин", Variant.MIDDLE),
+    ("A.I.", "AI", NameVariant.SPELLING),
+    ("data base", "database", NameVariant.SPELLING),
+    ("Zürich", "Zuerich", NameVariant.SPELLING),
+    ("Zürich", "Zurich", NameVariant.SPELLING),
+    ("Straße", "Strasse", NameVariant.SPELLING),
+    ("København", "Kobenhavn", NameVariant.SPELLING),
+    ("Møller", "Moeller", NameVariant.SPELLING),
+    ("Đà Nẵng", "Da Nang", NameVariant.SPELLING),
+    ("Łódź", "Lodz", NameVariant.SPELLING),
+    ("deep learning", "learning, deep", NameVariant.ORDER),
+    ("neural network", "neural networks", NameVariant.ORDER),
+    ("the party", "parties", NameVariant.ORDER),
+    ("ML", "Machine Learning", NameVariant.INITIALS),
+    ("M.L.", "machine_learning", NameVariant.INITIALS),
+    ("NASA", "National Aeronautics and Space Administration", NameVariant.INITIALS),
+    ("IoT", "Internet of Things", NameVariant.INITIALS),
+    ("John F. Kennedy", "John Kennedy", NameVariant.MIDDLE),
+    ("Юрий Гагарин", "Юрий Алексеевич Гагарин", NameVariant.MIDDLE),
 ]
 APART = [
     ("Apollo 8", "Apollo 11"),
@@ -49,7 +49,7 @@ def settled(names: list[str]) -> Decided:
 
 
 @pytest.mark.parametrize(("one", "other", "kind"), SAME)
-def test_C35_another_way_to_write_it_is_a_question_and_never_a_merge(one: str, other: str, kind: Variant) -> None:
+def test_C35_another_way_to_write_it_is_a_question_and_never_a_merge(one: str, other: str, kind: NameVariant) -> None:
     assert variants([one, other], [0, 0])[0, 1][0] is kind
     assert not variants([one, other], [0, 1])
     decided = settled([one, other, "green tea", "the hill beyond the river"])
@@ -66,7 +66,7 @@ def test_C35_the_likeliest_question_comes_first_and_ambiguous_initials_are_less_
     decided = settled(["ML", "Machine Learning", "data base", "database", "green tea"])
     assert [set(group.rows) for group in decided.questions] == [{2, 3}, {0, 1}]
     many = variants(["ML", *(f"M{vowel}x L{vowel}x".title() for vowel in "aeiou")], [0] * 6)
-    assert all(likely < 0.1 for kind, likely in many.values() if kind is Variant.INITIALS)
+    assert all(likely < 0.1 for kind, likely in many.values() if kind is NameVariant.INITIALS)
 
 
 def test_C34_letters_are_folded_for_questions_alone() -> None:

@@ -23,14 +23,14 @@ MOST_ALIKE = 10
 LONGEST_INITIALS = 6
 
 
-class Variant(StrEnum):
+class NameVariant(StrEnum):
     SPELLING = "another spelling"
     ORDER = "another order or number of the words"
     MIDDLE = "a name in the middle"
     INITIALS = "initials"
 
 
-LIKELY = {Variant.SPELLING: 0.8, Variant.ORDER: 0.6, Variant.MIDDLE: 0.4, Variant.INITIALS: 0.4}
+LIKELY = {NameVariant.SPELLING: 0.8, NameVariant.ORDER: 0.6, NameVariant.MIDDLE: 0.4, NameVariant.INITIALS: 0.4}
 
 Key = tuple[str, ...]
 
@@ -44,10 +44,10 @@ _ONE_LETTER = str.maketrans(
 )
 
 
-def variants(names: Sequence[str], types: Sequence[int]) -> dict[tuple[int, int], tuple[Variant, float]]:
+def variants(names: Sequence[str], types: Sequence[int]) -> dict[tuple[int, int], tuple[NameVariant, float]]:
     """Pairs of places whose names are variants of each other, the likeliest kind of each, and how likely it is."""
-    found: dict[tuple[int, int], tuple[Variant, float]] = {}
-    for kind in Variant:
+    found: dict[tuple[int, int], tuple[NameVariant, float]] = {}
+    for kind in NameVariant:
         for one, other, likely in _pairs(kind, names, types):
             ends = min(one, other), max(one, other)
             if found.get(ends, (kind, 0.0))[1] < likely:
@@ -55,7 +55,7 @@ def variants(names: Sequence[str], types: Sequence[int]) -> dict[tuple[int, int]
     return found
 
 
-def _pairs(kind: Variant, names: Sequence[str], types: Sequence[int]) -> Iterator[tuple[int, int, float]]:
+def _pairs(kind: NameVariant, names: Sequence[str], types: Sequence[int]) -> Iterator[tuple[int, int, float]]:
     bearers: defaultdict[tuple[int, Key], dict[int, str]] = defaultdict(dict)
     for place, name in enumerate(names):
         for key, side in keys_of(kind, name):
@@ -63,23 +63,23 @@ def _pairs(kind: Variant, names: Sequence[str], types: Sequence[int]) -> Iterato
     for sides in bearers.values():
         if 1 < len(sides) <= MOST_ALIKE:
             pairs = [ends for ends in combinations(sides, 2) if _fit(kind, *(sides[end] for end in ends))]
-            shared = len(pairs) if kind is Variant.INITIALS else 1
+            shared = len(pairs) if kind is NameVariant.INITIALS else 1
             yield from ((one, other, LIKELY[kind] / shared) for one, other in pairs)
 
 
-def _fit(kind: Variant, one: str, other: str) -> bool:
+def _fit(kind: NameVariant, one: str, other: str) -> bool:
     """Initials stand for words, not for other initials; a name in the middle is there or not."""
-    return kind in (Variant.SPELLING, Variant.ORDER) or one != other
+    return kind in (NameVariant.SPELLING, NameVariant.ORDER) or one != other
 
 
-def keys_of(kind: Variant, name: str) -> set[tuple[Key, str]]:
+def keys_of(kind: NameVariant, name: str) -> set[tuple[Key, str]]:
     """The keys of a name for one kind of variant, each with the side on which the name stands."""
     words = _WORD.findall(plain(name))
-    if kind is Variant.SPELLING:
+    if kind is NameVariant.SPELLING:
         return {((spelling,), "") for spelling in spellings("".join(words))} if words else set()
-    if kind is Variant.ORDER:
+    if kind is NameVariant.ORDER:
         return {(tuple(sorted(map(singular, _telling(words)))), "")} if words else set()
-    if kind is Variant.INITIALS:
+    if kind is NameVariant.INITIALS:
         return _initials(name, words)
     return _middle(name)
 

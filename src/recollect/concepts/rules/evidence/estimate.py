@@ -27,7 +27,7 @@ from recollect.concepts.rules.evidence.candidates import Blocked, block
 from recollect.concepts.rules.evidence.fields import Fields, compare_fields, folded_value
 from recollect.concepts.rules.names import name_of
 from recollect.concepts.rules.similarity import WEIGHTS as SCORE_WEIGHTS
-from recollect.concepts.rules.variants import Variant, variants
+from recollect.concepts.rules.variants import NameVariant, variants
 
 Ends = tuple[int, int]
 
@@ -57,7 +57,7 @@ LEAST = 0.05
 FEW_NAMESAKES = 10
 # With more rows than this of a space, only words lead to pairs: letters would take too much memory.
 MOST_BY_LETTERS = 300_000
-_NO_VARIANT = (Variant.SPELLING, 0.0)
+_NO_VARIANT = (NameVariant.SPELLING, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,7 +207,7 @@ def bags_of(blocks: Blocks) -> tuple[Bag, Bag]:
     return of_words(said, blocks.types), of_grams(named, blocks.types)
 
 
-def lifted(odds: Floats, written: Mapping[Ends, tuple[Variant, float]], left: Ints, right: Ints) -> Floats:
+def lifted(odds: Floats, written: Mapping[Ends, tuple[NameVariant, float]], left: Ints, right: Ints) -> Floats:
     """What a pair of variants lacks to be as likely as its kind is."""
     likely = [written.get(ends, _NO_VARIANT)[1] for ends in zip(left.tolist(), right.tolist(), strict=True)]
     wanted = np.array(likely, np.float64).clip(1e-9, 1.0 - 1e-9)
