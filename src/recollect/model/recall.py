@@ -41,8 +41,10 @@ class Query:
 class Parts:
     """A score laid open. `cosine` is raw; `similarity` is the same on the calibrated scale.
 
-    relevance joins similarity, lexical match and the flow from neighbours; the score weighs it with recency,
-    importance and (where asked for) engagement, and adds the bonus.
+    relevance joins similarity, lexical match, the flow from neighbours, how much of the question's words a text covers
+    (`coverage`) and how far its meaning stands out from that of other candidates (`standing`); `says` is how much a
+    turn of a thread says of itself. The score weighs relevance with recency, importance and (where asked for)
+    engagement, and adds the bonus.
     """
 
     relevance: float
@@ -56,6 +58,9 @@ class Parts:
     engagement: float = 0.0
     decay: float = 0.0
     bonus: float = 0.0
+    coverage: float = 0.0
+    says: float = 1.0
+    standing: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +75,10 @@ class Hit:
     @property
     def similarity(self) -> float:
         return self.parts.similarity
+
+    @property
+    def relevance(self) -> float:
+        return self.parts.relevance
 
     def __str__(self) -> str:
         text = " ".join((self.node.text or self.node.name or "").split())

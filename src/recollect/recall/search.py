@@ -82,11 +82,10 @@ class Search:
         return rank(
             found,
             self.query,
-            most_possible=self.asked.most_possible,
+            asked=self.asked,
             calibration=self.calibration,
             now=self.core.now(),
             uses=uses,
-            by_words_alone=self.asked.vector is None,
         )
 
     async def _uses(self, found: Sequence[Candidate]) -> Uses:

@@ -241,7 +241,7 @@ def test_D16a_the_best_of_a_poor_lot_is_no_full_match() -> None:
 def test_flow_comes_from_the_better_neighbour() -> None:
     own = numbers(0.5, 1.0, 0.2, 0.7)
     before, after = np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1])
-    assert ranking.flow(own, before, after) == pytest.approx([0.4, 0.2, 0.4, 0.0])
+    assert ranking.flow(own, before, after) == pytest.approx([0.2, 0.1, 0.2, 0.0])
 
 
 # -- a fact that was updated

@@ -178,6 +178,13 @@ class LexicalQuestion:
     match: list[int]
     weights: SparseVector
     most_possible: float
+    rarities: Mapping[int, float] = field(default_factory=dict)  # of the words that some text holds
+    mean_length: float = 1.0
+
+    @property
+    def each(self) -> list[SparseVector]:
+        """Each of those words alone: what a text's weights are multiplied with to ask which of them it holds."""
+        return [_sparse({term: 1.0}) for term in self.rarities]
 
 
 async def index(db: Transaction, entries: Sequence[Entry]) -> None:
@@ -283,6 +290,7 @@ class KnownWords:
     documents: int
     containing: Mapping[int, int]
     languages: Mapping[str, int]
+    mean_length: float = 1.0
 
     @property
     def spoken(self) -> frozenset[str]:
@@ -325,7 +333,11 @@ class KnownWords:
         if not weights:
             return None
         return LexicalQuestion(
-            match=_rarer(matched), weights=_sparse(weights), most_possible=lexical.most_possible(possible)
+            match=_rarer(matched),
+            weights=_sparse(weights),
+            most_possible=lexical.most_possible(possible),
+            rarities=weights,
+            mean_length=self.mean_length,
         )
 
 
