@@ -24,7 +24,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """A question put to the memory. `limit` and `threshold` of None leave it to the mode."""
+    """A question put to the memory. `limit` and `threshold` of None leave it to the mode.
+
+    `weak` shows also what is hardly related, behind what is (D46); the modes of `ask` never do.
+    """
 
     text: str
     mode: Mode = Mode.NEUTRAL
@@ -35,6 +38,7 @@ class Query:
     budget_tokens: int | None = None
     graph: bool = False
     engagement: bool = False
+    weak: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

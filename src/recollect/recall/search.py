@@ -275,6 +275,7 @@ class Search:
             cosine=cosine,
             lately=await self._lately(),
             threshold=self.query.threshold,
+            weak=self.query.weak,
             limit=self.query.limit or (None if self.profile.cap else LIMIT),
         )
         if self.query.budget_tokens is not None:

@@ -39,10 +39,10 @@ STANDING_WEIGHT = 4.0
 STEEPNESS = 6.1
 MIDDLE = 0.84
 BACKGROUND_AT = 20
-# Where there are fewer candidates, the ones that are missing are taken to be as unrelated as most texts are.
+# Where there are fewer candidates, the background is what most texts have that are not related to each other.
 UNRELATED = 0.25
 # What is shown of a plain recall unless weaker matches are asked for (D46).
-RELATED = 0.35
+RELATED = 0.25
 RECENCY_DAYS = 30.0
 MISSING_IMPORTANCE = 0.5
 BONUS = 0.02
@@ -144,8 +144,8 @@ def coverage(held: Numbers, rarities: Numbers, most_possible: float) -> Numbers:
 def standing_out(similarity: Numbers) -> Numbers:
     """How far each candidate's meaning stands out from the background: in a chat about one thing everything is alike,
     and being alike says little."""
-    padded = np.append(similarity, np.full(max(BACKGROUND_AT - len(similarity), 0), UNRELATED))
-    background = np.sort(padded)[-BACKGROUND_AT]
+    few = len(similarity) < BACKGROUND_AT
+    background = UNRELATED if few else float(np.sort(similarity)[-BACKGROUND_AT])
     return np.maximum(similarity - background, 0.0)
 
 

@@ -27,6 +27,8 @@ from recollect.store.database import Transaction, driver
 # Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
 MATCH_AT_MOST = 3000
 DRIFT = 0.2
+# How rare a word is, fewer texts than this cannot tell: in a space of one text every word that is there is common.
+FEW = 20
 # As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
 MOST_TERMS = 16_000
 RENEWED_AT_ONCE = 300
@@ -317,6 +319,7 @@ class KnownWords:
         """
         weights: dict[int, float] = {}
         possible: list[float] = []
+        in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
         matched: dict[int, int] = {}
         for word in self.words:
             terms = dict.fromkeys(self.terms(word), 1.0)
@@ -324,8 +327,9 @@ class KnownWords:
             for one in (meant or {}).get(word.spelled, ()):
                 terms[one.term], containing = spelling.WORTH[one.slips], containing + one.documents
                 matched[one.term] = one.documents
-            rarity = lexical.rarity(self.documents, min(containing, self.documents))
-            if not word.is_bonus:
+            rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
+            # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
+            if (word.spelled in in_one) if word.is_bonus else (terms or not any(word.spelled in one for one in in_one)):
                 possible.append(rarity)
             for term, worth in terms.items():
                 matched.setdefault(term, self.containing.get(term, 0))
