@@ -113,7 +113,7 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
         numbered = {lexical.term(word): count for word, count in held.items()}
         weights = lexical.document_weights(numbered, length=held.total(), mean_length=mean)
         expected = sum(
-            lexical.rarity(5, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
+            lexical.rarity(lexicon.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
             for word in lexical.words("green tea for Mrs Okafor")
             if word in held
         )
