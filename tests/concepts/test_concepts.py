@@ -570,6 +570,10 @@ async def test_C30_why_tells_the_factors_the_bound_that_failed_and_what_happened
     told = await there.concepts.why(str(one)[:8], other)
     assert not told.is_one
     assert told.explanation.would_merge
+    assert told.explanation.estimate is not None
+    assert told.explanation.estimate.probability >= 0.995
+    assert "% that they are one" in str(told)
+    assert "rivals" in str(told)
     plan = await proposed(there)
     await there.plans.apply(plan.id)
     after = await there.concepts.why(one, other)
