@@ -172,7 +172,7 @@ class Known:
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return [one for one in self._edges if one.status == "active" and not {one.source, one.target}.isdisjoint(ids)]
 
-    async def concepts(self) -> Concepts:
+    async def concepts(self, only: Sequence[UUID] | None = None) -> Concepts:
         raise AssertionError("this test has no concepts")
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:

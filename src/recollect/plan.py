@@ -21,6 +21,8 @@ from uuid import UUID, uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.model import PairQuestion
+
 Row = Mapping[str, Any]
 
 
@@ -153,6 +155,7 @@ class Plan:
     options: Row = field(default_factory=dict)
     summary: Row = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    questions: Sequence[PairQuestion] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     seen: int | None = None
 
@@ -373,6 +376,7 @@ class Draft:
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.findings: list[Finding] = []
+        self.questions: list[PairQuestion] = []
         self._rows: dict[tuple[str, UUID], Row | None] = {}
         self._writer: dict[tuple[str, UUID], int] = {}
 
@@ -450,6 +454,7 @@ class Draft:
             options=options or {},
             summary=summary or {},
             findings=self.findings,
+            questions=self.questions,
         )
 
     def _stage(self, needed: Iterable[int], group: int) -> int:

@@ -35,7 +35,7 @@ T = TypeVar("T")
 MOST_TOKENS = 2000
 READS = {"recall", "ask", "get", "history", "why", "show_plan"}
 ADDS = {"add_memory", "add_memories", "link", "restore", "propose_consolidation", "propose_pages"}
-CHANGES = {"forget", "apply_plan", "undo_plan"}
+CHANGES = {"forget", "apply_plan", "undo_plan", "review"}
 LONG_AGO = datetime.now(UTC) - timedelta(days=100)
 
 
@@ -338,7 +338,7 @@ async def set_risk(memory: Engine, plan_id: object) -> None:
     [
         (Scope.READ, READS),
         (Scope.WRITE, {"add_memory", "add_memories", "forget", "restore", "link", "undo_plan"}),
-        (Scope.CONSOLIDATE, {"propose_consolidation", "propose_pages", "apply_plan", "undo_plan"}),
+        (Scope.CONSOLIDATE, {"propose_consolidation", "propose_pages", "apply_plan", "undo_plan", "review"}),
         (Scope.ADMIN, set(TOOLS)),
     ],
 )

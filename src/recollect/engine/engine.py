@@ -46,6 +46,7 @@ from recollect.pages.pages import Pages
 from recollect.plan import HistoryEntry, Outcome, Plan
 from recollect.plans import show
 from recollect.plans.plans import Plans
+from recollect.plans.questions import Questions
 from recollect.recall import ask as reason
 from recollect.recall import feedback, recall
 from recollect.recall import queries as recalls
@@ -135,6 +136,11 @@ class Engine(Administration):
     def concepts(self) -> Concepts:
         """Named ideas, each there once: add, look, energy, duplicates, why, never-merge."""
         return Concepts(self)
+
+    @property
+    def questions(self) -> Questions:
+        """Whether two are one, where nobody has said so: look, list, answer, take back."""
+        return Questions(self)
 
     # -- remembering
 

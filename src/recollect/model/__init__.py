@@ -23,6 +23,7 @@ from recollect.model.memories import (
     Refused,
     Status,
 )
+from recollect.model.questions import PairQuestion, QuestionSide
 from recollect.model.recall import (
     Answer,
     Citation,
@@ -77,8 +78,10 @@ __all__ = [
     "Note",
     "Order",
     "Page",
+    "PairQuestion",
     "Parts",
     "Query",
+    "QuestionSide",
     "Recall",
     "RecallLog",
     "RecallLogs",

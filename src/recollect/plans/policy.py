@@ -17,9 +17,9 @@ from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.errors import InvalidInput
 from recollect.graph.rules.arrays import EdgeColumns
-from recollect.model import Edge, Topic
+from recollect.model import Edge, QuestionSide, Topic
 from recollect.pages.rules.stored import PageBatch, StoredPage
-from recollect.plan import Decision, Plan, Risk, Waiting
+from recollect.plan import Decision, Draft, Plan, Risk, Waiting
 
 # For who looks only at what is new since the last time. Who wrote when is said by several clocks, and a transaction is
 # seen when it ends: look a little further back.
@@ -72,8 +72,8 @@ class Reader(Protocol):
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         """The living edges that begin or end at any of some nodes, in full."""
 
-    async def concepts(self) -> KnownConcepts:
-        """The living concepts, each with what was merged into it."""
+    async def concepts(self, only: Sequence[UUID] | None = None) -> KnownConcepts:
+        """The living concepts, or some of them, each with what was merged into it."""
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
         """The concepts that were made, embedded or changed from some moment on."""
@@ -115,6 +115,14 @@ Tally = Callable[[Mapping[str, Any], Sequence[Decision]], Mapping[str, int]]
 Metrics = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]
 
 
+# How what a person says is one becomes one (C36): groups of nodes, the one that stays first, and by node the score that
+# led to it, as decisions on a draft. A node that cannot go is a finding about it, named REFUSED.
+Join = Callable[[Reader, Sequence[Sequence[UUID]], Mapping[UUID, float], datetime], Awaitable[Draft]]
+REFUSED = "refused"
+# Two sides as a pair that is kept apart, and what they are like now: once that changes, they may be asked about again.
+Remember = Callable[[QuestionSide, QuestionSide], tuple[str, str, str]]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """A way of tidying, by name."""
@@ -153,6 +161,10 @@ class Policy:
     metrics: Metrics | None = None
     # How it plans anew where decisions are declined; None: what needs a declined decision falls away with it.
     without: Without | None = None
+    # How its questions are answered with yes; None: it asks none.
+    join: Join | None = None
+    # And with no (P11).
+    remember: Remember | None = None
     # How what failed is tried again; None: it waits until somebody applies the plan again.
     again: Again | None = None
 

@@ -13,7 +13,7 @@ from recollect.plan import DecisionStatus, Plan, PlanStatus, Risk
 from recollect.plans import notices, process
 from recollect.plans.policy import Policy
 from recollect.plans.registry import policy_named
-from recollect.plans.sql import declined, looks, plans
+from recollect.plans.sql import declined, looks, plans, questions
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
 from recollect.wording import cannot_be
@@ -41,6 +41,7 @@ async def propose(
     plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
     plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as db:
+        await questions.keep(db, plan.questions, core.now())
         return await _kept(db, plan)
 
 
@@ -71,6 +72,15 @@ async def _less(db: Transaction, plan: Plan, said_no: Collection[int]) -> Plan:
             for one in plan.decisions
         ],
     )
+
+
+async def looked_through(core: Core, space_id: UUID, name: str) -> Plan:
+    """What a policy would propose now, with its usual options; nothing is kept of it but its questions."""
+    policy = policy_named(name)
+    found = await _proposed(core, space_id, policy, policy.options())
+    async with core.transaction(space_id) as db:
+        await questions.keep(db, found.questions, core.now())
+    return found
 
 
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:

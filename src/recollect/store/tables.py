@@ -624,6 +624,38 @@ incoming_pages = Table(
     ForeignKeyConstraint(["space_id", "batch"], ["page_batches.space_id", "page_batches.id"]),
 )
 
+# Whether two are one, as long as nobody has said so (C36). Who goes by other versions than those compared has changed
+# since; what was merged since is followed to its keeper.
+questions = Table(
+    "questions",
+    metadata,
+    space(),
+    Column("number", BigInteger, nullable=False),
+    Column("policy", Text, nullable=False),
+    Column("keep", Uuid, nullable=False),
+    Column("other", Uuid, nullable=False),
+    Column("keep_version", Integer, nullable=False),
+    Column("other_version", Integer, nullable=False),
+    Column("probability", Double, nullable=False),
+    Column("reason", Text, nullable=False),
+    document("factors"),
+    moment("asked_at", nullable=False),
+    moment("postponed_at"),
+    Column("answer", Text),
+    moment("answered_at"),
+    Column("answered_by", Text),
+    # What taking the answer back needs: the plan and the decision of a merge, or the pair that was kept apart.
+    document("outcome"),
+    PrimaryKeyConstraint("space_id", "number"),
+    node_reference("keep"),
+    node_reference("other"),
+    CheckConstraint("keep <> other", name="two"),
+    CheckConstraint("answer IN ('merge', 'separate', 'never')", name="answer"),
+    CheckConstraint("(answer IS NULL) = (answered_at IS NULL)", name="answered"),
+    Index("questions_pair", "space_id", text("least(keep, other)"), text("greatest(keep, other)"), unique=True),
+    Index("questions_open", "space_id", postgresql_where=text("answer IS NULL")),
+)
+
 # What a cached answer is checked against (D36): a number a space, raised once by every transaction that changes it. The
 # second table holds, until its commit, that a transaction has changed a space; a deferred trigger then counts it, so
 # the one hot row is the last lock that a transaction takes.

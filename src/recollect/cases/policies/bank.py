@@ -15,7 +15,7 @@ import numpy as np
 from recollect.cases.rules.cases import MOST_USES, CaseColumns
 from recollect.concepts.rules.similarity import CASE_DOUBTS
 from recollect.graph.rules.arrays import Flags
-from recollect.model import Edge
+from recollect.model import Edge, PairQuestion
 from recollect.plan import Change, Decision, Draft, Look, LookAtMany, Row
 from recollect.plans.policy import require
 from recollect.wording import counted
@@ -127,7 +127,16 @@ class Bank:
         look.finds("nodes", case, version=int(self.cases.version[place]))
         look.not_apart("nodes", case, (str(kept), str(case)), self.state_of(keeper, place))
 
-    def ask(self, keeper: int, place: int, similarity: float, doubts: Sequence[str], shown: tuple[str, str]) -> None:
+    def ask(
+        self,
+        keeper: int,
+        place: int,
+        similarity: float,
+        doubts: Sequence[str],
+        shown: tuple[str, str],
+        *,
+        policy: str,
+    ) -> None:
         """Two cases that may be the same, and what speaks against it, for a person to look at (E34)."""
         kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
         self.questions.append(
@@ -140,12 +149,22 @@ class Bank:
                 "goes": self.standing(place),
             }
         )
+        self.draft.questions.append(
+            PairQuestion(
+                policy=policy,
+                keep=kept,
+                other=case,
+                versions=(int(self.cases.version[keeper]), int(self.cases.version[place])),
+                probability=similarity,
+                reason=f"their questions are alike ({similarity:.4f}), but {_listed(doubts)}",
+                factors={"score": similarity, "doubts": [CASE_DOUBTS[doubt] for doubt in doubts]},
+            )
+        )
         if len(self.questions) <= LISTED:
-            why = " and ".join(CASE_DOUBTS[doubt] for doubt in doubts)
             self.draft.note(
                 "review",
                 f"{shown[1]!r} ({str(case)[:8]}, {said(self.standing(place))}) may be the same as {shown[0]!r} "
-                f"({str(kept)[:8]}, {said(self.standing(keeper))}): similarity {similarity:.4f}, but {why}",
+                f"({str(kept)[:8]}, {said(self.standing(keeper))}): similarity {similarity:.4f}, but {_listed(doubts)}",
                 case,
             )
 
@@ -164,7 +183,7 @@ class Bank:
 
     def state_of(self, *places: int) -> str:
         """What a declined pair was like: once a case changes, it may be offered again (P11)."""
-        return " ".join(sorted(f"{self.cases.id_of(place)} {self.cases.version[place]}" for place in places))
+        return state_of([(self.cases.id_of(place), int(self.cases.version[place])) for place in places])
 
     def _factors(self, keeper: int, place: int, similarity: float) -> Row:
         kept, case = str(self.cases.id_of(keeper)), str(self.cases.id_of(place))
@@ -241,6 +260,11 @@ def copied(case: UUID, why: str, now: datetime) -> Change:
     return Change(table="case_archive", id=archive, before=None, after=row)
 
 
+def state_of(cases: Sequence[tuple[UUID, int]]) -> str:
+    """Cases and their versions, in one text whatever their order."""
+    return " ".join(sorted(f"{id_} {version}" for id_, version in cases))
+
+
 def tally(_summary: Mapping[str, Any], applied: Sequence[Decision]) -> Mapping[str, int]:
     """What a run did, of each kind."""
     reasons = [one.factors["archived_reason"] for one in applied]
@@ -254,6 +278,10 @@ def tally(_summary: Mapping[str, Any], applied: Sequence[Decision]) -> Mapping[s
 def said(standing: Row) -> str:
     """`40 uses, 12.5 % success`."""
     return f"{counted(standing['usage_count'], 'use')}, {percent(standing['success_rate'])} success"
+
+
+def _listed(doubts: Sequence[str]) -> str:
+    return " and ".join(CASE_DOUBTS[doubt] for doubt in doubts)
 
 
 def percent(rate: float | None) -> str:

@@ -8,7 +8,7 @@ taken back at any time, each with its own counts. Complete link: what is similar
 has taken in stays, and is named for review.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -24,9 +24,10 @@ from recollect.cases.rules.cases import CaseText, CaseVectors
 from recollect.cases.rules.doubts import Stance, doubts, stance
 from recollect.cases.rules.duplicates import Agreement, CaseGroup, Grouping, duplicates, fitting
 from recollect.concepts.rules.similarity import CASE_DOUBTS
-from recollect.graph.rules.arrays import Ints, places_in
-from recollect.plan import Plan, Risk
-from recollect.plans.policy import Policy, Reader, require
+from recollect.graph.rules.arrays import Flags, Ints, as_ids, places_in
+from recollect.model import QuestionSide
+from recollect.plan import Draft, Plan, Risk
+from recollect.plans.policy import REFUSED, Policy, Reader, require
 from recollect.plans.throttle import gently
 from recollect.wording import counted
 
@@ -180,7 +181,40 @@ def _ask(bank: Bank, order: Ints, found: Grouping, said: Sequence[Stance], optio
     for keeper, other, similarity in found.doubtful:
         why = doubts(said[keeper], said[other], options.ask_about)
         shown = said[keeper].shown, said[other].shown
-        bank.ask(int(order[keeper]), int(order[other]), min(1.0, similarity), why, shown)
+        bank.ask(int(order[keeper]), int(order[other]), min(1.0, similarity), why, shown, policy=POLICY.name)
+
+
+async def join(reader: Reader, groups: Sequence[Sequence[UUID]], scores: Mapping[UUID, float], now: datetime) -> Draft:
+    """What a person says is one becomes one, whatever speaks against it but protection and the never-merge list."""
+    bank = Bank(await reader.cases(), now)
+    free = bank.asked.lacks("protected", bank.cases.protected)
+    ids = [id_ for group in groups for id_ in group]
+    distinct = {pair for pair, state in (await reader.distinct_pairs(now)).items() if state is None}
+    links = Relinking(bank.draft, await reader.edges_of(ids))
+    places = dict(zip(ids, places_in(bank.cases.ids, as_ids(ids)).tolist(), strict=True))
+    for keep, *others in groups:
+        for id_ in others:
+            if why := _unfit(bank, free, places[keep], places[id_], distinct):
+                bank.draft.note(REFUSED, why, id_)
+            else:
+                at = places[keep], places[id_]
+                bank.merge(*at, scores.get(id_, 0.0), 100, rates=WEIGHTED, links=links)
+    return bank.draft
+
+
+def remember(one: QuestionSide, other: QuestionSide) -> tuple[str, str, str]:
+    low, high = sorted((str(one.id), str(other.id)))
+    return low, high, case_bank.state_of([(one.id, one.version), (other.id, other.version)])
+
+
+def _unfit(bank: Bank, free: Flags, keep: int, place: int, distinct: Collection[tuple[str, str]]) -> str | None:
+    """Why a case cannot go into another, whoever says so."""
+    if min(keep, place) < 0 or bank.gone[keep] or bank.gone[place]:
+        return "one of them is in the bank no longer"
+    one, other = sorted(str(bank.cases.id_of(at)) for at in (keep, place))
+    if not (free[keep] and free[place]):
+        return "one of them is protected: take the protection off first"
+    return "they are on the never-merge list" if (one, other) in distinct else None
 
 
 POLICY = Policy(
@@ -192,4 +226,6 @@ POLICY = Policy(
     short="duplicate-cases",
     says="Merged {merged} cases",
     tally=case_bank.tally,
+    join=join,
+    remember=remember,
 )

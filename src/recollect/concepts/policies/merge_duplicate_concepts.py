@@ -35,15 +35,17 @@ from recollect.concepts.rules.detection.detect import THRESHOLD, useful_dimensio
 from recollect.concepts.rules.detection.keeper import Keep
 from recollect.concepts.rules.evidence import weigh
 from recollect.concepts.rules.never_merge import Apart
+from recollect.concepts.rules.questions import questions_of
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
 from recollect.errors import InvalidInput
 from recollect.graph.rules.merging import MergedLinks, united
-from recollect.model import Metadata, Node
+from recollect.model import Metadata, Node, QuestionSide
 from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, Waiting
-from recollect.plans.policy import OVERLAP, Policy, Reader, require
+from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader, require
 from recollect.wording import counted
 
 THREADS = 2
+ANSWERED = "as a person said"
 MOST_FINDINGS = 1000
 # With more left over than this, the next pass compares everything again.
 MOST_LEFT_OVER = 5000
@@ -358,6 +360,51 @@ def _ask(draft: Draft, known: KnownConcepts, decided: Decided) -> None:
         draft.note("review", f"{names}{more} may be the same: {group.reason}", known.ids[group.keeper])
     if (left := len(decided.questions) - MOST_FINDINGS) > 0:
         draft.note("review", f"{left:,} more groups may be the same; they are less sure than those above")
+    draft.questions += questions_of(known, decided, POLICY.name)
+
+
+# -- answering
+
+
+async def join(reader: Reader, groups: Sequence[Sequence[UUID]], _scores: Mapping[UUID, float], now: datetime) -> Draft:
+    """What a person says is one becomes one, whatever speaks against it but the never-merge list and protection."""
+    ids = sorted({id_ for group in groups for id_ in group})
+    known = await reader.concepts(ids)
+    distinct = await reader.distinct_pairs(now)
+    apart = apart_of(known, {pair: state for pair, state in distinct.items() if state is None})
+    links = MergedLinks(await reader.edges_around(ids))
+    row_of = {id_: row for row, id_ in enumerate(known.ids)}
+    draft = Draft()
+    for number, group in enumerate(groups):
+        taken = [row_of[group[0]]] if group[0] in row_of else []
+        for id_ in group[1:]:
+            if why := _unfit(known, apart, taken, row_of.get(id_)):
+                draft.note(REFUSED, why, id_)
+                continue
+            row = row_of[id_]
+            factors = compare(known.columns.traits(taken[0]), known.columns.traits(row))
+            ends = one_of(known, taken[0]), one_of(known, row)
+            absorb(draft, links, *ends, reason=ANSWERED, factors=factors, group=number, now=now)
+            taken.append(row)
+    return draft
+
+
+def remember(one: QuestionSide, other: QuestionSide) -> tuple[str, str, str]:
+    return *pair_of(one.id, other.id), state_of([one.name, other.name], [one.version, other.version])
+
+
+def _unfit(known: KnownConcepts, apart: Apart, taken: Sequence[int], row: int | None) -> str | None:
+    """Why a concept cannot go into another, whoever says so."""
+    if row is None or not taken:
+        return "one of them is there no longer"
+    for one in (taken[0], row):
+        if known.columns.protected[one]:
+            return f"{known.columns.names[one]!r} is protected: take the protection off first"
+    if known.types[row] != known.types[taken[0]]:
+        return f"{known.columns.names[row]!r} is a {known.types[row]}: only concepts of one type merge"
+    if apart.forbids(known.columns, [*taken, row]):
+        return "they are on the never-merge list: `recollect never-merge remove` takes them off it"
+    return None
 
 
 def _plan(
@@ -427,6 +474,8 @@ POLICY = Policy(
     quiet=True,
     together=500,
     recheck=recheck,
+    join=join,
+    remember=remember,
     audit=audit,
     audits_changes=False,
 )

@@ -23,9 +23,13 @@ class Apart:
             self._ids[one].add(other)
             self._ids[other].add(one)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._names and not self._ids
+
     def forbids(self, concepts: ConceptColumns, rows: Sequence[int]) -> bool:
         """Whether two of these rows must never become one."""
-        if not self._names and not self._ids:
+        if self.is_empty:
             return False
         return self.parts_names([all_names(concepts, row) for row in rows]) or self._parts_ids(
             {concepts.ids[row] for row in rows}

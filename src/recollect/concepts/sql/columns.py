@@ -23,13 +23,15 @@ HEADER = 19
 CONCEPTS = """
 SELECT id, subtype, coalesce(name, '') AS name, nullif(metadata, '{}') AS metadata, version, protected, created_at,
        updated_at, nullif(btrim(text), '') AS text
-  FROM nodes WHERE space_id = $1 AND kind = 'concept' AND status = 'active' ORDER BY id
+  FROM nodes WHERE space_id = $1 AND kind = 'concept' AND status = 'active' AND ($2::uuid[] IS NULL OR id = ANY($2))
+ ORDER BY id
 """
 MERGED = """
 SELECT id, merged_into FROM nodes WHERE space_id = $1 AND kind = 'concept' AND status = 'merged'
 """
 VECTORS = """
 SELECT node_id, vector FROM embeddings WHERE space_id = $1 AND kind = 'concept' AND dim = $3 AND model = $2
+   AND ($4::uuid[] IS NULL OR node_id = ANY($4))
 """
 MODEL = """
 SELECT s.embedding_model AS model, e.dim FROM spaces s, LATERAL (
@@ -70,10 +72,10 @@ SELECT row_id FROM decisions d JOIN changes c ON c.space_id = $1 AND c.plan_id =
 """
 
 
-async def read(db: Transaction) -> KnownConcepts:
-    """Everything that duplicates are found by."""
+async def read(db: Transaction, only: Sequence[UUID] | None = None) -> KnownConcepts:
+    """Everything that duplicates are found by; of all living concepts, or of some."""
     raw = await driver(db)
-    rows = await raw.fetch(CONCEPTS, db.space_id)
+    rows = await raw.fetch(CONCEPTS, db.space_id, only)
     ids: list[UUID] = [row["id"] for row in rows]
     home = _homes(ids, await raw.fetch(MERGED, db.space_id))
     energy, weight = await _activity(raw, db.space_id, home, len(ids))
@@ -82,7 +84,7 @@ async def read(db: Transaction) -> KnownConcepts:
         ids=ids,
         names=[row["name"] for row in rows],
         types=types,
-        vectors=await _vectors(raw, db.space_id, ids),
+        vectors=await _vectors(raw, db.space_id, ids, only),
         has_text=np.array([row["text"] is not None for row in rows], np.bool_),
         metadata=metadata,
         created=np.array([row["created_at"].timestamp() for row in rows], np.float64),
@@ -152,7 +154,9 @@ async def _aliases(raw: asyncpg.Connection, space_id: UUID, home: Mapping[UUID, 
     return dict(found)
 
 
-async def _vectors(raw: asyncpg.Connection, space_id: UUID, ids: Sequence[UUID]) -> NDArray[np.float32] | None:
+async def _vectors(
+    raw: asyncpg.Connection, space_id: UUID, ids: Sequence[UUID], only: Sequence[UUID] | None
+) -> NDArray[np.float32] | None:
     """The vectors of the model that search uses; a row of zeros where there is none."""
     used = await raw.fetchrow(MODEL, space_id)
     if used is None or not ids:
@@ -162,7 +166,7 @@ async def _vectors(raw: asyncpg.Connection, space_id: UUID, ids: Sequence[UUID])
     async def take(piece: bytes) -> None:
         written.extend(piece)
 
-    await raw.copy_from_query(VECTORS, space_id, used["model"], used["dim"], output=take, format="binary")
+    await raw.copy_from_query(VECTORS, space_id, used["model"], used["dim"], only, output=take, format="binary")
     found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=_row_of(used["dim"]))
     place = {id_.bytes: at for at, id_ in enumerate(ids)}
     at = np.fromiter((place.get(id_.tobytes(), -1) for id_ in found["id"]), np.int64, len(found))

@@ -30,6 +30,7 @@ from recollect.doors.api import (
     overview,
     pages,
     plans,
+    questions,
     reasoning,
     recall,
     schedules,
@@ -108,7 +109,20 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
     app.add_middleware(EdgeMiddleware, metrics=app.state.metrics)
-    parts = (memories, cases, consolidation, concepts, pages, plans, links, graph, schedules, recall, reasoning)
+    parts = (
+        memories,
+        cases,
+        consolidation,
+        concepts,
+        pages,
+        plans,
+        questions,
+        links,
+        graph,
+        schedules,
+        recall,
+        reasoning,
+    )
     for part in (*parts, overview, jobs, spaces, keys, session, health, page):
         app.include_router(part.router)
     app.add_exception_handler(RecollectError, _refused)

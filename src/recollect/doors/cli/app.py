@@ -33,6 +33,7 @@ from recollect.doors.cli import (
     output,
     pages,
     plans,
+    questions,
     reasoning,
     recall,
     schedules,
@@ -102,7 +103,7 @@ def build() -> typer.Typer:
     app = typer.Typer(cls=Front, rich_markup_mode="rich" if sys.stdout.isatty() else None, epilog=EPILOG)
     app.callback(invoke_without_command=True)(_root)
     parts = (memories.app, reasoning.app, recall.app, memories.changing, plans.app, links.app, moving.app)
-    for part in (*parts, concepts.app, jobs.app, care.app):
+    for part in (*parts, concepts.app, questions.app, jobs.app, care.app):
         app.add_typer(part)
     app.add_typer(reasoning.group, name="recalls", cls=CommandGroup, rich_help_panel=memories.PANEL)
     app.add_typer(cases.app, name="cases", cls=CommandGroup, rich_help_panel=cases.PANEL)

@@ -244,13 +244,7 @@ def _pairs(a: str | None, b: str | None, file: Path | None) -> list[tuple[str, s
         if a is None or b is None:
             raise InvalidInput("Give two names, or a file with --from.", field="b")
         return [(a, b)]
-    try:
-        written = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidInput(f"{file} cannot be read ({why}): name a file of names.", field="from") from error
-    lines = [line.partition("#")[0].strip() for line in written.splitlines()]
-    return [_pair(line) for line in lines if line]
+    return [_pair(line) for line in values.lines_of("from", file)]
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
 from typing import Any
 
 from recollect.errors import InvalidInput
@@ -26,6 +27,16 @@ def text_of(words: Sequence[str]) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"What came on stdin is not UTF-8 text (byte {error.start:,}): convert it first.") from error
+
+
+def lines_of(option: str, file: Path) -> list[str]:
+    """The lines of a file, or of stdin for `-`; what follows a # is a remark, and empty lines say nothing."""
+    try:
+        written = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput(f"{file} cannot be read ({why}): name a file that can.", field=option) from error
+    return [line for one in written.splitlines() if (line := one.partition("#")[0].strip())]
 
 
 def json_object(option: str, text: str | None) -> dict[str, Any] | None:

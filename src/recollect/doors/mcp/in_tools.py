@@ -24,6 +24,7 @@ TOOLS = {
     "import": "add_memories",
     "restore": "restore",
     "forget": "forget",
+    "review": "review",
 }
 """By the words of the command. `plan approve` is missing on purpose: that is a person's."""
 FOR_PEOPLE = {"plan approve", "plan runs", "cases tidy", "cases reflect"}

@@ -12,7 +12,7 @@ from mcp.server.lowlevel import Server as Protocol
 from mcp.shared.exceptions import MCPError
 
 from recollect import __version__
-from recollect.doors.mcp import graph, guide, memories, pages, plans, recall, resources
+from recollect.doors.mcp import graph, guide, memories, pages, plans, questions, recall, resources
 from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.visits import Enter
 from recollect.doors.running import Running
@@ -22,7 +22,10 @@ from recollect.model import Scope
 log = structlog.get_logger("recollect.mcp")
 
 # In the order of use: what comes first is found first.
-TOOLS = {tool.name: tool for tool in (*recall.TOOLS, *memories.TOOLS, *graph.TOOLS, *plans.TOOLS, *pages.TOOLS)}
+TOOLS = {
+    tool.name: tool
+    for tool in (*recall.TOOLS, *memories.TOOLS, *graph.TOOLS, *plans.TOOLS, *pages.TOOLS, *questions.TOOLS)
+}
 UNEXPECTED = "Something went wrong here; the log of the server knows more."
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import select, text
 from recollect.errors import Conflict, InvalidInput
 from recollect.plan import DecisionStatus, overall
 from recollect.plans.rules.needs import falling_with
-from recollect.plans.sql import plans
+from recollect.plans.sql import plans, questions
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import decisions
 
@@ -146,7 +146,7 @@ async def keep_apart(
 ) -> None:
     """Remember pairs (a, b, state) as distinct: for some days and while both stay as they are, or for good (None)."""
     raw = await driver(db)
-    rows = [(*sorted((a, b)), None if days is None else state) for a, b, state in pairs]
+    rows = [(min(a, b), max(a, b), None if days is None else state) for a, b, state in pairs]
     until = None if days is None else now + timedelta(days=days)
     await raw.executemany(
         """INSERT INTO never_merge (space_id, a, b, state, until, reason, created_at)
@@ -155,15 +155,16 @@ async def keep_apart(
                reason = excluded.reason WHERE never_merge.until IS NOT NULL""",
         [(db.space_id, a, b, state, until, reason, now) for a, b, state in rows],
     )
+    await questions.close(db, [(a, b) for a, b, _ in rows], "never" if days is None else "separate", now)
 
 
-async def let_again(db: Transaction, pairs: Iterable[tuple[str, str]], *, reason: str) -> None:
-    """Pairs that were kept apart for this reason may be offered again."""
+async def let_again(db: Transaction, pairs: Iterable[tuple[str, str]], *, reason: str | None = None) -> None:
+    """Pairs that were kept apart for this reason, or for any, may be offered again."""
     raw = await driver(db)
     some = [tuple(sorted(pair)) for pair in pairs]
     await raw.execute(
         """DELETE FROM never_merge n USING unnest($2::text[], $3::text[]) AS p(a, b)
-            WHERE n.space_id = $1 AND n.a = p.a AND n.b = p.b AND n.reason = $4""",
+            WHERE n.space_id = $1 AND n.a = p.a AND n.b = p.b AND ($4::text IS NULL OR n.reason = $4)""",
         db.space_id,
         [a for a, _ in some],
         [b for _, b in some],

@@ -20,7 +20,7 @@ from recollect.concepts.sql import columns, concepts
 from recollect.graph.rules.arrays import EdgeColumns, as_ids
 from recollect.graph.sql import edges as kept
 from recollect.memories.sql import nodes
-from recollect.model import Edge, Topic
+from recollect.model import Case, Concept, Edge, Kind, QuestionSide, Topic
 from recollect.pages import sql as page_store
 from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.plans.sql import plans
@@ -195,8 +195,19 @@ class StoreReader:
     async def edges_around(self, ids: Sequence[UUID]) -> Sequence[Edge]:
         return await kept.of_nodes(self.db, ids)
 
-    async def concepts(self) -> KnownConcepts:
-        return await columns.read(self.db)
+    async def concepts(self, only: Sequence[UUID] | None = None) -> KnownConcepts:
+        return await columns.read(self.db, only)
+
+    async def sides(self, ids: Sequence[UUID]) -> Mapping[UUID, QuestionSide]:
+        """Concepts and cases as a person compares them."""
+        known = await nodes.get_many(self.db, ids)
+        named = [node for node in known.values() if node.kind is Kind.CONCEPT]
+        asked = [node.id for node in known.values() if node.kind is Kind.CASE]
+        found = [
+            *map(_concept_side, await concepts.in_full(self.db, named) if named else ()),
+            *map(_case_side, await case_store.get_many(self.db, asked) if asked else ()),
+        ]
+        return {side.id: side for side in found}
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
         return await columns.changed_since(self.db, moment)
@@ -231,6 +242,37 @@ class StoreReader:
 
     async def page_aliases(self) -> AbstractSet[tuple[str, UUID]]:
         return await page_store.aliases(self.db)
+
+
+def _concept_side(one: Concept) -> QuestionSide:
+    return QuestionSide(
+        id=one.id,
+        kind=Kind.CONCEPT,
+        node_type=one.node_type,
+        name=one.name,
+        text=one.text,
+        metadata=one.metadata,
+        version=one.version,
+        created_at=one.created_at,
+        aliases=one.aliases,
+        links=one.links,
+    )
+
+
+def _case_side(one: Case) -> QuestionSide:
+    return QuestionSide(
+        id=one.id,
+        kind=Kind.CASE,
+        node_type=Kind.CASE,
+        name=one.query,
+        text=one.response_text,
+        metadata=one.metadata,
+        version=one.version,
+        created_at=one.created_at,
+        category_path=one.category_path,
+        usage_count=one.usage_count,
+        success_rate=one.success_rate,
+    )
 
 
 def _halves(ids: NDArray[np.void]) -> NDArray[np.uint64]:

@@ -1,0 +1,54 @@
+"""Which pairs a person is asked about (C36): of a group that may be one, each is asked about once.
+
+With the one that would stay, where the two were compared; else with whichever it is most likely to be one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from recollect.concepts.rules.clusters import ConceptGroup, Decided, PairLink
+from recollect.concepts.rules.concepts import KnownConcepts
+from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS
+from recollect.concepts.rules.why import steps_of
+from recollect.model import PairQuestion
+
+
+def probability(link: PairLink) -> float:
+    """How likely two are one, by which questions are ordered."""
+    return link.certainty
+
+
+def questions_of(known: KnownConcepts, decided: Decided, policy: str) -> list[PairQuestion]:
+    return [question for group in decided.questions for question in _asked(known, group, policy)]
+
+
+def _asked(known: KnownConcepts, group: ConceptGroup, policy: str) -> Iterator[PairQuestion]:
+    rank = {row: place for place, row in enumerate(group.rows)}
+    best: dict[int, PairLink] = {}
+    # The last one stands: those with the keeper come after all others, the likeliest after the less likely.
+    for link in sorted(group.links, key=lambda link: (group.keeper in (link.left, link.right), probability(link))):
+        best[max(link.left, link.right, key=rank.__getitem__)] = link
+    for row in group.absorbed:
+        if row in best:
+            keep, other = sorted((best[row].left, best[row].right), key=rank.__getitem__)
+            yield _question(known, group, best[row], keep, other, policy)
+
+
+def _question(
+    known: KnownConcepts, group: ConceptGroup, link: PairLink, keep: int, other: int, policy: str
+) -> PairQuestion:
+    factors = link.factors
+    return PairQuestion(
+        policy=policy,
+        keep=known.ids[keep],
+        other=known.ids[other],
+        versions=(known.versions[keep], known.versions[other]),
+        probability=probability(link),
+        reason=group.reason,
+        factors={
+            "score": factors.score,
+            "steps": [asdict(step) for step in steps_of(factors, WEIGHTS)],
+            "doubts": [DOUBTS[doubt] for doubt in factors.doubts],
+            "conflicts": list(factors.conflicts),
+        },
+    )

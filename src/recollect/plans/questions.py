@@ -1,0 +1,441 @@
+"""`memory.questions`: are these two one? What policies found likely and leave to a person (C36).
+
+    look        let the policies that ask look again
+    list        the open questions, the likeliest first; those that hang together are a group
+    answer      merge, separate (for a while), never, later; many at once, or whole groups
+    take_back   undo an answer: the question is open again
+
+A merge is a plan, which can be undone like any other; separate and never are remembered pairs (P11).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from recollect.concepts.rules.concepts import ids_of
+from recollect.concepts.rules.never_merge import Apart
+from recollect.engine.core import Core
+from recollect.engine.part import Face
+from recollect.errors import InvalidInput, RecollectError
+from recollect.memories.sql import nodes
+from recollect.model import QuestionSide
+from recollect.plan import DecisionStatus, Draft, Risk, Row
+from recollect.plans import apply, propose, run, undo
+from recollect.plans.policy import REFUSED, Policy
+from recollect.plans.registry import POLICIES, policy_named
+from recollect.plans.rules import questions as rules
+from recollect.plans.rules.questions import Asked
+from recollect.plans.sql import declined, plans
+from recollect.plans.sql import questions as stored
+from recollect.plans.sql.reader import StoreReader
+from recollect.store.database import Transaction
+from recollect.wording import counted
+
+LONGEST_PAGE = 500
+MOST_ANSWERS = 10_000
+BY_HAND = "two things, as a person said"
+
+
+class Says(StrEnum):
+    """What may be answered. LATER answers nothing: the question comes last from then on."""
+
+    MERGE = "merge"
+    SEPARATE = "separate"
+    NEVER = "never"
+    LATER = "later"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenQuestion:
+    """Are these two one? `keep` is the one that would stay; `group` is the number of the group it belongs to."""
+
+    number: int
+    kind: str
+    keep: QuestionSide
+    other: QuestionSide
+    probability: float
+    reason: str
+    factors: Row
+    group: int
+    group_size: int
+    asked_at: datetime
+    postponed_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuestionPage:
+    """A stretch of the open questions; `total`, `groups`, `postponed` and `kinds` count all of them."""
+
+    items: Sequence[OpenQuestion]
+    next_cursor: str | None
+    total: int
+    groups: int
+    postponed: int
+    kinds: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivenAnswer:
+    """An answer to a question, or to all of a group. `keep` names the side that stays, if not the one proposed."""
+
+    answer: Says
+    number: int | None = None
+    group: int | None = None
+    keep: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefusedAnswer:
+    """An answer that was not taken, and why."""
+
+    number: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """What became of some answers: the questions answered, those refused; the plan that merged; how many are left."""
+
+    answered: tuple[int, ...]
+    refused: tuple[RefusedAnswer, ...]
+    plans: tuple[UUID, ...]
+    left: int
+
+
+class Questions(Face):
+    """Open questions, whether two are one."""
+
+    async def look(self) -> QuestionPage:
+        """Let the policies that ask questions look for them now; returns the first of the open ones."""
+        for policy in asking():
+            await propose.looked_through(self.core, self.space_id, policy.name)
+        return await self.list()
+
+    async def answer(
+        self, answers: Mapping[int, Says | str] | Sequence[GivenAnswer], *, by: str = "user", most: Risk | None = None
+    ) -> Answers:
+        """Answer questions: `{12: "merge", 13: "never"}`. The good answers are taken, the others refused, each with
+        the reason. `most` is the risk that a caller who is no person is trusted with: what is beyond waits."""
+        return await answer(self.core, self.space_id, checked(answers), by=by, most=most)
+
+    async def take_back(self, numbers: Sequence[int], *, by: str = "user") -> Answers:
+        """Undo answers: what was merged is two again, what was kept apart may be asked about; all are open again."""
+        return await take_back(self.core, self.space_id, numbers, by=by)
+
+    async def list(self, *, kind: str | None = None, limit: int = 50, cursor: str | None = None) -> QuestionPage:
+        """A stretch of the open questions, the likeliest group first; of concepts and cases, or of one kind."""
+        if not 1 <= limit <= LONGEST_PAGE:
+            raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+        if kind not in (None, *KINDS.values()):
+            raise InvalidInput(f"Questions are about {' or '.join(KINDS.values())}, not {kind!r:.60}.", field="kind")
+        async with self.core.database.snapshot(self.space_id) as db:
+            return await page(self.core, db, kind=kind, limit=limit, cursor=cursor)
+
+
+KINDS = {"merge_duplicate_concepts": "concept", "merge_duplicate_cases": "case"}
+
+
+def asking() -> list[Policy]:
+    """The policies that ask questions."""
+    return [policy for policy in POLICIES.values() if policy.join is not None]
+
+
+def checked(answers: Mapping[int, Says | str] | Sequence[GivenAnswer]) -> Sequence[GivenAnswer]:
+    if isinstance(answers, Mapping):
+        answers = [GivenAnswer(number=number, answer=says(said)) for number, said in answers.items()]
+    if len(answers) > MOST_ANSWERS:
+        raise InvalidInput(f"At most {MOST_ANSWERS:,} answers at a time, not {len(answers):,}.", field="answers")
+    for one in answers:
+        if (one.number is None) == (one.group is None):
+            raise InvalidInput("An answer names a question by its number, or a group.", field="number")
+    return answers
+
+
+def says(said: str) -> Says:
+    try:
+        return Says(said)
+    except ValueError:
+        raise InvalidInput(f"An answer is one of {', '.join(Says)}, not {said!r:.60}.", field="answer") from None
+
+
+# -- reading
+
+
+async def open_questions(core: Core, db: Transaction) -> list[Asked]:
+    """The open questions in the order in which they are walked, their sides followed to where they are now."""
+    known = await stored.open_ones(db)
+    merged = {id_ for one in known for id_ in one.merged_ends}
+    keepers = await nodes.keepers(db, merged) if merged else {}
+    asked = rules.in_order(known, keepers)
+    apart = await _apart_by_name(core, db, asked)
+    return rules.in_order(known, keepers, apart) if apart else asked
+
+
+async def _apart_by_name(core: Core, db: Transaction, asked: Sequence[Asked]) -> set[frozenset[UUID]]:
+    reader = StoreReader(db)
+    named = Apart(names=[pair for pair in await reader.distinct_pairs(core.now()) if ids_of(pair) is None])
+    if named.is_empty:
+        return set()
+    names = await reader.names_of({end for one in asked for end in (one.keep, one.other)})
+    ends = [(one.keep, one.other) for one in asked]
+    return {frozenset(pair) for pair in ends if named.parts_names([tuple(names.get(id_, ())) for id_ in pair])}
+
+
+async def page(core: Core, db: Transaction, *, kind: str | None, limit: int, cursor: str | None) -> QuestionPage:
+    every = await open_questions(core, db)
+    asked = [one for one in every if kind in (None, KINDS[one.policy])]
+    rest = rules.behind(asked, cursor) if cursor else asked
+    items = await _in_full(db, rest[:limit])
+    return QuestionPage(
+        items=items,
+        next_cursor=rules.cursor_behind(rest[limit - 1]) if len(rest) > limit else None,
+        total=len(asked),
+        groups=len({one.group for one in asked}),
+        postponed=sum(one.postponed_at is not None for one in asked),
+        kinds=dict(Counter(KINDS[one.policy] for one in every)),
+    )
+
+
+async def _in_full(db: Transaction, asked: Sequence[Asked]) -> list[OpenQuestion]:
+    sides = await StoreReader(db).sides(sorted({end for one in asked for end in (one.keep, one.other)}))
+    details = await stored.details(db, [one.number for one in asked])
+    return [
+        OpenQuestion(
+            number=one.number,
+            kind=KINDS[one.policy],
+            keep=sides[one.keep],
+            other=sides[one.other],
+            probability=one.probability,
+            group=one.group,
+            group_size=one.group_size,
+            postponed_at=one.postponed_at,
+            **{name: details[one.number][name] for name in ("reason", "factors", "asked_at")},
+        )
+        for one in asked
+    ]
+
+
+# -- answering
+
+
+class _Answering:
+    """Some answers on their way: what is meant, what was refused, what is done."""
+
+    def __init__(self, core: Core, space_id: UUID, by: str) -> None:
+        self.core, self.space_id, self.by, self.now = core, space_id, by, core.now()
+        self.refused: list[RefusedAnswer] = []
+        self.answered: list[int] = []
+        self.plans: list[UUID] = []
+
+    def refuse(self, number: int, message: str) -> None:
+        self.refused.append(RefusedAnswer(number=number, message=message))
+
+    async def result(self) -> Answers:
+        async with self.core.database.snapshot(self.space_id) as db:
+            left = await open_questions(self.core, db)
+        return Answers(
+            answered=tuple(self.answered), refused=tuple(self.refused), plans=tuple(self.plans), left=len(left)
+        )
+
+    async def meant(self, db: Transaction, asked: Sequence[Asked], given: Sequence[GivenAnswer]) -> list["_Meant"]:
+        """Which open question each answer is for; the last one counts where one is answered twice."""
+        by_number = {number: one for one in asked for number in (one.number, *one.same)}
+        states = await stored.states(db, [number for one in given for number in (one.number, one.group) if number])
+        found: dict[int, _Meant] = {}
+        for answer in given:
+            if answer.number is None:
+                some = _of_group(asked, answer.group or 0, states)
+            else:
+                some = [by_number[answer.number]] if answer.number in by_number else []
+            found |= {one.number: _Meant(one, answer.answer, answer.keep) for one in some}
+            if not some:
+                self._say_missing(answer.number or answer.group or 0, states)
+        return [one for one in found.values() if self._names_a_side(one)]
+
+    def _say_missing(self, number: int, states: Mapping[int, Row]) -> None:
+        state = states.get(number)
+        if state is None:
+            self.refuse(number, f"There is no question {number}: `recollect review` shows the open ones.")
+        elif state["answer"] is not None:
+            self.refuse(number, f"Question {number} is answered already: {state['answer']}.")
+        else:
+            self.refuse(number, f"Question {number} is open no longer: one of its sides has changed.")
+
+    def _names_a_side(self, one: "_Meant") -> bool:
+        if one.keep in (None, one.asked.keep, one.asked.other):
+            return True
+        self.refuse(one.asked.number, f"{one.keep} is no side of question {one.asked.number}.")
+        return False
+
+    async def set_apart(self, db: Transaction, some: Sequence["_Meant"], said: Says) -> None:
+        """P11: remembered as two, for a while or for good."""
+        sides = await StoreReader(db).sides(sorted({end for one in some for end in one.ends}))
+        pairs = {}
+        for one in some:
+            remember = policy_named(one.asked.policy).remember
+            assert remember is not None
+            pairs[one.asked.number] = remember(*(sides[end] for end in one.ends))
+        days = None if said is Says.NEVER else self.core.settings.declined_days
+        await declined.keep_apart(db, pairs.values(), now=self.now, days=days, reason=BY_HAND)
+        outcomes = {
+            number: (said.value, {"pair": list(pairs[one.asked.number][:2])}) for one in some for number in one.numbers
+        }
+        await stored.answer(db, outcomes, by=self.by, now=self.now)
+        self.answered += [one.asked.number for one in some]
+
+    async def draft(self, db: Transaction, policy: Policy, some: Sequence["_Meant"]) -> Draft:
+        assert policy.join is not None
+        scores = {one.ends[1]: one.asked.probability for one in some}
+        draft = await policy.join(StoreReader(db), rules.clusters([one.ends for one in some]), scores, self.now)
+        why_not = {finding.subject: finding.text for finding in draft.findings if finding.rule == REFUSED}
+        for one in some:
+            for end in one.ends:
+                if end in why_not:
+                    self.refuse(one.asked.number, f"Question {one.asked.number}: {why_not[end]}.")
+                    break
+        return draft
+
+    async def merge(
+        self, policy: Policy, some: Sequence["_Meant"], most: Risk | None, touched: Collection[int]
+    ) -> None:
+        """One plan for all of them, each cluster all or nothing; what goes with which decision is noted."""
+        async with self.core.transaction(self.space_id) as db:
+            draft = await self.draft(db, policy, some)
+            if not draft.decisions:
+                return
+            title = f"Merge {counted(len(draft.decisions), KINDS[policy.name])}, as a person said"
+            plan = draft.plan(policy=policy.name, title=title, now=self.now, created_by=self.by, risk=policy.risk)
+            await plans.save(db, plan)
+        if not await self._applied(plan.id, most):
+            for one in some:
+                self.refuse(one.asked.number, f"It waits until a person approves the plan {str(plan.id)[:8]}.")
+            return
+        self.plans.append(plan.id)
+        async with self.core.transaction(self.space_id) as db:
+            await self._note_merged(db, plan.id, some)
+            await stored.restamp(db, touched)
+
+    async def _applied(self, plan_id: UUID, most: Risk | None) -> bool:
+        if most is None:
+            await apply.apply(self.core, self.space_id, plan_id, by=self.by)
+            return True
+        return (await run.apply_within(self.core, self.space_id, plan_id, most, by=self.by)).outcome is not None
+
+    async def _note_merged(self, db: Transaction, plan_id: UUID, some: Sequence["_Meant"]) -> None:
+        decided = {one.subject: one for one in await plans.decisions_of(db, plan_id, with_changes=False)}
+        outcomes: dict[int, tuple[str | None, Row]] = {}
+        said = {one.number for one in self.refused}
+        for one in some:
+            going = [decided[end] for end in reversed(one.ends) if end in decided]
+            stands = bool(going) and all(decision.status is DecisionStatus.APPLIED for decision in going)
+            if stands and one.asked.number not in said:
+                outcome = {"plan": str(plan_id), "decision": going[0].number}
+                outcomes |= dict.fromkeys(one.numbers, (Says.MERGE.value, outcome))
+                self.answered.append(one.asked.number)
+            elif one.asked.number not in said:
+                why = going[0].note if going else None
+                self.refuse(one.asked.number, f"Question {one.asked.number}: {why or 'it could not be merged'}.")
+        await stored.answer(db, outcomes, by=self.by, now=self.now)
+
+
+def _of_group(asked: Sequence[Asked], number: int, states: Mapping[int, Row]) -> list[Asked]:
+    """The open questions of a group; one whose first question was answered meanwhile is still known by it."""
+    some = [one for one in asked if one.group == number]
+    if some or number not in states:
+        return some
+    ends = {states[number]["keep"], states[number]["other"]}
+    groups = {one.group for one in asked if not ends.isdisjoint((one.keep, one.other))}
+    return [one for one in asked if one.group in groups]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    asked: Asked
+    answer: Says
+    keep: UUID | None
+
+    @property
+    def ends(self) -> tuple[UUID, UUID]:
+        """The one that stays, then the other."""
+        one, other = self.asked.keep, self.asked.other
+        return (other, one) if self.keep == other else (one, other)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return self.asked.number, *self.asked.same
+
+
+async def answer(
+    core: Core, space_id: UUID, given: Sequence[GivenAnswer], *, by: str = "user", most: Risk | None = None
+) -> Answers:
+    """Take answers: what is to stay two first, so that no merge of the same batch goes against it."""
+    work = _Answering(core, space_id, by)
+    async with core.transaction(space_id) as db:
+        asked = await open_questions(core, db)
+        meant = await work.meant(db, asked, given)
+        for said in (Says.SEPARATE, Says.NEVER):
+            if some := [one for one in meant if one.answer is said]:
+                await work.set_apart(db, some, said)
+        later = [one for one in meant if one.answer is Says.LATER]
+        await stored.postpone(db, [number for one in later for number in one.numbers], work.now)
+        work.answered += [one.asked.number for one in later]
+    for policy in asking():
+        some = [one for one in meant if one.answer is Says.MERGE and one.asked.policy == policy.name]
+        if some:
+            await work.merge(policy, some, most, _touching(asked, some))
+    return await work.result()
+
+
+def _touching(asked: Sequence[Asked], some: Sequence[_Meant]) -> list[int]:
+    """The open questions about any of these nodes."""
+    ends = {end for one in some for end in one.ends}
+    return [number for one in asked if not ends.isdisjoint((one.keep, one.other)) for number in (one.number, *one.same)]
+
+
+# -- taking back
+
+
+async def take_back(core: Core, space_id: UUID, numbers: Sequence[int], *, by: str = "user") -> Answers:
+    """Undo answers, the last first; each question is open again. A merge that later work stands on is named."""
+    work = _Answering(core, space_id, by)
+    async with core.transaction(space_id) as db:
+        before = [number for one in await open_questions(core, db) for number in (one.number, *one.same)]
+        states = await stored.states(db, numbers)
+        outcomes = {number: states[number]["outcome"] for number in numbers if number in states}
+        apart = {number: tuple(said["pair"]) for number, said in outcomes.items() if "pair" in said}
+        await declined.let_again(db, apart.values())
+        await stored.answer(db, dict.fromkeys(apart, (None, {})), by=None, now=None)
+        await stored.postpone(db, numbers, None)
+    merged = {number: (UUID(said["plan"]), said["decision"]) for number, said in outcomes.items() if "plan" in said}
+    undone = await _undone(work, merged)
+    async with core.transaction(space_id) as db:
+        await stored.answer(db, dict.fromkeys(undone, (None, {})), by=None, now=None)
+        await stored.restamp(db, [*before, *undone])
+    for number in numbers:
+        if number not in states:
+            work.refuse(number, f"There is no question {number}.")
+        elif number in apart or number in undone or states[number]["answer"] is None:
+            work.answered.append(number)
+    return await work.result()
+
+
+async def _undone(work: _Answering, merged: Mapping[int, tuple[UUID, int]]) -> list[int]:
+    """The questions whose merges could be undone, plan by plan."""
+    by_plan: defaultdict[UUID, dict[int, int]] = defaultdict(dict)
+    for number, (plan_id, decision) in merged.items():
+        by_plan[plan_id][number] = decision
+    undone: list[int] = []
+    for plan_id, decisions in reversed(by_plan.items()):
+        try:
+            wanted = sorted(set(decisions.values()))
+            outcome = await undo.undo(work.core, work.space_id, plan_id, decisions=wanted, by=work.by)
+        except RecollectError as problem:
+            for number in decisions:
+                work.refuse(number, problem.message)
+        else:
+            work.plans.append(outcome.plan_id)
+            undone += decisions
+    return undone

@@ -1,0 +1,152 @@
+"""The order in which questions are walked (C36): the likeliest group first, and in it the likeliest question.
+
+Questions whose sides hang together are a group, so that it can be answered at once; its number is that of its first
+question. Sides that were merged since count as their keeper: what became one is no question, and what became the same
+question is asked once. What was put off until later comes at the end.
+"""
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from recollect.errors import InvalidInput
+
+Key = tuple[str, float, int, float, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredQuestion:
+    """A question as it is kept: its ends, and whether they are still there themselves."""
+
+    number: int
+    policy: str
+    keep: UUID
+    other: UUID
+    probability: float
+    postponed_at: datetime | None
+    keep_status: str
+    other_status: str
+
+    @property
+    def merged_ends(self) -> list[UUID]:
+        ends = ((self.keep, self.keep_status), (self.other, self.other_status))
+        return [id_ for id_, status in ends if status == "merged"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """An open question in its place: its ends as they are now, and its group. `same` are others that ask the same."""
+
+    number: int
+    policy: str
+    keep: UUID
+    other: UUID
+    probability: float
+    postponed_at: datetime | None
+    group: int
+    group_size: int
+    key: Key
+    same: tuple[int, ...] = ()
+
+
+def in_order(
+    stored: Sequence[StoredQuestion], keepers: Mapping[UUID, UUID], apart: Collection[frozenset[UUID]] = ()
+) -> list[Asked]:
+    """The questions as they are walked; `keepers` tells where merged nodes are, `apart` which pairs are two by name."""
+    alike: defaultdict[tuple[str, frozenset[UUID]], list[StoredQuestion]] = defaultdict(list)
+    for one in stored:
+        ends = frozenset(keepers.get(end, end) for end in (one.keep, one.other))
+        if len(ends) == 2 and ends not in apart:
+            alike[one.policy, ends].append(one)
+    likeliest = [sorted(some, key=lambda one: (-one.probability, one.number)) for some in alike.values()]
+    found = [(first, tuple(one.number for one in rest)) for first, *rest in likeliest]
+    ends_of = {
+        first.number: (keepers.get(first.keep, first.keep), keepers.get(first.other, first.other)) for first, _ in found
+    }
+    groups = _groups([(number, *ends) for number, ends in ends_of.items()])
+    best: dict[int, float] = {}
+    for first, _ in found:
+        best[groups[first.number][0]] = max(best.get(groups[first.number][0], 0.0), first.probability)
+    asked = [_asked(first, same, keepers, groups[first.number], best) for first, same in found]
+    return sorted(asked, key=lambda one: one.key)
+
+
+def _asked(
+    one: StoredQuestion,
+    same: tuple[int, ...],
+    keepers: Mapping[UUID, UUID],
+    group: tuple[int, int],
+    best: Mapping[int, float],
+) -> Asked:
+    number, size = group
+    later = "" if one.postponed_at is None else one.postponed_at.isoformat()
+    return Asked(
+        number=one.number,
+        policy=one.policy,
+        keep=keepers.get(one.keep, one.keep),
+        other=keepers.get(one.other, one.other),
+        probability=one.probability,
+        postponed_at=one.postponed_at,
+        group=number,
+        group_size=size,
+        key=(later, -best[number], number, -one.probability, one.number),
+        same=same,
+    )
+
+
+def _groups(pairs: Iterable[tuple[int, UUID, UUID]]) -> dict[int, tuple[int, int]]:
+    """For each question the number of its group and how many nodes that has."""
+    known = list(pairs)
+    home: dict[UUID, UUID] = {}
+
+    def root(node: UUID) -> UUID:
+        home.setdefault(node, node)
+        while home[node] != node:
+            home[node] = node = home[home[node]]
+        return node
+
+    for _, one, other in known:
+        home[root(one)] = root(other)
+    first: dict[UUID, int] = {}
+    for number, one, _ in known:
+        first[root(one)] = min(first.get(root(one), number), number)
+    sizes: defaultdict[UUID, int] = defaultdict(int)
+    for node in list(home):
+        sizes[root(node)] += 1
+    return {number: (first[root(one)], sizes[root(one)]) for number, one, _ in known}
+
+
+def clusters(pairs: Sequence[tuple[UUID, UUID]]) -> list[list[UUID]]:
+    """Pairs that are one, as groups, the one that stays first: of those that go into no other, the first."""
+    into: dict[UUID, list[UUID]] = {}
+    for keep, other in pairs:
+        ours, theirs = into.setdefault(keep, [keep]), into.setdefault(other, [other])
+        if ours is not theirs:
+            ours += theirs
+            into.update(dict.fromkeys(theirs, ours))
+    goes = {other for _, other in pairs}
+    found = {id(group): group for group in into.values()}
+    return [sorted(group, key=lambda node: node in goes) for group in found.values()]
+
+
+# -- pages
+
+
+def cursor_behind(one: Asked) -> str:
+    return base64.urlsafe_b64encode(json.dumps(one.key).encode()).decode()
+
+
+def behind(asked: Sequence[Asked], cursor: str) -> list[Asked]:
+    """Those that come after a cursor, also where the one it stands for was answered meanwhile."""
+    try:
+        later, best, group, probability, number = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        key: Key = (str(later), float(best), int(group), float(probability), int(number))
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(
+            "This cursor is not one that a listing gave: start again without it.", field="cursor"
+        ) from error
+    return [one for one in asked if one.key > key]
