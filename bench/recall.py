@@ -84,7 +84,7 @@ async def quality(data: Path, out: Path | None) -> list[Figure]:
             space, names = await taught(engine, rows(folder / "corpus.jsonl"))
             for question in rows(folder / "queries.jsonl"):
                 started = time.perf_counter()
-                hits = await space.recall(question["text"], limit=DEPTH)
+                hits = await space.recall(question["text"], limit=DEPTH, weak=True)
                 spent = (time.perf_counter() - started) * 1000
                 ids = [name for hit in hits for name in names[hit.node.source_id or ""]]
                 lines.append(

@@ -320,7 +320,7 @@ async def test_P07_a_merge_is_not_undone_before_the_later_one_that_it_went_into(
     first = await there.concepts.merge(b, a)
     later = await there.concepts.merge(c, b)
     before = await world(there)
-    with pytest.raises(Conflict, match=f"{later.plan_id}.*undo that one first"):
+    with pytest.raises(Conflict, match=str(later.plan_id)):
         await there.undo(first.plan_id)
     assert await world(there) == before
     await there.undo(later.plan_id)
@@ -349,7 +349,7 @@ async def test_P07_a_merge_taken_back_and_made_again_leaves_nothing_hanging(ther
     undone = await there.undo(plan.id)
     x = await make(there, "x", text="something else entirely")
     await there.graph.link(other, x)
-    with pytest.raises(Conflict, match="would hang on a node"):
+    with pytest.raises(Conflict, match="would hang on"):
         await there.undo(undone.plan_id)
     assert (await there.concepts.get(other)).status is Status.ACTIVE
 
@@ -570,6 +570,10 @@ async def test_C30_why_tells_the_factors_the_bound_that_failed_and_what_happened
     told = await there.concepts.why(str(one)[:8], other)
     assert not told.is_one
     assert told.explanation.would_merge
+    assert told.explanation.estimate is not None
+    assert told.explanation.estimate.probability >= 0.995
+    assert "% that they are one" in str(told)
+    assert "rivals" in str(told)
     plan = await proposed(there)
     await there.plans.apply(plan.id)
     after = await there.concepts.why(one, other)

@@ -48,7 +48,7 @@ async def test_A31_A32_a_search_can_follow_the_graph(client: httpx.AsyncClient, 
         *(engine.space.id, key["id"], plants["id"]),
     )
     await connection.close()
-    plain = {hit["node"]["id"]: hit for hit in await found(client, KEY)}
+    plain = {hit["node"]["id"]: hit for hit in await found(client, KEY, weak=True)}
     assert plain[plants["id"]]["parts"]["activation"] == 0
     linked = {hit["node"]["id"]: hit for hit in await found(client, KEY, graph=True)}
     assert linked[plants["id"]]["parts"]["activation"] > 0.3

@@ -68,15 +68,18 @@ def test_D50_add_without_waiting_is_found_by_words_and_by_meaning_after_work(cli
 
 
 @pytest.mark.parametrize("verb", ["recall", "search", "find"])
-def test_D27_G07_a_hit_is_one_line_score_date_id_and_text_shortened_unless_full(cli: Cli, verb: str) -> None:
+def test_D27_D46_G07_a_hit_is_one_line_score_relevance_date_id_and_text_shortened_unless_full(
+    cli: Cli, verb: str
+) -> None:
     text = "tea " + "and biscuits " * 30
     id_ = cli.add(text, "--created-at", "2026-01-02")
-    score, day, prefix, shown = cli(verb, "tea", "--limit", "3").out.rstrip("\n").split("\t")
+    score, relevance, day, prefix, shown = cli(verb, "tea", "--limit", "3").out.rstrip("\n").split("\t")
     assert 0 < float(score) <= 1
+    assert 0 < float(relevance) <= 1
     assert (day, prefix) == ("2026-01-02", id_[:8])
     assert len(shown) <= output.SHORTENED
     assert text.startswith(shown.removesuffix("…"))
-    assert cli(verb, "tea", "--full").out.rstrip("\n").split("\t")[3] == text.strip()
+    assert cli(verb, "tea", "--full").out.rstrip("\n").split("\t")[4] == text.strip()
     assert cli.json(verb, "tea")["hits"][0]["node"]["text"] == text.strip()
     assert cli("list").out.rstrip("\n").endswith("…")
     assert cli("list", "--full").out.rstrip("\n").endswith(text.strip())
@@ -92,6 +95,7 @@ def test_recall_as_json_is_the_recall(cli: Cli) -> None:
 
 SCORE_PARTS = (
     *("relevance", "words", "meaning", "cosine", "neighbour", "activation", "recency", "importance", "use", "bonus"),
+    *("coverage", "standing"),
 )
 
 
@@ -99,7 +103,7 @@ def test_A32_D40_recall_follows_the_graph_and_ranks_by_use_where_asked(cli: Cli)
     cli.add("Linh prefers green tea")
     plain = cli.json("recall", "green tea")
     by_graph, by_use = cli.json("recall", "green tea", "--graph"), cli.json("recall", "green tea", "--engagement")
-    assert (plain["floor"], by_graph["floor"]) == (None, 0.3)
+    assert (plain["floor"], by_graph["floor"]) == (0.25, 0.3)
     assert plain["hits"][0]["parts"]["engagement"] == 0
     assert by_use["hits"][0]["parts"]["engagement"] > 0
     *_, text, parts = cli("recall", "green tea", "--graph", "--explain").out.rstrip("\n").split("\t")

@@ -16,7 +16,7 @@ from recollect.errors import InvalidInput
 from recollect.memories.sql import nodes
 from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
 from recollect.recall.calibrate import measure
-from recollect.recall.rules import lexical
+from recollect.recall.rules import lexical, ranking
 from recollect.recall.sql import candidates, lexicon
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
@@ -113,7 +113,7 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
         numbered = {lexical.term(word): count for word, count in held.items()}
         weights = lexical.document_weights(numbered, length=held.total(), mean_length=mean)
         expected = sum(
-            lexical.rarity(5, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
+            lexical.rarity(lexicon.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
             for word in lexical.words("green tea for Mrs Okafor")
             if word in held
         )
@@ -190,13 +190,27 @@ async def test_D20_D21_a_question_about_something_never_told_finds_nothing(memor
     assert known[0].parts.relevance >= 0.65
 
 
-async def test_D16a_plain_search_has_no_floor_and_its_limit_is_twenty(memory: Engine) -> None:
+async def test_D16a_plain_search_for_weak_matches_has_no_floor_and_its_limit_is_twenty(memory: Engine) -> None:
     await teach(memory, *(f"note {n}" for n in range(30)))
-    found = await memory.recall("quantum chromodynamics")
+    found = await memory.recall("quantum chromodynamics", weak=True)
     assert (len(found), found.floor) == (20, None)
     strict = await memory.recall("note 7", threshold=0.3)
     assert strict.floor == pytest.approx(0.7)
     assert all(hit.parts.relevance >= 0.7 for hit in strict)
+
+
+async def test_D46_what_is_hardly_related_is_shown_only_when_asked_for(memory: Engine) -> None:
+    await teach(memory, *FACTS)
+    await memory.add("the newest and the most important of all", importance=1.0)
+    await memory.work()
+    found = await memory.recall("who keeps the spare key?")
+    assert found[0].node.text == FACTS[4]
+    assert all(hit.relevance >= ranking.RELATED for hit in found)
+    assert {one.step for one in found.left_out} == {"floor"}
+    everything = await memory.recall("who keeps the spare key?", weak=True)
+    assert texts(everything)[: len(found)] == texts(found)
+    assert len(everything) == len(FACTS) + 1
+    assert not await memory.recall("quantum chromodynamics")
 
 
 async def test_D24_a_repeated_question_shows_fresh_memories_first(memory: Engine) -> None:
@@ -392,9 +406,9 @@ async def test_D25_a_metadata_filter_finds_nothing_of_another_space_and_applies_
     async with Engine(await fresh_space(settings)) as other:
         await teach(other, FACTS[3], thread="kitchen", **tagged)
         some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
-        assert texts(await other.recall("what?", wanted=some)) == [FACTS[3]]
-        assert set(texts(await memory.recall("what?", wanted=some))) == {FACTS[0], FACTS[1]}
-        assert texts(await memory.recall("what?", wanted=replace(some, thread="kitchen"))) == [FACTS[0]]
+        assert texts(await other.recall("what?", wanted=some, weak=True)) == [FACTS[3]]
+        assert set(texts(await memory.recall("what?", wanted=some, weak=True))) == {FACTS[0], FACTS[1]}
+        assert texts(await memory.recall("what?", wanted=replace(some, thread="kitchen"), weak=True)) == [FACTS[0]]
 
 
 async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engine) -> None:
@@ -452,7 +466,7 @@ async def test_a_filter_that_leaves_too_many_is_answered_as_the_whole_space_is(
     monkeypatch.setattr(candidates, "EXACT_BELOW", most)
     walk_the_index(memory, monkeypatch, over=4)
     some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
-    found = await memory.recall("who keeps the spare key?", wanted=some)
+    found = await memory.recall("who keeps the spare key?", wanted=some, weak=True)
     assert found[0].node.text == FACTS[4]
     assert len(found) == 5
     assert found.ways["search"] == ("exact: the filter leaves 5" if most == 5 else "HNSW: over 4 vectors")

@@ -22,7 +22,7 @@ TEA, CAKE = "Linh prefers green tea at home", "Linh bakes a carrot cake on Sunda
 
 
 async def noted(memory: Engine, text: str, *, mode: Mode = Mode.NEUTRAL, limit: int | None = None) -> UUID:
-    query = Query(text=text, mode=mode, limit=limit)
+    query = Query(text=text, mode=mode, limit=limit, weak=True)
     found = await find(memory.core, memory.space.id, query)
     return await note(memory.core, memory.space.id, found, query=query)
 

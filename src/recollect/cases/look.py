@@ -90,7 +90,7 @@ async def search(
     check_limit(limit)
     started = time.perf_counter()
     wanted = NodeFilter(kinds=(Kind.CASE,), excluded=False, category=checked_category(category))
-    query = Query(text=question, limit=min(limit + SPARE, recall.MOST), wanted=wanted)
+    query = Query(text=question, limit=min(limit + SPARE, recall.MOST), wanted=wanted, weak=True)
     found = await recall.find(core, space_id, query)
     async with core.transaction(space_id) as db:
         read = await cases.get_many(db, [hit.node.id for hit in found])

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import anyio.to_thread
+import numpy as np
 
 from recollect.concepts.policies.merge_duplicate_concepts import POLICY, absorb, blocked, found_around, one_of_node
+from recollect.concepts.rules.clusters import ClusterOptions, KnownPairs
 from recollect.concepts.rules.concepts import KnownConcepts, ids_of, pair_of
 from recollect.concepts.rules.detection import ConceptColumns, FoundPairs
+from recollect.concepts.rules.evidence import weigh
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import Factors, Traits, compare
-from recollect.concepts.rules.why import Explanation, why
+from recollect.concepts.rules.why import Explanation, PairEstimate, why
 from recollect.concepts.sql import concepts
 from recollect.engine.core import Core
 from recollect.engine.part import Reference
@@ -28,6 +31,9 @@ from recollect.plans.sql import journal, plans
 from recollect.plans.sql.reader import StoreReader
 from recollect.recall.sql import candidates
 from recollect.store.database import Transaction
+
+# In larger spaces `why` shows the score alone: to learn from all takes as long as a pass over them.
+MOST_FOR_WHY = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,22 +176,52 @@ async def why_of(core: Core, space_id: UUID, a: Reference, b: Reference, *, thre
             raise InvalidInput("These are the same node: give two.", field="b")
         known = await traits_of(db, [one, other])
         ends = await nodes.keepers(db, [one.id, other.id])
+        is_same_type = (one.kind, one.subtype) == (other.kind, other.subtype)
+        everything = await StoreReader(db).concepts() if is_same_type else None
+        explanation = why(
+            known[one.id],
+            known[other.id],
+            threshold=threshold,
+            is_same_type=is_same_type,
+            is_apart=await _are_apart(core, db, [one, other], resting=True),
+            is_protected=one.protected or other.protected,
+            estimate=await anyio.to_thread.run_sync(_estimate, everything, one.id, other.id),
+        )
         return Why(
             a=one.id,
             b=other.id,
             a_name=_called(one),
             b_name=_called(other),
             is_one=ends[one.id] == ends[other.id],
-            explanation=why(
-                known[one.id],
-                known[other.id],
-                threshold=threshold,
-                is_same_type=(one.kind, one.subtype) == (other.kind, other.subtype),
-                is_apart=await _are_apart(core, db, [one, other], resting=True),
-                is_protected=one.protected or other.protected,
-            ),
+            explanation=explanation,
             history=await _history(db, [one, other]),
         )
+
+
+def _estimate(everything: KnownConcepts | None, one: UUID, other: UUID) -> PairEstimate | None:
+    """How likely two living concepts are one, by what their space teaches; a large space is not asked for one pair."""
+    if everything is None:
+        return None
+    columns, options = everything.columns, ClusterOptions()
+    place = {id_: row for row, id_ in enumerate(everything.ids)}
+    if one not in place or other not in place or len(columns) > MOST_FOR_WHY:
+        return None
+    blocks = blocked(columns, options.review)
+    found = found_around(columns, options.review, None, blocks)
+    evidence = weigh(blocks, found).above(options.ask_from, options.review)
+    known = KnownPairs(columns, found, options, Apart(), evidence)
+    ends = sorted((place[one], place[other]))
+    (at,) = np.nonzero((evidence.pairs.left == ends[0]) & (evidence.pairs.right == ends[1]))
+    if not len(at):
+        return None
+    told = evidence.told(int(at[0]))
+    return PairEstimate(
+        probability=float(known.certainty[at[0]]),
+        least=options.precision,
+        adds=told.adds,
+        fields=told.fields,
+        rivals=(told.rival_of_left, told.rival_of_right),
+    )
 
 
 async def _are_apart(core: Core, db: Transaction, found: Sequence[Node], *, resting: bool) -> bool:

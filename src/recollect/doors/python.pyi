@@ -201,11 +201,12 @@ class Recollect:
         budget_tokens: int | None = None,
         engagement: bool = False,
         graph: bool = False,
+        weak: bool = False,
         noted: bool = True,
     ) -> Recall:
         """What is known about a question, best first, each score laid open.
 
-        `mode` sets weights, floor and cap; NEUTRAL (plain search) has a floor only where a threshold is given. `graph`
+        `mode` sets weights, floor and cap; NEUTRAL (plain search) shows what is related, all of it with `weak`. `graph`
         lets activation spread from the best hits along the edges. `noted=False` leaves no trace: not in the query log,
         and not in the counts of use."""
     def ask(

@@ -24,7 +24,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """A question put to the memory. `limit` and `threshold` of None leave it to the mode."""
+    """A question put to the memory. `limit` and `threshold` of None leave it to the mode.
+
+    `weak` shows also what is hardly related, behind what is (D46); the modes of `ask` never do.
+    """
 
     text: str
     mode: Mode = Mode.NEUTRAL
@@ -35,14 +38,17 @@ class Query:
     budget_tokens: int | None = None
     graph: bool = False
     engagement: bool = False
+    weak: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
     """A score laid open. `cosine` is raw; `similarity` is the same on the calibrated scale.
 
-    relevance joins similarity, lexical match and the flow from neighbours; the score weighs it with recency,
-    importance and (where asked for) engagement, and adds the bonus.
+    relevance joins similarity, lexical match, the flow from neighbours, how much of the question's words a text covers
+    (`coverage`) and how far its meaning stands out from that of other candidates (`standing`); `says` is how much a
+    turn of a thread says of itself. The score weighs relevance with recency, importance and (where asked for)
+    engagement, and adds the bonus.
     """
 
     relevance: float
@@ -56,6 +62,9 @@ class Parts:
     engagement: float = 0.0
     decay: float = 0.0
     bonus: float = 0.0
+    coverage: float = 0.0
+    says: float = 1.0
+    standing: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +79,10 @@ class Hit:
     @property
     def similarity(self) -> float:
         return self.parts.similarity
+
+    @property
+    def relevance(self) -> float:
+        return self.parts.relevance
 
     def __str__(self) -> str:
         text = " ".join((self.node.text or self.node.name or "").split())

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from recollect.model import Query
 from recollect.recall.rules import ranking
-from recollect.recall.rules.calibration import Calibration, soft
+from recollect.recall.rules.calibration import Calibration
 from recollect.recall.rules.ranking import Numbers
-from recollect.recall.sql.candidates import Candidate
+from recollect.recall.sql.candidates import Candidate, CandidateQuery
+from recollect.recall.sql.lexicon import LexicalQuestion
 
 SECONDS_A_DAY = 86_400
 
@@ -38,7 +39,10 @@ class Ranked:
     cosine: Numbers
     similarity: Numbers
     lexical: Numbers
+    coverage: Numbers
+    says: Numbers
     flow: Numbers
+    standing: Numbers
     relevance: Numbers
     recency: Numbers
     importance: Numbers
@@ -52,19 +56,30 @@ def rank(
     found: Sequence[Candidate],
     query: Query,
     *,
-    most_possible: float,
+    asked: CandidateQuery,
     calibration: Calibration,
     now: datetime,
     uses: Uses | None = None,
-    by_words_alone: bool = False,
 ) -> Ranked:
     """Lay open what each candidate has, and add it up."""
-    cosine, words, moment = _columns(found, "cosine", "words", "moment")
+    cosine, words, moment, length = _columns(found, "cosine", "words", "moment", "length")
+    before, after = _neighbours(found)
+    is_turn = (before >= 0) | (after >= 0)
     similarity = calibration.similarity(cosine)
-    lexical = ranking.lexical_match(words, most_possible)
-    own = ranking.own_relevance(lexical, similarity, by_words_alone=by_words_alone)
-    flow = ranking.flow(own, *_neighbours(found))
-    relevance = soft(own + flow)
+    says = ranking.says(length, is_turn)
+    lexical = ranking.lexical_match(words, asked.most_possible)
+    coverage = np.zeros(len(found))
+    if asked.words is not None:
+        held, rarities = _held(found, asked.words), np.array([*asked.words.rarities.values()])
+        window = ranking.together(held, length, rarities, asked.words.mean_length, before, after)
+        beside = ranking.lexical_match(np.where(is_turn, window, words), asked.most_possible)
+        lexical = ranking.with_neighbours(lexical, beside)
+        coverage = ranking.coverage(held, rarities, asked.most_possible)
+        coverage = ranking.with_neighbours(coverage, _covered_together(held, rarities, asked, before, after))
+    own = says * ranking.own_relevance(lexical, similarity, by_words_alone=asked.vector is None)
+    flow = ranking.flow(own, before, after)
+    standing = ranking.standing_out(says * similarity)
+    relevance = ranking.relevance(own + flow, coverage, standing)
     recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
     importance = ranking.importance([one.importance for one in found])
     used = uses or Uses.none(len(found))
@@ -82,7 +97,10 @@ def rank(
         cosine=cosine,
         similarity=similarity,
         lexical=lexical,
+        coverage=coverage,
+        says=says,
         flow=flow,
+        standing=standing,
         relevance=relevance,
         recency=recency,
         importance=importance,
@@ -91,6 +109,19 @@ def rank(
         bonus=bonus,
         score=score + bonus,
     )
+
+
+def _held(found: Sequence[Candidate], words: LexicalQuestion) -> Numbers:
+    """The weight of each word of the question (a column) in each candidate (a row)."""
+    held = np.array([one.held for one in found], dtype=np.float64)
+    return held.reshape(len(found), len(words.rarities))
+
+
+def _covered_together(
+    held: Numbers, rarities: Numbers, asked: CandidateQuery, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> Numbers:
+    padded = np.vstack([held, np.zeros((1, held.shape[1]))])
+    return ranking.coverage(held + padded[before] + padded[after], rarities, asked.most_possible)
 
 
 def _columns(found: Sequence[Candidate], *names: str) -> list[Numbers]:

@@ -82,7 +82,9 @@ async def _last_seen(core: Core, space_id: UUID) -> Space:
 
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """By similarity, and by activation that spreads from what is nearest (recall/by_graph)."""
-    near = await find(core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None))
+    near = await find(
+        core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None, weak=True)
+    )
     return await by_graph.spread(core, space_id, query, near)
 
 

@@ -82,11 +82,10 @@ class Search:
         return rank(
             found,
             self.query,
-            most_possible=self.asked.most_possible,
+            asked=self.asked,
             calibration=self.calibration,
             now=self.core.now(),
             uses=uses,
-            by_words_alone=self.asked.vector is None,
         )
 
     async def _uses(self, found: Sequence[Candidate]) -> Uses:
@@ -276,6 +275,7 @@ class Search:
             cosine=cosine,
             lately=await self._lately(),
             threshold=self.query.threshold,
+            weak=self.query.weak,
             limit=self.query.limit or (None if self.profile.cap else LIMIT),
         )
         if self.query.budget_tokens is not None:

@@ -157,3 +157,23 @@ def test_C38_a_pass_over_what_changed_decides_as_one_over_everything() -> None:
     _, whole = taught(concepts)
     assert {group.rows for group in part.merges} <= {group.rows for group in whole.merges}
     assert (3, 33) in {group.rows for group in part.merges}
+
+
+def named(texts: Sequence[str | None]) -> ConceptColumns:
+    """Concepts of one name, with vectors that have nothing in common."""
+    count = len(texts)
+    told = [text is not None for text in texts]
+    vectors = np.eye(count + 1, dtype=np.float32)
+    names, more = ["tea ceremony"] * count, ["a house on the hill"]
+    return ConceptColumns.of(names=names + more, vectors=vectors, has_text=[*told, True], texts=[*texts, "far away"])
+
+
+def test_C33_a_bare_name_becomes_the_one_described_under_it_which_stays() -> None:
+    _, decided = taught(named([None, "how tea is made in company"]))
+    assert [group.rows for group in decided.merges] == [(1, 0)]
+
+
+def test_C33_beside_several_described_ones_a_bare_name_is_a_question() -> None:
+    _, decided = taught(named([None, "how tea is made in company", "a film about a summer by the sea"]))
+    assert decided.merges == ()
+    assert [set(group.rows) for group in decided.questions] == [{0, 1, 2}]

@@ -1,6 +1,7 @@
 """The numbers of the source document on ranking and selection, by hand."""
 
 import math
+from collections import Counter
 from uuid import uuid4
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
 from recollect.model import Mode
-from recollect.recall.rules import ranking, selection
+from recollect.recall.rules import lexical, ranking, selection
 from recollect.recall.rules.calibration import Calibration, histogram, measured, shipped, soft
 
 
@@ -80,9 +81,62 @@ def test_D20_a_narrower_threshold_raises_the_floor_a_wider_one_does_not_lower_it
     assert selection.floor_in_effect(0.60, 0.9) == pytest.approx(0.6)
 
 
-def test_D16a_plain_search_has_a_floor_only_where_a_threshold_is_given() -> None:
-    assert selection.floor_in_effect(None, None) is None
+def test_D16a_D46_plain_search_shows_what_is_related_unless_told_otherwise() -> None:
+    assert selection.floor_in_effect(None, None) == ranking.RELATED
+    assert selection.floor_in_effect(None, None, weak=True) is None
     assert selection.floor_in_effect(None, 0.7) == pytest.approx(0.3)
+
+
+def test_D46_neither_age_nor_importance_lifts_what_is_hardly_related_above_what_is() -> None:
+    relevance, score = numbers(0.1, 0.5, 0.24, 0.9), numbers(0.9, 0.3, 0.8, 0.6)
+    chosen = selection.select(
+        [0, 2, 3, 1],
+        ranking.PROFILES[Mode.NEUTRAL],
+        ids=[uuid4() for _ in range(4)],
+        relevance=relevance,
+        score=score,
+        cosine=lambda _a, _b: 0.0,
+        weak=True,
+    )
+    assert chosen.kept == [3, 1, 0, 2]
+
+
+def test_D49_a_turn_is_matched_together_with_the_turns_beside_it() -> None:
+    """BM25 over the three texts as one, found again from what is stored of each: the same as if they were one text."""
+    texts = ["where did you put the passport", "in the blue drawer upstairs", "thanks blue it is"]
+    mean, asked = 4.0, sorted(map(lexical.term, lexical.words("blue passport")))
+    counts = [Counter(map(lexical.term, lexical.words(text))) for text in texts]
+    lengths = numbers(*(one.total() for one in counts))
+    weights = [lexical.document_weights(one, length=one.total(), mean_length=mean) for one in counts]
+    held = np.array([[one.get(term, 0.0) for term in asked] for one in weights])
+    rarities = numbers(1.5, 0.7)
+    before, after = np.array([-1, 0, 1]), np.array([1, 2, -1])
+    whole = sum(counts, Counter[int]())
+    joined = lexical.document_weights(whole, length=whole.total(), mean_length=3 * mean)
+    expected = sum(rarity * joined[term] for term, rarity in zip(asked, rarities, strict=True))
+    assert ranking.together(held, lengths, rarities, mean, before, after)[1] == pytest.approx(expected)
+    alone = np.full(3, -1)
+    assert ranking.together(held, lengths, rarities, mean, alone, alone) == pytest.approx(held @ rarities)
+
+
+def test_D49_a_short_turn_says_less_of_itself_and_what_stands_alone_is_taken_as_it_is() -> None:
+    lengths = numbers(2, 20, 200, 2)
+    says = ranking.says(lengths, np.array([True, True, True, False]))
+    assert says == pytest.approx([0.1**0.2, 1, 1, 1])
+
+
+def test_D45_a_full_match_by_words_alone_passes_every_floor() -> None:
+    by_words = ranking.own_relevance(numbers(1.0), numbers(0.0))
+    assert ranking.relevance(by_words, numbers(1.0), numbers(0.0))[0] > 0.9
+    assert ranking.relevance(numbers(0.0), numbers(0.0), numbers(0.0))[0] < 0.02
+
+
+def test_D45_where_everything_is_alike_being_alike_says_little() -> None:
+    alone = ranking.standing_out(numbers(0.8, *[0.2] * 30))
+    crowd = ranking.standing_out(numbers(0.8, *[0.7] * 30))
+    assert alone[0] == pytest.approx(0.6)
+    assert crowd[0] == pytest.approx(0.1)
+    assert ranking.standing_out(numbers(0.8, 0.0, 0.1))[0] == pytest.approx(0.8 - ranking.UNRELATED)
 
 
 def test_D28_few_results_widen_the_threshold_step_by_step_but_not_below_the_floors() -> None:
@@ -241,7 +295,7 @@ def test_D16a_the_best_of_a_poor_lot_is_no_full_match() -> None:
 def test_flow_comes_from_the_better_neighbour() -> None:
     own = numbers(0.5, 1.0, 0.2, 0.7)
     before, after = np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1])
-    assert ranking.flow(own, before, after) == pytest.approx([0.4, 0.2, 0.4, 0.0])
+    assert ranking.flow(own, before, after) == pytest.approx([0.2, 0.1, 0.2, 0.0])
 
 
 # -- a fact that was updated

@@ -68,6 +68,19 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PairEstimate:
+    """How likely the two are one in their space (C38): what each factor and each metadata key adds to the logarithm of
+    the odds, and how near the next rival of either is. `least` is what a merge without asking needs.
+    """
+
+    probability: float
+    least: float
+    adds: tuple[tuple[str, float], ...] = ()
+    fields: tuple[tuple[str, float], ...] = ()
+    rivals: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
     """Everything there is to say about a pair."""
 
@@ -78,6 +91,7 @@ class Explanation:
     is_apart: bool
     failed: tuple[str, ...]
     remedies: tuple[str, ...]
+    estimate: PairEstimate | None = None
 
     @property
     def would_merge(self) -> bool:
@@ -96,6 +110,7 @@ def why(
     is_same_type: bool = True,
     is_apart: bool = False,
     is_protected: bool = False,
+    estimate: PairEstimate | None = None,
 ) -> Explanation:
     """Why these two would, or would not, become one by themselves."""
     factors = compare(one, other, weights)
@@ -104,8 +119,7 @@ def why(
         *reasons(not is_same_type, "they are of different types", "only concepts of one type are compared"),
         *reasons(is_apart, "they are on the never-merge list", "take the pair off the list"),
         *reasons(is_protected, "one of them is protected", "take the protection off"),
-        *shortfalls(factors, steps, threshold),
-        *((DOUBTS[doubt], REMEDIES[doubt]) for doubt in factors.doubts),
+        *not_sure(factors, steps, threshold, estimate),
     ]
     return Explanation(
         factors=factors,
@@ -115,6 +129,7 @@ def why(
         is_apart=is_apart,
         failed=tuple(reason for reason, _ in against),
         remedies=tuple(dict.fromkeys(remedy for _, remedy in against)),
+        estimate=estimate,
     )
 
 
@@ -136,6 +151,18 @@ def steps_of(factors: Factors, weights: FactorWeights) -> tuple[Step, ...]:
 def reasons(holds: bool, reason: str, remedy: str) -> Iterator[tuple[str, str]]:
     if holds:
         yield reason, remedy
+
+
+def not_sure(
+    factors: Factors, steps: tuple[Step, ...], threshold: float, estimate: PairEstimate | None
+) -> Iterator[tuple[str, str]]:
+    """Too low an estimate, or score where none was made; and the doubts. A high enough estimate has none."""
+    if estimate is not None and estimate.probability >= estimate.least:
+        return
+    yield from shortfalls(factors, steps, threshold)
+    yield from ((DOUBTS[doubt], REMEDIES[doubt]) for doubt in factors.doubts)
+    if estimate is not None and factors.score >= threshold and not factors.doubts:
+        yield f"the estimate is below {100 * estimate.least:g} %: others are as near, or little is known", ""
 
 
 def shortfalls(factors: Factors, steps: tuple[Step, ...], threshold: float) -> Iterator[tuple[str, str]]:
@@ -173,12 +200,26 @@ def lines(told: Explanation) -> Iterator[str]:
         before += step.adds
     verdict = "at least" if told.factors.score >= told.threshold else "below"
     yield f"{'score':<27}{told.factors.score:6.3f}   {verdict} {told.threshold:g}"
+    if told.estimate is not None:
+        yield from estimated(told.estimate)
     if told.factors.conflicts:
         yield f"contradicting: {', '.join(told.factors.conflicts)}"
     yield from (f"not by itself: {reason}" for reason in told.failed)
     yield from (f"what would change it: {remedy}" for remedy in told.remedies if remedy)
     if told.would_merge:
         yield "they would become one by themselves, unless others hang on them in a chain"
+
+
+def estimated(found: PairEstimate) -> Iterator[str]:
+    """The estimate, its factors with the weightiest first, and the rivals."""
+    wanted = f"a merge without asking needs {100 * found.least:g} %"
+    yield f"estimate   {100 * found.probability:.1f} % that they are one; {wanted}"
+    for title, parts in (("factors", found.adds), ("metadata", found.fields)):
+        told = sorted(parts, key=lambda part: -abs(part[1]))
+        if told:
+            yield f"{title:<11}" + ", ".join(f"{name} {value:+.1f}" for name, value in told if abs(value) >= 0.05)
+    one, other = found.rivals
+    yield f"rivals     the next nearest comes to {one:.2f} for the first and {other:.2f} for the second"
 
 
 def bar(before: float, adds: float) -> str:

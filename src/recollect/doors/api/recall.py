@@ -34,6 +34,7 @@ async def search(asked: SearchIn, engine: Reading) -> Recall:
         budget_tokens=asked.budget_tokens,
         engagement=asked.engagement,
         graph=asked.graph,
+        weak=asked.weak,
         noted=asked.noted,
     )
 
@@ -44,9 +45,10 @@ async def search_by_address(
     q: Annotated[str, Query(min_length=1, description="What to look for.")],
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many hits.")] = 20,
     kind: Annotated[list[Kind] | None, Query(description="Any of these; memories, if nothing is said.")] = None,
+    weak: Annotated[bool, Query(description="Also what is hardly related, behind what is.")] = False,
 ) -> Recall:
     """The same as POST; note that addresses end up in the logs of proxies and in a browser's history."""
-    return await engine.recall(q, limit=limit, kinds=kind or (Kind.MEMORY,))
+    return await engine.recall(q, limit=limit, kinds=kind or (Kind.MEMORY,), weak=weak)
 
 
 @router.get("/calibration", summary="Measure what similarity means on your own memories")

@@ -194,7 +194,7 @@ class SearchIn(BaseModel):
 
     query: Annotated[str, Field(min_length=1, description="What to look for.")]
     mode: Annotated[
-        Annotated[Mode, AnyCase], Field(description="Which weights, floor and cap; plain search has no floor or cap.")
+        Annotated[Mode, AnyCase], Field(description="Which weights, floor and cap; plain search has no cap.")
     ] = Mode.NEUTRAL
     limit: Annotated[int, Field(ge=1, le=1000, description="At most so many hits.")] = 20
     threshold: Annotated[
@@ -214,6 +214,7 @@ class SearchIn(BaseModel):
     graph: Annotated[
         bool, Field(description="Follow the links from what is found; `ways.paths` shows how hits were reached.")
     ] = False
+    weak: Annotated[bool, Field(description="Also what is hardly related, behind what is.")] = False
     noted: Annotated[bool, Field(description="In the query log and in the counts of use; else it leaves no trace.")] = (
         True
     )

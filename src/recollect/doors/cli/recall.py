@@ -52,6 +52,7 @@ def recall(
     ] = False,
     topics: Annotated[bool, typer.Option("--topics", help="Also say which topics contain the hits.")] = False,
     engagement: Annotated[bool, typer.Option("--engagement", help="Rank by use as well.")] = False,
+    weak: Annotated[bool, typer.Option("--weak", help="Also what is hardly related, behind what is.")] = False,
     explain: Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")] = (
         False
     ),
@@ -59,8 +60,8 @@ def recall(
 ) -> None:
     """Recall what is known about a question, best first.
 
-    Each hit is a line: its score, its date, the beginning of its id, its text. A long text is shortened; --full shows
-    all of it.
+    Each hit is a line: its score, its relevance, its date, the beginning of its id, its text. A long text is shortened;
+    --full shows all of it. What is hardly related is shown only with --weak.
 
     \b
     recollect recall what does Linh drink
@@ -87,6 +88,7 @@ def recall(
             budget_tokens=budget,
             graph=graph,
             engagement=engagement,
+            weak=weak,
         )
         return found, await memory.graph.topics_of([hit.node.id for hit in found]) if topics else {}
 
@@ -101,9 +103,15 @@ def recall(
 
 
 def show_hits(found: Recall, *, full: bool = False) -> None:
-    output.hits(("score", "date", "id", "text"), [_line(hit) for hit in found], full=full)
+    output.hits(("score", "relevance", "date", "id", "text"), [_line(hit) for hit in found], full=full)
+    _say_what_is_weak(found)
+
+
+def _say_what_is_weak(found: Recall) -> None:
+    weaker = sum(one.step == "floor" for one in found.left_out) if found.mode is Mode.NEUTRAL else 0
     if not found:
-        output.note("Nothing is known about that.")
+        hint = f" {counted(weaker, 'weaker match', 'weaker matches')}: --weak shows them." if weaker else ""
+        output.note(f"Nothing is known about that.{hint}")
 
 
 def show_explained(found: Recall, *, full: bool = False) -> None:
@@ -111,8 +119,7 @@ def show_explained(found: Recall, *, full: bool = False) -> None:
     for hit in found:
         *head, text = _line(hit)
         output.block((*head, f"by {FOUND_BY.get(hit.source, hit.source)}"), text, _parts(hit), full=full)
-    if not found:
-        output.note("Nothing is known about that.")
+    _say_what_is_weak(found)
     if found.left_out:
         output.heading(f"Not shown, and why: {counted(len(found.left_out), 'candidate')}")
         output.table(
@@ -128,7 +135,7 @@ def show_explained(found: Recall, *, full: bool = False) -> None:
 
 def _line(hit: Hit) -> tuple[str, ...]:
     text = hit.node.text or hit.node.name or ""
-    return f"{hit.score:.2f}", output.day(hit.node.created_at), output.short(hit.node.id), text
+    return f"{hit.score:.2f}", f"{hit.relevance:.2f}", output.day(hit.node.created_at), output.short(hit.node.id), text
 
 
 def _parts(hit: Hit) -> list[str]:
@@ -140,6 +147,8 @@ def _parts(hit: Hit) -> list[str]:
         "meaning": parts.similarity,
         "cosine": parts.cosine,
         "neighbour": parts.flow,
+        "coverage": parts.coverage,
+        "standing out": parts.standing,
         "activation": parts.activation,
         "recency": parts.recency,
         "importance": parts.importance,

@@ -45,16 +45,16 @@ async def recall(
     kinds: Annotated[list[Kind] | None, Packed] = None,
     since: str | None = None,
     follow_links: bool = False,
+    weak: bool = False,
 ) -> Told[AllFound]:
-    """Search memory by meaning and words. Use it before you answer what may have come up before: people,
-    preferences, decisions, past work. Returns hits, best first, with ids and scores 0..1; long texts are cut, get has
-    them whole."""
+    """Search memory. Use it before you answer what may have come up before: people, preferences, decisions, past
+    work. Returns hits, best first (weak: unrelated too); get has long texts whole."""
     wanted = NodeFilter(
         kinds=tuple(kinds or (Kind.MEMORY,)),
         excluded=False,
         created_from=parsed_time("since", since),
     )
-    found = await visit.memory.recall(query, limit=limit, wanted=wanted, graph=follow_links)
+    found = await visit.memory.recall(query, limit=limit, wanted=wanted, graph=follow_links, weak=weak)
     hits = telling.fitting([_found(hit) for hit in found], budget_tokens, field="text")
     lines = [f"{short(one.id)}  {one.score:.2f}  {one.created_at:%Y-%m-%d}  {one.text}" for one in hits]
     if missing := len(found) - len(hits):

@@ -18,10 +18,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recollect.recall.rules.language import DEFAULT, LITTLE_WORDS, language_of, languages_of, stem
 
 # Raised when texts are tokenised otherwise than before: what is indexed then is indexed anew, while search goes on.
 EDITION = 2
+
+Numbers = NDArray[np.float64]
 
 K1 = 1.2
 B = 0.75
@@ -133,6 +138,18 @@ def document_weights(counts: Mapping[int, int], *, length: int, mean_length: flo
     return {number: count * (K1 + 1) / (count + damping) for number, count in counts.items()}
 
 
+def occurrences(weights: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
+    """How often each text (a row) holds each word (a column), found again from the weights that are stored."""
+    damping = K1 * (1 - B + B * lengths / max(mean_length, 1.0))
+    return weights * damping[:, np.newaxis] / np.maximum(K1 + 1 - weights, 1e-6)
+
+
+def saturated(counts: Numbers, lengths: Numbers, means: Numbers) -> Numbers:
+    """The weights of words that occur so often in texts so long, where texts are so long in the mean."""
+    damping = K1 * (1 - B + B * lengths / np.maximum(means, 1.0))
+    return counts * (K1 + 1) / (counts + damping[:, np.newaxis])
+
+
 def rarity(documents: int, containing: int) -> float:
     """IDF: how much a word tells, from the number of texts and of those that hold it."""
     return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))
@@ -141,6 +158,11 @@ def rarity(documents: int, containing: int) -> float:
 def most_possible(rarities: Iterable[float]) -> float:
     """The score of a text that is all about these words: what a BM25 score is measured against."""
     return (K1 + 1) * sum(rarities)
+
+
+def rarities_in(most_possible: float) -> float:
+    """The rarities of a question's words together, which that score is made of."""
+    return most_possible / (K1 + 1)
 
 
 # -- from text to words

@@ -1,10 +1,11 @@
-"""How hits are ranked: relevance from three signals, then the mode's weights. Values in, values out.
+"""How hits are ranked: relevance from what words and meaning say, then the mode's weights. Values in, values out.
 
-    relevance  =  0.45 lexical + 0.55 similarity + 0.40 of the better neighbour in the thread          (D16a)
+    match      =  says * (0.45 lexical + 0.55 similarity) + 0.2 of the better neighbour in the thread  (D16a, D49)
+    relevance  =  logistic of  match + 0.8 coverage + 4 standing out squared                           (D45)
     score      =  w1 relevance + w2 recency + w3 importance + bonus                                    (D16, D17, D19)
 
-Every signal is on an absolute scale from 0 to 1, so that a floor means the same for every question: a question about
-something never told finds nothing high, however it compares with the rest. docs/adr/0006 tells what was tried.
+Relevance is calibrated: 0.65 means as much for a note as for a turn of a chat, for a match by words alone as for one by
+meaning, so a floor means the same for every question. docs/adr/0006 and 0017 tell what was tried.
 """
 
 import math
@@ -16,14 +17,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Mode, Query
+from recollect.recall.rules import lexical
 
 Numbers = NDArray[np.float64]
 
 LEXICAL_SHARE = 0.45
-FLOW_SHARE = 0.4
+FLOW_SHARE = 0.2
+# Of the words' part, this share goes by the words of a turn together with those of the turns beside it (D49).
+TOGETHER_SHARE = 0.5
+# A turn of fewer words says less of itself, and is mostly about the turns beside it ("Hey! How are you?").
+FULL_TURN = 20
+SAYS_POWER = 0.2
 # A text that holds the better part of what was asked is a full match; measured against the best of the question's
 # candidates, unless even that one holds less than this share of what could be held.
 FULL_MATCH = 0.3
+# Relevance is a logistic of the match, of how much of the question's words a text covers, and of how far its meaning
+# stands out from that of the question's twentieth candidate: fitted on questions that have an answer and questions
+# that have none, of chats and of notes (docs/adr/0017).
+COVERAGE_WEIGHT = 0.8
+STANDING_WEIGHT = 4.0
+STEEPNESS = 6.1
+MIDDLE = 0.84
+BACKGROUND_AT = 20
+# Where there are fewer candidates, the background is what most texts have that are not related to each other.
+UNRELATED = 0.25
+# What is shown of a plain recall unless weaker matches are asked for (D46).
+RELATED = 0.25
 RECENCY_DAYS = 30.0
 MISSING_IMPORTANCE = 0.5
 BONUS = 0.02
@@ -87,6 +106,59 @@ def lexical_match(scores: Numbers, most_possible: float) -> Numbers:
     best = float(scores.max(initial=0.0))
     share: Numbers = scores / max(best, FULL_MATCH * most_possible, 1e-9)
     return share
+
+
+def together(
+    held: Numbers,
+    lengths: Numbers,
+    rarities: Numbers,
+    mean_length: float,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+) -> Numbers:
+    """BM25 over each text together with those before and after it in its thread; -1 means none is known (D49).
+
+    `held` is the stored weight of each word (a column) in each text (a row): what is found there, how often, is found
+    again from it, so that no text need be read.
+    """
+    counts = np.vstack([lexical.occurrences(held, lengths, mean_length), np.zeros((1, held.shape[1]))])
+    length = np.append(lengths, 0.0)
+    turns: Numbers = np.asarray(1.0 + (before >= 0) + (after >= 0), dtype=np.float64)
+    window, words = counts[:-1] + counts[before] + counts[after], length[:-1] + length[before] + length[after]
+    scores: Numbers = lexical.saturated(window, words, turns * mean_length) @ rarities
+    return scores
+
+
+def with_neighbours(own: Numbers, window: Numbers) -> Numbers:
+    """The words' part: those of a text itself, and those of it together with its neighbours."""
+    joined: Numbers = (1 - TOGETHER_SHARE) * own + TOGETHER_SHARE * window
+    return joined
+
+
+def coverage(held: Numbers, rarities: Numbers, most_possible: float) -> Numbers:
+    """How much of what was asked a text mentions at all, 0 to 1: its words weighed by their rarity (D45)."""
+    share: Numbers = np.minimum((held > 0) @ rarities / max(lexical.rarities_in(most_possible), 1e-9), 1.0)
+    return share
+
+
+def standing_out(similarity: Numbers) -> Numbers:
+    """How far each candidate's meaning stands out from the background: in a chat about one thing everything is alike,
+    and being alike says little."""
+    few = len(similarity) < BACKGROUND_AT
+    background = UNRELATED if few else float(np.sort(similarity)[-BACKGROUND_AT])
+    return np.maximum(similarity - background, 0.0)
+
+
+def relevance(match: Numbers, coverage: Numbers, standing: Numbers) -> Numbers:
+    """How surely a candidate is about what was asked, 0 to 1."""
+    evidence = match + COVERAGE_WEIGHT * coverage + STANDING_WEIGHT * standing**2
+    sure: Numbers = 1 / (1 + np.exp(-STEEPNESS * (evidence - MIDDLE)))
+    return sure
+
+
+def says(lengths: Numbers, is_turn: NDArray[np.bool_]) -> Numbers:
+    """How much a turn of a thread says of itself, 0 to 1: short ones say less. What stands alone is taken as it is."""
+    return np.where(is_turn, np.minimum(1.0, np.maximum(lengths, 1.0) / FULL_TURN) ** SAYS_POWER, 1.0)
 
 
 def own_relevance(lexical: Numbers, similarity: Numbers, *, by_words_alone: bool = False) -> Numbers:

@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.recall.rules.ranking import Profile
+from recollect.recall.rules.ranking import RELATED, Profile
 
 ABSOLUTE_FLOOR = 0.55
 DEFAULT_THRESHOLD = 0.45
@@ -46,27 +46,34 @@ class Selection:
         self.kept = [i for i in self.kept if i not in gone]
 
 
-def floor_in_effect(mode_floor: float | None, threshold: float | None) -> float | None:
+def floor_in_effect(mode_floor: float | None, threshold: float | None, *, weak: bool = False) -> float | None:
     """D20: the highest of the absolute floor, the mode's, and what the caller's threshold asks for.
 
-    Plain search (no mode floor) has a floor only where the caller gives a threshold.
+    Plain search (no mode floor) shows what is related, or what the caller's threshold asks for, or all (D46).
     """
+    if mode_floor is None and threshold is None:
+        return None if weak else RELATED
     if mode_floor is None:
-        return None if threshold is None else 1 - threshold
+        return 1 - (threshold or 0.0)
     return max(ABSOLUTE_FLOOR, mode_floor, 1 - (DEFAULT_THRESHOLD if threshold is None else threshold))
 
 
 def relaxed_floor(
-    relevance: Numbers, mode_floor: float | None, threshold: float | None, *, enough: int
+    relevance: Numbers, mode_floor: float | None, threshold: float | None, *, enough: int, weak: bool = False
 ) -> float | None:
     """D28: with few results, the caller's threshold widens in steps while it is what binds; never below the floors."""
-    floor = floor_in_effect(mode_floor, threshold)
+    floor = floor_in_effect(mode_floor, threshold, weak=weak)
     if mode_floor is None or floor is None:
         return floor
     lowest = max(ABSOLUTE_FLOOR, mode_floor)
     while floor > lowest and int((relevance >= floor).sum()) < enough:
         floor = max(lowest, round(floor - WIDEN_BY, 10))
     return floor
+
+
+def related_first(ranked: Sequence[int], relevance: Numbers) -> list[int]:
+    """D46: neither age nor importance lifts what is hardly related above what is."""
+    return sorted(ranked, key=lambda i: bool(relevance[i] < RELATED))
 
 
 def above_floor(selection: Selection, relevance: Numbers, floor: float | None) -> None:
@@ -146,13 +153,14 @@ def select(
     cosine: Callable[[int, int], float],
     lately: Collection[UUID] = (),
     threshold: float | None = None,
+    weak: bool = False,
     limit: int | None = None,
 ) -> Selection:
     """All steps in order; `ranked` indexes the other values, best first."""
-    selection = Selection(kept=list(ranked))
+    selection = Selection(kept=related_first(ranked, relevance))
     most = min((one for one in (profile.cap, limit) if one is not None), default=len(ranked))
     enough = min(ENOUGH, profile.cap or ENOUGH)
-    above_floor(selection, relevance, relaxed_floor(relevance, profile.floor, threshold, enough=enough))
+    above_floor(selection, relevance, relaxed_floor(relevance, profile.floor, threshold, enough=enough, weak=weak))
     if profile.floor is not None:
         without_twins(selection, cosine, most=len(ranked))
         within_gap(selection, score)

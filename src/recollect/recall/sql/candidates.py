@@ -37,7 +37,7 @@ FLOW_FROM = 60
 FIRST_LOOK = """
 SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
-       t.documents, t.edition, t.languages,
+       t.documents, t.edition, t.languages, t.weighted_mean,
        ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
        ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
@@ -89,11 +89,11 @@ WITH near AS MATERIALIZED ({near}),
 """
 OF_GATHERED = "g, LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
 
-# Whom ranking asks about. $1 is the space, $2 the model, $3 the question's vector, $4 its words.
-GIVEN = """unnest($5::uuid[], $6::float8[], $7::float8[]) AS g(id, cosine, words), LATERAL (
+# Whom ranking asks about. $1 is the space, $2 the model, $3 the question's vector, $4 its words, $5 each word alone.
+GIVEN = """unnest($6::uuid[], $7::float8[], $8::float8[]) AS g(id, cosine, words), LATERAL (
     SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
 BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
-               FROM unnest($5::text[], $6::int8[]) AS place(thread, position)) AS g, LATERAL (
+               FROM unnest($6::text[], $7::int8[]) AS place(thread, position)) AS g, LATERAL (
     SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
 
 # What a leg finds, and how good it is there.
@@ -109,7 +109,10 @@ class Few(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A node as ranking sees it: its moment in seconds; 0 where it has no vector of the model, or no word in common."""
+    """A node as ranking sees it: its moment in seconds; 0 where it has no vector of the model, or no word in common.
+
+    `length` is its number of words, `held` the weight that each word of the question has in it (D49).
+    """
 
     id: UUID
     thread: str | None
@@ -118,6 +121,8 @@ class Candidate(NamedTuple):
     importance: float | None
     cosine: float
     words: float
+    length: float = 0.0
+    held: Sequence[float] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,6 +173,7 @@ async def first_look(db: Transaction, text: str) -> FirstLook:
         documents=found["documents"] or 0,
         containing=dict(zip(found["terms"], found["containing"], strict=True)),
         languages=found["languages"] or {},
+        mean_length=found["weighted_mean"] or 1.0,
     )
     meant = await lexicon.meant(db, known.unknown()) if known.documents else {}
     return FirstLook(
@@ -285,9 +291,9 @@ async def gathered(
     legs = GATHERED.format(near=near, pool=POOL)
     words = asked.words or lexicon.LexicalQuestion(match=[], weights=lexicon.NO_WORDS, most_possible=0.0)
     found = await (await driver(db)).fetch(
-        f"{legs} {_details(asked, OF_GATHERED, more=', g.near, g.matched')}",
+        f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched')}",
         *(asked.space_id, asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
-        *(promise.lexical_share, promise.low, promise.high, promise.most),
+        *(promise.lexical_share, promise.low, promise.high, promise.most, words.each),
     )
     by_vector, by_words = found[0][-2:] if found else (0, 0)
     rows_ = [Candidate._make(tuple(row)[:-2]) for row in found]
@@ -327,16 +333,22 @@ async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> s
     return set((await db.execute(statement)).scalars())
 
 
-def _details(asked: CandidateQuery, source: str, *, more: str = "") -> str:
-    """Both legs' scores, each looked up only where it is not known yet: `coalesce` asks no further than it must."""
+def _details(asked: CandidateQuery, source: str, *, each: str = "$5", more: str = "") -> str:
+    """Both legs' scores, each computed only where it is not known yet: `coalesce` asks no further than it must.
+
+    The weights are cast to what they are already: that unpacks those of a long text once, not once a word.
+    """
     may_be_told = "n.status = 'active' AND NOT n.exclude" if asked.with_summaries else "n.recallable"
     return f"""
         SELECT n.id, n.thread, n.position, date_part('epoch', n.created_at), n.importance,
                coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({asked.dim}) <=> $3) FROM embeddings e
                                     WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2), 0),
-               coalesce(g.words, (SELECT -(l.bm25 <#> $4) FROM lexicon l
-                                   WHERE l.space_id = $1 AND l.node_id = n.id), 0){more}
+               coalesce(g.words, -(l.bm25 <#> $4), 0), coalesce(l.length, 0),
+               ARRAY(SELECT coalesce(-(l.bm25 <#> word), 0)
+                       FROM unnest({each}::sparsevec[]) WITH ORDINALITY AS each(word, place) ORDER BY place){more}
           FROM {source}
+          LEFT JOIN LATERAL (SELECT length, bm25::sparsevec::sparsevec({lexical.DIMENSIONS}) AS bm25 FROM lexicon
+                              WHERE space_id = $1 AND node_id = n.id OFFSET 0) l ON true
          WHERE n.space_id = $1 AND {may_be_told}"""
 
 
@@ -361,8 +373,8 @@ async def neighbours(
 
 async def _looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:
     raw = await driver(db)
-    weights = asked.words.weights if asked.words else lexicon.NO_WORDS
-    found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, *given)
+    weights, each = (asked.words.weights, asked.words.each) if asked.words else (lexicon.NO_WORDS, [])
+    found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, each, *given)
     return [*map(Candidate._make, found)]
 
 

@@ -27,6 +27,8 @@ from recollect.store.database import Transaction, driver
 # Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
 MATCH_AT_MOST = 3000
 DRIFT = 0.2
+# How rare a word is, fewer texts than this cannot tell: in a space of one text every word that is there is common.
+FEW = 20
 # As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
 MOST_TERMS = 16_000
 RENEWED_AT_ONCE = 300
@@ -178,6 +180,13 @@ class LexicalQuestion:
     match: list[int]
     weights: SparseVector
     most_possible: float
+    rarities: Mapping[int, float] = field(default_factory=dict)  # of the words that some text holds
+    mean_length: float = 1.0
+
+    @property
+    def each(self) -> list[SparseVector]:
+        """Each of those words alone: what a text's weights are multiplied with to ask which of them it holds."""
+        return [_sparse({term: 1.0}) for term in self.rarities]
 
 
 async def index(db: Transaction, entries: Sequence[Entry]) -> None:
@@ -283,6 +292,7 @@ class KnownWords:
     documents: int
     containing: Mapping[int, int]
     languages: Mapping[str, int]
+    mean_length: float = 1.0
 
     @property
     def spoken(self) -> frozenset[str]:
@@ -309,6 +319,7 @@ class KnownWords:
         """
         weights: dict[int, float] = {}
         possible: list[float] = []
+        in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
         matched: dict[int, int] = {}
         for word in self.words:
             terms = dict.fromkeys(self.terms(word), 1.0)
@@ -316,8 +327,9 @@ class KnownWords:
             for one in (meant or {}).get(word.spelled, ()):
                 terms[one.term], containing = spelling.WORTH[one.slips], containing + one.documents
                 matched[one.term] = one.documents
-            rarity = lexical.rarity(self.documents, min(containing, self.documents))
-            if not word.is_bonus:
+            rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
+            # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
+            if (word.spelled in in_one) if word.is_bonus else (terms or not any(word.spelled in one for one in in_one)):
                 possible.append(rarity)
             for term, worth in terms.items():
                 matched.setdefault(term, self.containing.get(term, 0))
@@ -325,7 +337,11 @@ class KnownWords:
         if not weights:
             return None
         return LexicalQuestion(
-            match=_rarer(matched), weights=_sparse(weights), most_possible=lexical.most_possible(possible)
+            match=_rarer(matched),
+            weights=_sparse(weights),
+            most_possible=lexical.most_possible(possible),
+            rarities=weights,
+            mean_length=self.mean_length,
         )
 
 

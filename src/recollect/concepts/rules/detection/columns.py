@@ -96,6 +96,10 @@ class ConceptColumns:
             text=self.texts[row] if self.texts else None,
         )
 
+    def is_bare(self, row: int) -> bool:
+        """Nothing but a name is known of it."""
+        return not self.has_text[row] and self.statements.starts[row] == self.statements.starts[row + 1]
+
     @classmethod
     def of(
         cls,
