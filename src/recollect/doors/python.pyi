@@ -80,7 +80,7 @@ from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan
 from recollect.plans.apply import Progress as PlansApplyProgress
 from recollect.plans.apply import Started
 from recollect.plans.notices import Notified
-from recollect.plans.questions import Answers, GivenAnswer, QuestionPage, Says
+from recollect.plans.questions import AnswersTaken, GivenAnswer, QuestionPage, Says
 from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.recall.calibrate import Measurement
@@ -155,7 +155,7 @@ class Recollect:
     def concepts(self) -> Concepts:
         """Named ideas, each there once: add, look, energy, duplicates, why, never-merge."""
     @property
-    def questions(self) -> Questions:
+    def questions(self) -> OpenQuestions:
         """Whether two are one, where nobody has said so: look, list, answer, take back."""
     def add(
         self,
@@ -768,16 +768,16 @@ class Concepts:
     ) -> tuple[Sequence[Concept], str | None]:
         """A stretch of the concepts, newest first; and the cursor to go on with."""
 
-class Questions:
+class OpenQuestions:
     """Open questions, whether two are one."""
     def look(self) -> QuestionPage:
         """Let the policies that ask questions look for them now; returns the first of the open ones."""
     def answer(
         self, answers: Mapping[int, Says | str] | Sequence[GivenAnswer], *, by: str = "user", most: Risk | None = None
-    ) -> Answers:
+    ) -> AnswersTaken:
         """Answer questions: `{12: "merge", 13: "never"}`. The good answers are taken, the others refused, each with
         the reason. `most` is the risk that a caller who is no person is trusted with: what is beyond waits."""
-    def take_back(self, numbers: Sequence[int], *, by: str = "user") -> Answers:
+    def take_back(self, numbers: Sequence[int], *, by: str = "user") -> AnswersTaken:
         """Undo answers: what was merged is two again, what was kept apart may be asked about; all are open again."""
     def list(self, *, kind: str | None = None, limit: int = 50, cursor: str | None = None) -> QuestionPage:
         """A stretch of the open questions, the likeliest group first; of concepts and cases, or of one kind."""

@@ -46,7 +46,7 @@ from recollect.pages.pages import Pages
 from recollect.plan import HistoryEntry, Outcome, Plan
 from recollect.plans import show
 from recollect.plans.plans import Plans
-from recollect.plans.questions import Questions
+from recollect.plans.questions import OpenQuestions
 from recollect.recall import ask as reason
 from recollect.recall import feedback, recall
 from recollect.recall import queries as recalls
@@ -138,9 +138,9 @@ class Engine(Administration):
         return Concepts(self)
 
     @property
-    def questions(self) -> Questions:
+    def questions(self) -> OpenQuestions:
         """Whether two are one, where nobody has said so: look, list, answer, take back."""
-        return Questions(self)
+        return OpenQuestions(self)
 
     # -- remembering
 

@@ -96,7 +96,7 @@ class RefusedAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answers:
+class AnswersTaken:
     """What became of some answers: the questions answered, those refused; the plan that merged; how many are left."""
 
     answered: tuple[int, ...]
@@ -105,7 +105,7 @@ class Answers:
     left: int
 
 
-class Questions(Face):
+class OpenQuestions(Face):
     """Open questions, whether two are one."""
 
     async def look(self) -> QuestionPage:
@@ -116,12 +116,12 @@ class Questions(Face):
 
     async def answer(
         self, answers: Mapping[int, Says | str] | Sequence[GivenAnswer], *, by: str = "user", most: Risk | None = None
-    ) -> Answers:
+    ) -> AnswersTaken:
         """Answer questions: `{12: "merge", 13: "never"}`. The good answers are taken, the others refused, each with
         the reason. `most` is the risk that a caller who is no person is trusted with: what is beyond waits."""
         return await answer(self.core, self.space_id, checked(answers), by=by, most=most)
 
-    async def take_back(self, numbers: Sequence[int], *, by: str = "user") -> Answers:
+    async def take_back(self, numbers: Sequence[int], *, by: str = "user") -> AnswersTaken:
         """Undo answers: what was merged is two again, what was kept apart may be asked about; all are open again."""
         return await take_back(self.core, self.space_id, numbers, by=by)
 
@@ -233,10 +233,10 @@ class _Answering:
     def refuse(self, number: int, message: str) -> None:
         self.refused.append(RefusedAnswer(number=number, message=message))
 
-    async def result(self) -> Answers:
+    async def result(self) -> AnswersTaken:
         async with self.core.database.snapshot(self.space_id) as db:
             left = await open_questions(self.core, db)
-        return Answers(
+        return AnswersTaken(
             answered=tuple(self.answered), refused=tuple(self.refused), plans=tuple(self.plans), left=len(left)
         )
 
@@ -370,7 +370,7 @@ class _Meant:
 
 async def answer(
     core: Core, space_id: UUID, given: Sequence[GivenAnswer], *, by: str = "user", most: Risk | None = None
-) -> Answers:
+) -> AnswersTaken:
     """Take answers: what is to stay two first, so that no merge of the same batch goes against it."""
     work = _Answering(core, space_id, by)
     async with core.transaction(space_id) as db:
@@ -398,7 +398,7 @@ def _touching(asked: Sequence[Asked], some: Sequence[_Meant]) -> list[int]:
 # -- taking back
 
 
-async def take_back(core: Core, space_id: UUID, numbers: Sequence[int], *, by: str = "user") -> Answers:
+async def take_back(core: Core, space_id: UUID, numbers: Sequence[int], *, by: str = "user") -> AnswersTaken:
     """Undo answers, the last first; each question is open again. A merge that later work stands on is named."""
     work = _Answering(core, space_id, by)
     async with core.transaction(space_id) as db:

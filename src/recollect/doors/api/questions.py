@@ -11,7 +11,7 @@ from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor
 from recollect.doors.api.schemas import WITH_BODY, problems
-from recollect.plans.questions import LONGEST_PAGE, MOST_ANSWERS, Answers, GivenAnswer, QuestionPage, Says
+from recollect.plans.questions import LONGEST_PAGE, MOST_ANSWERS, AnswersTaken, GivenAnswer, QuestionPage, Says
 
 router = access.router("questions", problems(409))
 
@@ -71,7 +71,7 @@ async def look_for_questions(engine: Consolidating) -> QuestionPage:
 
 
 @router.post("/questions/answers", summary="Answer questions", responses=WITH_BODY)
-async def answer_questions(given: AnswersIn, engine: Consolidating, caller: Asking) -> Answers:
+async def answer_questions(given: AnswersIn, engine: Consolidating, caller: Asking) -> AnswersTaken:
     """A merge is made at once, as a plan that can be undone; `separate` rests until a side changes or for a while,
     `never` for good."""
     answers: Sequence[GivenAnswer] = [GivenAnswer(**one.model_dump()) for one in given.answers]
@@ -79,6 +79,6 @@ async def answer_questions(given: AnswersIn, engine: Consolidating, caller: Aski
 
 
 @router.post("/questions/take-back", summary="Take answers back", responses=WITH_BODY)
-async def take_back_answers(given: NumbersIn, engine: Consolidating, caller: Asking) -> Answers:
+async def take_back_answers(given: NumbersIn, engine: Consolidating, caller: Asking) -> AnswersTaken:
     """What was merged is two again, what was kept apart may be asked about; the questions are open again."""
     return await engine.questions.take_back(given.numbers, by=caller.name)

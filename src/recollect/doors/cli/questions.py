@@ -15,7 +15,7 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
-    from recollect.plans.questions import Answers, GivenAnswer, OpenQuestion, QuestionPage
+    from recollect.plans.questions import AnswersTaken, GivenAnswer, OpenQuestion, QuestionPage
 
 app = typer.Typer()
 PANEL = "Concepts"
@@ -218,14 +218,14 @@ def _show_page(page: "QuestionPage") -> None:
         output.note(f"There are more ({page.total:,} in all): --cursor {page.next_cursor}")
 
 
-def _show_answers(done: "Answers") -> None:
+def _show_answers(done: "AnswersTaken") -> None:
     plans = "".join(f"\tplan {output.short(id_)}" for id_ in done.plans)
     output.say(f"answered\t{len(done.answered)}\tleft\t{done.left}{plans}")
     for refused in done.refused:
         output.note(refused.message)
 
 
-def _show_taken_back(done: "Answers") -> None:
+def _show_taken_back(done: "AnswersTaken") -> None:
     output.say(f"taken back\t{len(done.answered)}\topen\t{done.left}")
     for refused in done.refused:
         output.note(refused.message)
