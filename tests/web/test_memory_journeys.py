@@ -163,3 +163,17 @@ def test_W11_fingers_find_large_targets_and_no_keys(house: House) -> None:
     )
     assert small == []
     assert page.locator("kbd:visible").count() == 0
+
+
+def test_P18_what_came_later_is_shown_and_undone_with_it(house: House) -> None:
+    node = house.add("twice changed", metadata={"tags": ["first"]})
+    for tag in ("second", "third"):
+        house.said("PATCH", f"/memories/{node}", {"metadata": {"tags": [tag]}})
+    earlier = house.said("GET", f"/nodes/{node}/history")[1]["plan_id"]
+    page = house.window(f"#/plans/{earlier}")
+    page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
+    page.get_by_role("dialog").get_by_text("In this order, as one plan").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Undo 2 plans").click()
+    page.get_by_text("Undone: 2 decisions.").wait_for()
+    assert house.said("GET", f"/memories/{node}")["metadata"]["tags"] == ["first"]

@@ -180,6 +180,7 @@ def test_D44_the_first_edition_is_asked_for_while_texts_are_in_it() -> None:
         ("caat", {"boat", "coat", "cat"}, {"cat": 1, "coat": 1}),
         ("house", {"mouse", "horse"}, {"horse": 1}),
         ("kiribati", {"kilimanjaro"}, {}),
+        ("gover", {"govern", "over"}, {"govern": 1}),
         ("паспрт", {"паспорт", "спорт"}, {"паспорт": 1}),
     ],
 )

@@ -72,8 +72,17 @@ function said(value: unknown): string {
   return value === null || value === undefined ? "" : plain(value);
 }
 
+/** What some verbs come to, in plain words; each decision still has its own reason. */
+const SORTS: Record<string, string> = {
+  prune: "Weak links nobody used",
+  link: "Similar pairs to link",
+  gather: "Topics found",
+};
+
 /** What sort of reason it is: the reason without the figures and names that differ from decision to decision. */
 export function sortOf(decision: Decision): string {
+  const plainly = SORTS[decision.verb];
+  if (plainly) return plainly;
   const reason = decision.reason
     .replace(/'[^']*'|"[^"]*"|“[^”]*”|\[[^\]]*\]/g, "…")
     .replace(/[-+]?\d[\d.,]*(e[-+]?\d+)?%?/gi, "…")
@@ -94,7 +103,7 @@ export function grouped(decisions: readonly Decision[]): Group[] {
     if (!sorts.get(sort)?.push(one)) sorts.set(sort, [one]);
   }
   return [...sorts].map(([sort, some]) => ({
-    title: some.length === 1 ? `${some[0]!.verb}: ${some[0]!.reason}` : sort,
+    title: some.length === 1 && !SORTS[some[0]!.verb] ? `${some[0]!.verb}: ${some[0]!.reason}` : sort,
     decisions: some,
   }));
 }

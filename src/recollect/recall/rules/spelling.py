@@ -41,7 +41,8 @@ def meant(word: str, known: Collection[str]) -> dict[str, int]:
     Hardly anybody misses the first letter: one that begins otherwise is meant only where two letters changed places.
     """
     most = MOST_SLIPS if len(word) >= LONG else 1
-    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one[:1] in word[:2]}
+    begins = (word[0], word[1::-1])
+    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one.startswith(begins)}
     best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
     return dict(sorted((one, slips) for one, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
 
