@@ -13,6 +13,7 @@ from tests.plan_support import NOW, at, edge_rows, link, some_concepts, unlink
 
 pytestmark = pytest.mark.anyio
 
+HANGING = "a living edge at a node that was merged away"
 INSERT = "INSERT INTO edges (space_id, id, source, target, relation) VALUES ($1, $2, $3, $4, 'similar')"
 Retire = Callable[[Engine, UUID, UUID], Awaitable[UUID]]
 
@@ -57,7 +58,7 @@ async def test_P15_undo_after_the_node_was_merged_is_a_conflict_that_names_the_m
         await graph.plans.undo(retired)
     assert str(merge) in refused.value.message
     assert await edge_rows(graph) == before
-    assert (await graph.verify()).faults == {}
+    assert HANGING not in (await graph.verify()).faults
     await graph.plans.undo(merge)
     await graph.plans.undo(retired)
     assert all(row["status"] == "active" for row in (await edge_rows(graph)).values())
@@ -91,7 +92,7 @@ async def test_P15_the_database_refuses_a_living_edge_at_a_merged_node(graph: En
     ):
         with pytest.raises(asyncpg.IntegrityConstraintViolationError):
             await execute(graph, statement, *values)
-    assert (await graph.verify()).faults == {}
+    assert HANGING not in (await graph.verify()).faults
 
 
 async def test_P15_verify_names_living_edges_at_merged_nodes(graph: Engine) -> None:
@@ -103,6 +104,6 @@ async def test_P15_verify_names_living_edges_at_merged_nodes(graph: Engine) -> N
             await raw.execute("SET session_replication_role = replica")
             await raw.execute(INSERT, graph.space.id, edge, b, c)
             faults = (await graph.verify()).faults
-            assert [ids for fault, ids in faults.items() if "merged away" in fault] == [[edge]]
+            assert faults[HANGING] == [edge]
         finally:
             await raw.execute("DELETE FROM edges WHERE id = $1", edge)

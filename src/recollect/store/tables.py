@@ -548,8 +548,8 @@ decisions = Table(
     Column("stage", Integer, nullable=False, server_default=text("0")),
     Column("needs", ARRAY(Integer), nullable=False, server_default=text("'{}'")),
     moment("applied_at"),
-    # By the clock of the database, which is one for all who write: it orders the writers of a row.
-    moment("written_at"),
+    # Orders the writers of a row: microseconds by the clock of the database, which is one for all who write.
+    Column("written", BigInteger),
     # In a plan that undoes another: the number of the decision it takes back.
     Column("undoes", Integer),
     # The plan of that decision: an undo may take back decisions of several plans.
@@ -673,6 +673,17 @@ space_changes = Table(
     space(),
     Column("transaction", BigInteger, nullable=False, server_default=text("(((pg_current_xact_id())::text)::bigint)")),
     PrimaryKeyConstraint("space_id", "transaction"),
+)
+
+# Edges that a transaction has written and that ended at a merged node right then: at its end, none of them may (P15).
+# Then the rows are gone.
+edges_in_doubt = Table(
+    "edges_in_doubt",
+    metadata,
+    space(),
+    Column("edge_id", Uuid, nullable=False),
+    Column("transaction", BigInteger, nullable=False, server_default=text("(((pg_current_xact_id())::text)::bigint)")),
+    PrimaryKeyConstraint("space_id", "edge_id", "transaction"),
 )
 
 # How often something was taken out of the graph of a space, counted by those who do and hold the graph alone meanwhile:

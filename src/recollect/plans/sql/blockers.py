@@ -17,15 +17,17 @@ from recollect.store.database import Transaction, driver
 # A decision of a plan.
 Place = tuple[UUID, int]
 
-WRITES = """
-SELECT DISTINCT ON (coalesce(d.written_at, d.applied_at), p.created_at, c.plan_id, c.decision)
+# Decisions from before this was noted have the time of their application.
+WRITTEN = "coalesce(d.written, (1e6 * date_part('epoch', d.applied_at))::bigint)"
+WRITES = f"""
+SELECT DISTINCT ON ({WRITTEN}, p.created_at, c.plan_id, c.decision)
        c.plan_id, c.decision, d.undoes, coalesce(d.undoes_plan, p.undoes) AS undoes_plan
   FROM changes c
   JOIN decisions d ON d.space_id = $1 AND d.plan_id = c.plan_id AND d.number = c.decision
   JOIN plans p ON p.space_id = $1 AND p.id = c.plan_id
  WHERE c.space_id = $1 AND c.row_id = $2 AND c.table_name = $3 AND d.applied_at IS NOT NULL AND c.plan_id <> $5
    AND (c.before IS NULL OR c.after IS NULL OR c.after ? $4)
- ORDER BY coalesce(d.written_at, d.applied_at), p.created_at, c.plan_id, c.decision
+ ORDER BY {WRITTEN}, p.created_at, c.plan_id, c.decision
 """
 
 

@@ -30,7 +30,7 @@ async def history(db: Transaction, row_id: UUID) -> list[HistoryEntry]:
         .where(changes.c.space_id == db.space_id, changes.c.row_id == row_id, decisions.c.applied_at.is_not(None))
         .order_by(
             decisions.c.applied_at,
-            decisions.c.written_at.nulls_first(),
+            decisions.c.written.nulls_first(),
             plans.c.created_at,
             changes.c.plan_id,
             changes.c.decision,

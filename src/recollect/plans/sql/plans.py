@@ -54,6 +54,8 @@ SELECT $1, $2, d.number, c.place, c.change->>'table', (c.change->>'id')::uuid,
        nullif(c.change->'before', 'null'), nullif(c.change->'after', 'null')
   FROM given d, jsonb_array_elements(d.changes) WITH ORDINALITY AS c(change, place)
 """
+# What orders those who write a row.
+WRITTEN = "(1e6 * date_part('epoch', clock_timestamp()))::bigint"
 COUNT = text("""
 UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
     (SELECT status, count(*) AS number FROM decisions WHERE space_id = :space AND plan_id = :plan GROUP BY status) s
@@ -323,8 +325,8 @@ async def mark(
     if not notes:
         return
     raw = await driver(db)
-    fate = """status = $4, applied_at = coalesce($5, d.applied_at),
-              written_at = CASE WHEN $5 IS NULL THEN d.written_at ELSE (SELECT clock_timestamp()) END, note"""
+    fate = f"""status = $4, applied_at = coalesce($5, d.applied_at),
+              written = CASE WHEN $5 IS NULL THEN d.written ELSE (SELECT {WRITTEN}) END, note"""
     theirs = "d.space_id = $1 AND d.plan_id = $2 AND d.number"
     if not any(notes.values()):
         await raw.execute(

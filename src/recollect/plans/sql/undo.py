@@ -22,11 +22,11 @@ from recollect.store.database import Transaction, driver
 from recollect.wording import counted
 
 # What came last goes first, all of it in one group.
-TURNED_DECISIONS = """
+TURNED_DECISIONS = f"""
 INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, reason, score, factors, status,
-                       applied_at, written_at, undoes, undoes_plan)
+                       applied_at, written, undoes, undoes_plan)
 SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6,
-       (SELECT clock_timestamp()), number, $2
+       (SELECT {kept.WRITTEN}), number, $2
   FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[])
 """
 # What was merged comes out of its keeper only while that is no part of anything else itself: the later merge must be

@@ -38,7 +38,7 @@ UPDATES = ("retired", "altered", "revived")
 # The decisions that a statement is about.
 AMONG = "ANY($3::text::int[])"
 # What must hold of the graph at the end of a transaction is looked at now, while whose fault it is can be told.
-ENDS_LIVE = "edges_end_at_living_nodes, moved_edges_end_at_living_nodes, merged_nodes_have_no_edges"
+ENDS_LIVE = "edges_end_at_living_nodes, merged_nodes_have_no_edges"
 LOOK_NOW = f"SET CONSTRAINTS {ENDS_LIVE} IMMEDIATE; SET CONSTRAINTS {ENDS_LIVE} DEFERRED"
 # Edges as they will be, against the nodes and the other edges as they will be.
 WITHOUT_A_PLACE = f"""
