@@ -15,11 +15,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import md5
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from uuid import UUID, uuid4
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # arrays come from those who have them; a command line that starts needs none
+    import numpy as np
+    from numpy.typing import NDArray
+
+    # Something of every row, in order.
+    Values = NDArray[Any]
+    Flags = NDArray[np.bool_]
 
 from recollect.model import PairQuestion
 
@@ -34,9 +39,6 @@ class _Identified(Protocol):
 
 
 T = TypeVar("T", bound=_Identified)
-# Something of every row, in order.
-Values = NDArray[Any]
-Flags = NDArray[np.bool_]
 
 
 class PlanStatus(StrEnum):
@@ -296,23 +298,23 @@ class LookAtMany:
         self.table = table
         self.must: dict[str, Any] = dict(known)
 
-    def below(self, test: str, values: Values, bound: float) -> Flags:
+    def below(self, test: str, values: "Values", bound: float) -> "Flags":
         self.must[test] = min(bound, self.must.get(test, bound))
-        return np.less(values, bound)
+        return values < bound
 
-    def at_most(self, test: str, values: Values, bound: float) -> Flags:
+    def at_most(self, test: str, values: "Values", bound: float) -> "Flags":
         self.must[test] = min(bound, self.must.get(test, bound))
-        return np.less_equal(values, bound)
+        return values <= bound
 
-    def above(self, test: str, values: Values, bound: float) -> Flags:
+    def above(self, test: str, values: "Values", bound: float) -> "Flags":
         self.must[test] = max(bound, self.must.get(test, bound))
-        return np.greater(values, bound)
+        return values > bound
 
-    def at_least(self, test: str, values: Values, bound: float) -> Flags:
+    def at_least(self, test: str, values: "Values", bound: float) -> "Flags":
         self.must[test] = max(bound, self.must.get(test, bound))
-        return np.greater_equal(values, bound)
+        return values >= bound
 
-    def lacks(self, test: str, flags: Flags, value: Any = False) -> Flags:
+    def lacks(self, test: str, flags: "Flags", value: Any = False) -> "Flags":
         """Those without a flag: a column that is false, or a test that says so."""
         self.must[test] = value
         return ~flags
