@@ -159,11 +159,15 @@ class Model:
         now, old, new = getattr(there, column), before[column], after[column]
         if undoing and column == "strength":
             return self.strength_taken_back(there, before, after)
-        if not undoing or column not in USAGE or now == old:
+        if not undoing or column not in USAGE or (now == old and not self.used_at_once(there, column, before)):
             return new
         if column.endswith("_count"):
             return max(0, now + new - old)
         return max((time for time in (now, new) if time), default=None)
+
+    def used_at_once(self, there: E, column: str, before: Patch) -> bool:
+        """A use in the very moment in which a plan set the strength shows in the strength alone (P19)."""
+        return column == "last_reinforced_at" and before.get("strength", there.strength) != there.strength
 
     def strength_taken_back(self, there: E, before: Patch, after: Patch) -> float:
         """As it was; or, where it was used since, what it was and what the plan made of it faded to that use (P19)."""
@@ -215,6 +219,7 @@ class Plans(RuleBasedStateMachine):
         added = self.there.add_many([NewMemory(text=f"node {n} {slug}") for n in range(NODES)], wait=False)
         self.nodes = sorted(added.ids)
         self.plans: list[P] = []
+        self.last: dict[str, P] = {}
 
     def edge_of(self, data: st.DataObject) -> E:
         """A living edge, rather one that a plan has touched."""
@@ -279,9 +284,7 @@ class Plans(RuleBasedStateMachine):
         gone = self.model.prunable()
         assert sorted(one.subject for one in plan.decisions) == sorted(gone)
         patch = ({"status": "active"}, {"status": "pruned"})
-        self.plans.append(P(plan.id, {one.number: {one.subject: patch} for one in plan.decisions}))
-        if at_once:
-            self.carry_out(self.plans[-1], declined=[])
+        self.keep(P(plan.id, {one.number: {one.subject: patch} for one in plan.decisions}), "prune", at_once=at_once)
 
     @rule(at_once=st.booleans())
     def propose_merging(self, at_once: bool) -> None:
@@ -289,9 +292,20 @@ class Plans(RuleBasedStateMachine):
         groups = {group[0].id: group for group in self.model.mergeable()}
         assert {one.subject for one in plan.decisions} == set(groups)
         decided = {one.number: self.model.merged(groups[one.subject]) for one in plan.decisions}
-        self.plans.append(P(plan.id, decided, seen=dict(self.model.edges)))
+        self.keep(P(plan.id, decided, seen=dict(self.model.edges)), "merge-edges", at_once=at_once)
+
+    def keep(self, plan: P, policy: str, *, at_once: bool) -> None:
+        """P24: nothing to do is no plan; and one plan of a policy waits, the last."""
+        if not plan.decisions:
+            return
+        if (before := self.last.get(policy)) is not None and before.status == "proposed":
+            before.status = "over"
+            with pytest.raises(Conflict, match=str(plan.id)):
+                self.there.plans.apply(before.id)
+        self.last[policy] = plan
+        self.plans.append(plan)
         if at_once:
-            self.carry_out(self.plans[-1], declined=[])
+            self.carry_out(plan, declined=[])
 
     @precondition(lambda self: any(plan.status == "proposed" for plan in self.plans))
     @rule(data=st.data(), decline=st.booleans())

@@ -154,6 +154,24 @@ async def test_P19_strength_is_taken_back_decayed_to_the_moment(graph: Engine) -
     assert there.last_reinforced_at == later
 
 
+async def test_P19_a_use_in_the_very_moment_of_a_merge_is_kept_with_its_time(graph: Engine) -> None:
+    """The strength was right, but as of forty days before: it had faded to nothing at once."""
+    a, b = await some_nodes(graph, 2)
+    long_ago = NOW - timedelta(days=40)
+    one, other = await link(graph, (a, b), strength=0.04, created_at=long_ago) + await link(
+        graph, (a, b), relation="extends", strength=0.04, created_at=long_ago
+    )
+    merge = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(merge.id)
+    kept = merge.decisions[0].subject
+    assert kept in (one, other)
+    await graph.graph.reinforce(kept, "traversal")
+    await graph.plans.undo(merge.id)
+    there = await graph.graph.edge(kept)
+    assert there.strength == pytest.approx(0.04 * exp(-0.05 * 40) + 0.05)
+    assert there.last_reinforced_at == NOW
+
+
 async def test_P20_undo_of_an_unlink_whose_place_is_taken_says_by_which_edge(graph: Engine) -> None:
     a, b = await some_nodes(graph, 2)
     (edge,) = await link(graph, (a, b))

@@ -399,6 +399,8 @@ class Work:
         untouched = f"{now} IS NOT DISTINCT FROM {old}"
         if column in MOMENTS:
             since = f"greatest({now}, {new})"
+            if column == "last_reinforced_at":
+                untouched = f"({untouched} AND {AS_STRONG_AS_THEN})"
         elif column in STRENGTHS:
             since, untouched = _strength_taken_back(), f"({untouched} AND {SET_AS_THEN})"
         else:
@@ -433,6 +435,8 @@ SET_AS_THEN = (
     "(NOT c.before ? 'last_reinforced_at'"
     " OR t.last_reinforced_at IS NOT DISTINCT FROM (c.before->>'last_reinforced_at')::timestamptz)"
 )
+# The other way round: a use in the very moment in which the plan set the strength shows in the strength alone.
+AS_STRONG_AS_THEN = "(NOT c.before ? 'strength' OR t.strength IS NOT DISTINCT FROM (c.before->>'strength')::float8)"
 
 
 def _strength_taken_back() -> str:
