@@ -21,10 +21,7 @@ app = typer.Typer()
 PANEL = "Concepts"
 # What a key answers; a capital letter answers for the whole group.
 ANSWERS = {"m": "merge", "s": "separate", "n": "never", "l": "later"}
-KEYS = (
-    "m merge   s keep separate   n never ask again   l later   o merge, keep the other   "
-    "b back   q quit   (M S N L: the whole group)"
-)
+KEYS = "m merge  s separate  n never  l later  o keep other  b back  q quit  CAPITAL: group"
 SAID = {"merge": "merged", "separate": "kept separate", "never": "never asked again", "later": "put off"}
 WRITTEN = re.compile(r"(?P<group>g?)(?P<number>\d{1,18})\s*[=\s]\s*(?P<answer>\S+)")
 
