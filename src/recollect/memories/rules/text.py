@@ -33,11 +33,6 @@ def count_tokens(text: str) -> int:
     return len(_PIECES.findall(text))
 
 
-def pieces_of(text: str) -> list[int]:
-    """Where each token begins, as count_tokens counts them."""
-    return [piece.start() for piece in _PIECES.finditer(text)]
-
-
 def first_tokens(text: str, most: int) -> str:
     """The beginning of a text: at most so many tokens."""
     end = 0
