@@ -348,7 +348,9 @@ async def test_P07_what_is_no_id_undoes_nothing(client: httpx.AsyncClient, engin
 
 async def test_D27_search_returns_hits_with_score_and_node(client: httpx.AsyncClient) -> None:
     await client.post(f"{MEMORIES}/batch?wait=true", json=[{"text": t} for t in ("green tea", "red wine", "blue sky")])
-    answer = await client.post("/api/v1/search", json={"query": "green tea", "limit": 2, "kinds": ["memory"]})
+    answer = await client.post(
+        "/api/v1/search", json={"query": "green tea", "limit": 2, "kinds": ["memory"], "weak": True}
+    )
     body = answer.json()
     assert (body["query"], body["model"], len(body["hits"])) == ("green tea", "hashing:64", 2)
     assert body["hits"][0]["node"]["text"] == "green tea"

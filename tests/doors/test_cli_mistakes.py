@@ -161,7 +161,7 @@ def test_G07_no_error_of_pydantic_is_told_in_its_own_words() -> None:
 def test_G07_the_usual_words_lead_to_the_commands(cli: Cli) -> None:
     id_ = cli.json("remember", "Linh prefers tea", "--tag", "life", "--importance", "0.7")["id"]
     assert cli.json("search", "tea", "-n", "1")["hits"][0]["node"]["id"] == id_
-    assert cli("find", "tea").out.split("\t")[2] == id_[:8]
+    assert cli("find", "tea").out.split("\t")[3] == id_[:8]
     assert cli("delete", id_[:8], "--reason", "wrong").out.split("\t")[0] == "Forgot"
     assert cli.json("list")["items"] == []
     assert cli.json("remember", "-", stdin="trà xanh".encode())["text"] == "trà xanh"

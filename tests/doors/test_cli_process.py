@@ -73,7 +73,7 @@ def test_a_journey_add_and_recall(environment: dict[str, str]) -> None:
     assert (again.returncode, again.stdout) == (4, b"")
     assert again.stderr.decode() == f"This text is remembered already, as {id_}.\n"
     recalled = _run(environment, "recall", "trà")
-    assert recalled.stdout.decode().rstrip("\n").split("\t")[2:] == [id_[:8], text]
+    assert recalled.stdout.decode().rstrip("\n").split("\t")[3:] == [id_[:8], text]
 
 
 def test_importing_the_command_line_imports_nothing_heavy() -> None:
@@ -162,7 +162,7 @@ def test_on_a_terminal_there_are_headings_and_long_texts_are_cut(space: Settings
     remember(space, "[bold]tea[/bold] :smile: " + "and biscuits " * 30)
     shown = _on_terminal({**environment, "COLUMNS": "60", "NO_COLOR": "1"}, "recall", "tea")
     heading, hit = [STYLE.sub("", line) for line in shown.splitlines() if line and "Opening" not in line][-2:]
-    assert heading.split() == ["score", "date", "id", "text"]
+    assert heading.split() == ["score", "relevance", "date", "id", "text"]
     assert "[bold]tea[/bold] :smile: and" in hit
     assert hit.rstrip().endswith("…")
     assert len(hit.rstrip()) <= 60

@@ -70,7 +70,7 @@ async def test_D43_it_is_found_by_its_words_and_the_answer_says_so(reading: Engi
     assert hits.ways["search"] == "by words alone"
     assert await found(reading, "bicycle") == [ENGLISH]
     assert len(await reading.recall("ภาษาไทย")) == 0
-    mixed = await reading.recall(f"who bought a bicycle? {THAI[2]}")
+    mixed = await reading.recall(f"who bought a bicycle? {THAI[2]}", weak=True)
     assert {hit.node.text for hit in mixed} >= {ENGLISH, THAI[2]}
 
 

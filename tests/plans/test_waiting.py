@@ -144,7 +144,7 @@ async def test_P23_a_pair_that_was_to_stay_two_may_be_offered_again(graph: Engin
     text = "what carries consciousness, whatever it is made of"
     one = await graph.concepts.add("substrate", text=text)
     other = await graph.concepts.add("carrier", text=text)
-    options = {"ask_about": (), "threshold": 0.5, "review": 0.5}
+    options = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
     plan = await graph.plans.propose("duplicates", options)
     await graph.plans.decline(plan.id, [1], never=True)
     assert len(await graph.concepts.kept_apart()) == 1
@@ -234,7 +234,7 @@ async def test_P24_concepts_that_wait_to_be_merged_are_found_by_every_proposal(g
     text = "what carries consciousness, whatever it is made of"
     for name in ("substrate", "carrier"):
         await graph.concepts.add(name, text=text)
-    options: dict[str, Any] = {"ask_about": (), "threshold": 0.5, "review": 0.5}
+    options: dict[str, Any] = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
     for days in range(4):
         graph.core.now = lambda days=days: NOW + timedelta(days=10 * days)  # type: ignore[misc]
         plan = await graph.plans.propose("duplicates", options)
