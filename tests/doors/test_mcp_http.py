@@ -64,7 +64,7 @@ async def post(address: str, message: object, *, key: str | None = None, **heade
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_journey(address: str, engine: Engine, mode: str) -> None:
     async with agent(address, mode=mode, X_Recollect_Space=engine.space.slug) as client:
-        assert len((await client.list_tools()).tools) == 15
+        assert len((await client.list_tools()).tools) == 16
         added = await told(client, "add_memory", text="Linh prefers tea")
         (hit,) = (await told(client, "recall", query="what does Linh prefer?"))["hits"]
         assert hit["id"] == added["id"]
