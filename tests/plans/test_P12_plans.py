@@ -381,9 +381,11 @@ class Plans(RuleBasedStateMachine):
                 self.there.plans.undo(plan.id)
             return
         outcome = self.there.plans.undo(plan.id)
-        turned = {edge: (after, before) for edge, before, after in patches}
-        for edge, (before, after) in turned.items():
-            self.model.write(edge, before, after, undoing=True)
+        turned: dict[UUID, tuple[Patch, Patch]] = {}
+        for edge, before, after in patches:  # an undo remembers what it found and what it made of it, use included
+            found = {column: getattr(self.model.edges[edge], column) for column in before}
+            self.model.write(edge, after, before, undoing=True)
+            turned[edge] = (found, {column: getattr(self.model.edges[edge], column) for column in before})
         plan.status = "undone"
         assert self.there.plans.undo(plan.id).repeated
         self.plans.append(P(outcome.plan_id, {1: turned}, {1}, "applied", plan))

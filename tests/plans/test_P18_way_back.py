@@ -10,7 +10,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import Conflict
 from recollect.plan import Change, Draft, PlanStatus
 from recollect.plans.sql import plans as kept
-from tests.plan_support import LONG_AGO, NOW, at, edge_rows, link, some_nodes, unlink, world
+from tests.plan_support import LONG_AGO, NOW, at, edge_rows, link, some_concepts, some_nodes, unlink, world
 
 pytestmark = pytest.mark.anyio
 
@@ -170,6 +170,42 @@ async def test_P19_a_use_in_the_very_moment_of_a_merge_is_kept_with_its_time(gra
     there = await graph.graph.edge(kept)
     assert there.strength == pytest.approx(0.04 * exp(-0.05 * 40) + 0.05)
     assert there.last_reinforced_at == NOW
+
+
+async def test_P19_use_between_an_undo_and_its_redo_is_there_after_the_next_undo_though_nothing_is_stronger_than_1(
+    graph: Engine,
+) -> None:
+    """The redo makes it 1.0 with or without the use: what it had found must be in the journal."""
+    a, b = await some_nodes(graph, 2)
+    (edge,) = await link(graph, (a, b), strength=0.9, created_at=NOW)
+    await link(graph, (a, b), relation="extends", strength=0.8, created_at=NOW)
+    merge = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(merge.id)
+    undo = await graph.plans.undo(merge.id)
+    await graph.graph.reinforce(edge, "traversal")
+    redo = await graph.plans.undo(undo.plan_id)
+    assert (await graph.graph.edge(edge)).strength == 1.0
+    await graph.plans.undo(redo.plan_id)
+    there = await graph.graph.edge(edge)
+    assert there.strength == pytest.approx(0.95)
+    assert (there.activation_count, there.last_reinforced_at) == (1, NOW)
+
+
+async def test_P18_a_node_merge_cannot_be_brought_again_over_edges_that_came_since_and_says_by_which_plan(
+    graph: Engine,
+) -> None:
+    a, b, c, d = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks", "Dolokhov")
+    (edge,) = await link(graph, (c, d))
+    merge = await graph.concepts.merge(a, b)
+    undo = await graph.plans.undo(merge.plan_id)
+    later = await graph.concepts.merge(b, c)  # the edge of c now begins at b
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(undo.plan_id)
+    assert str(later.plan_id) in refused.value.message
+    assert f"the edge {edge} would hang on {b}" in refused.value.message
+    outcome = await graph.plans.undo(undo.plan_id, with_later=True)
+    assert [one.id for one in outcome.chain] == [later.plan_id, undo.plan_id]
+    assert (await graph.get(b)).id == a
 
 
 async def test_P20_undo_of_an_unlink_whose_place_is_taken_says_by_which_edge(graph: Engine) -> None:

@@ -15,14 +15,9 @@ import asyncpg
 
 from recollect.plans.rules.needs import falling_with
 from recollect.plans.sql import plans as kept
+from recollect.plans.sql import usage
 from recollect.plans.sql.premises import KEYS, said, test, why
 from recollect.store.tables import metadata
-
-# What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
-COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
-STRENGTHS = {"strength"}
-MOMENTS = {"last_activated_at", "last_reinforced_at", "last_used_at"}
-USAGE = COUNTS | STRENGTHS | MOMENTS
 
 # What is true of an edge that a plan made unless it said otherwise: an undo takes it away only while that holds.
 UNTOUCHED = {"status": "'active'", "protected": "false", "confidence": "NULL", "explanation": "NULL"}
@@ -64,6 +59,16 @@ SELECT DISTINCT ON (c.decision) c.decision, c.edge, taken.id AS taken_by, ends.i
     OR (n.status = 'merged' AND ends.id NOT IN (SELECT row_id FROM mine WHERE table_name = 'nodes'
                                                    AND after->>'status' <> 'merged'))
  ORDER BY c.decision, taken.id NULLS LAST
+"""
+# Edges of nodes that are merged away, which no decision of the plan takes along.
+LEFT_BEHIND = f"""
+SELECT c.decision, c.row_id AS node, e.id AS edge, e.source = c.row_id AS begins FROM changes c
+  JOIN edges e ON e.space_id = $1 AND e.status = 'active' AND c.row_id IN (e.source, e.target)
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = 'nodes'
+   AND c.after->>'status' = 'merged'
+   AND NOT EXISTS (SELECT FROM changes m WHERE m.space_id = $1 AND m.plan_id = $2 AND m.table_name = 'edges'
+                      AND m.row_id = e.id AND (m.after IS NULL OR m.after ?| ARRAY['status', 'source', 'target']))
+ ORDER BY c.decision, e.id
 """
 # The columns that a change names, always in the same order.
 KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
@@ -212,6 +217,7 @@ class Work:
             return False
         await self.raw.execute("SAVEPOINT as_seen")
         try:
+            await self._note_use(numbers, shapes)
             fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
             if fits:
                 await self.raw.execute(f"{LOOK_NOW}; RELEASE as_seen")
@@ -242,6 +248,8 @@ class Work:
             moved |= await self._there_already(table, numbers)
         if "edges" in _columns(shapes, "after", {"made", "revived", "altered"}):
             moved = {**await self._without_a_place(numbers), **moved}
+        if self.undoing and "nodes" in _columns(shapes, "after", {"retired"}):
+            moved = {**await self._left_behind(numbers), **moved}
         return moved
 
     async def _premises(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, Obstacle]:
@@ -310,7 +318,7 @@ class Work:
         return {
             column: f"c.before ? '{column}' AND t.\"{column}\" IS DISTINCT FROM {said(table, column, 'c.before')}"
             for column in columns
-            if not (self.undoing and column in USAGE)
+            if not (self.undoing and column in usage.USAGE)
         }
 
     async def _there_already(self, table: str, numbers: Sequence[int]) -> dict[int, Obstacle]:
@@ -333,10 +341,45 @@ class Work:
         rows = await self.raw.fetch(WITHOUT_A_PLACE, *self.mine, kept.listed(numbers))
         return {row["decision"]: _no_place(**row) for row in rows}
 
+    async def _left_behind(self, numbers: Sequence[int]) -> dict[int, Obstacle]:
+        """Decisions that merge a node once more which has got edges since: they would hang on it (P15)."""
+        rows = await self.raw.fetch(LEFT_BEHIND, *self.mine, kept.listed(numbers))
+        return {
+            row["decision"]: Obstacle(
+                table="edges",
+                id=row["edge"],
+                what="source" if row["begins"] else "target",
+                reason=f"the edge {row['edge']} would hang on {row['node']}, which would be merged away",
+            )
+            for row in rows
+        }
+
+    async def _note_use(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> None:
+        """What use has moved since goes into the journal of an undo, with what that makes of it: so the undo of the
+        undo gives back just that, even where a strength is at its bound (P19)."""
+        for table, columns in _columns(shapes, "after", set(UPDATES)).items() if self.undoing else ():
+            if not (moving := [column for column in columns if column in usage.USAGE]):
+                continue
+            was, becomes = (
+                usage.document(table, moving, value) for value in (lambda _, one: f't."{one}"', self._value)
+            )
+            used = " OR ".join(
+                f"(c.after ? '{one}' AND t.\"{one}\" IS DISTINCT FROM {said(table, one, 'c.before')})" for one in moving
+            )
+            await self.raw.execute(
+                f"""UPDATE changes c SET before = c.before || {was}, after = c.after || {becomes} FROM {table} t
+                     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
+                       AND c.before IS NOT NULL AND c.after IS NOT NULL
+                       AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id AND ({used})""",
+                *self.mine,
+                kept.listed(numbers),
+            )
+
     async def write(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> None:
         """Take away, then retire, alter, revive and make rows, in this order: no two living edges are the same."""
         if not numbers:
             return
+        await self._note_use(numbers, shapes)
         for table in _columns(shapes, "before", {"removed"}):
             await self._remove(table, numbers)
         for turn in UPDATES:
@@ -349,9 +392,9 @@ class Work:
 
     async def _remove(self, table: str, numbers: Sequence[int]) -> None:
         """Take rows away that a plan made; what use has moved in them since goes into the journal, for a redo (P19)."""
-        if moving := sorted(USAGE & set(metadata.tables[table].columns.keys())):
+        if moving := sorted(usage.USAGE & set(metadata.tables[table].columns.keys())):
             row = ", ".join(f"'{column}', t.\"{column}\"" for column in moving)
-            used = " OR ".join(_is_used(table, column) for column in moving)
+            used = " OR ".join(usage.is_used(table, column) for column in moving)
             await self.raw.execute(
                 f"""UPDATE changes c SET before = c.before || jsonb_build_object({row}) FROM {table} t
                      WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
@@ -392,20 +435,9 @@ class Work:
 
     def _value(self, table: str, column: str) -> str:
         """What a column becomes: what the plan says; in an undo, what use added since is kept."""
-        now, old, new = f't."{column}"', said(table, column, "c.before"), said(table, column, "c.after")
-        plain = f"CASE WHEN c.after ? '{column}' THEN {new} ELSE {now} END"
-        if not self.undoing or column not in USAGE:
-            return plain
-        untouched = f"{now} IS NOT DISTINCT FROM {old}"
-        if column in MOMENTS:
-            since = f"greatest({now}, {new})"
-            if column == "last_reinforced_at":
-                untouched = f"({untouched} AND {AS_STRONG_AS_THEN})"
-        elif column in STRENGTHS:
-            since, untouched = _strength_taken_back(), f"({untouched} AND {SET_AS_THEN})"
-        else:
-            since = f"greatest(0, {now} + {new} - {old})"
-        return f"CASE WHEN NOT c.after ? '{column}' THEN {now} WHEN {untouched} THEN {new} ELSE {since} END"
+        if self.undoing and column in usage.USAGE:
+            return usage.taken_back(table, column)
+        return f"CASE WHEN c.after ? '{column}' THEN {said(table, column, 'c.after')} ELSE t.\"{column}\" END"
 
     async def _insert(self, shape: Shape, numbers: Sequence[int]) -> None:
         table, key = shape.table, KEYS[shape.table]
@@ -421,34 +453,6 @@ class Work:
             kept.listed(numbers),
             shape.after,
         )
-
-
-def _is_used(table: str, column: str) -> str:
-    made = said(table, column, "c.before")
-    return f't."{column}" IS DISTINCT FROM {f"coalesce({made}, 0)" if column in COUNTS else made}'
-
-
-# When the strength of an edge `t` was set: now, as a change says that it was, and that the two are the same.
-SET_AT = "coalesce(t.last_reinforced_at, t.created_at)"
-SAID_SET_AT = "coalesce((c.{side}->>'last_reinforced_at')::timestamptz, t.created_at)"
-SET_AS_THEN = (
-    "(NOT c.before ? 'last_reinforced_at'"
-    " OR t.last_reinforced_at IS NOT DISTINCT FROM (c.before->>'last_reinforced_at')::timestamptz)"
-)
-# The other way round: a use in the very moment in which the plan set the strength shows in the strength alone.
-AS_STRONG_AS_THEN = "(NOT c.before ? 'strength' OR t.strength IS NOT DISTINCT FROM (c.before->>'strength')::float8)"
-
-
-def _strength_taken_back() -> str:
-    """P19: what a plan made of a strength, and what it was before, each faded to the moment at which use last set it:
-    the difference is taken back, but never below what the edge would have had without the plan and without that use."""
-    was, made = _faded_to_last_use("after"), _faded_to_last_use("before")
-    return f"least(1, greatest({was}, coalesce(t.strength, 1) + {was} - {made}))"
-
-
-def _faded_to_last_use(side: str) -> str:
-    days = f"greatest(0, extract(epoch FROM {SET_AT} - {SAID_SET_AT.format(side=side)})::float8 / 86400)"
-    return f"coalesce((c.{side}->>'strength')::float8 * exp(-t.decay_rate * {days}), 1)"
 
 
 def _columns(

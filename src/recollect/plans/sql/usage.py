@@ -1,0 +1,64 @@
+"""Use in an undo: what use has moved since a plan is kept, and only the difference that the plan made is taken back
+(P07, P19). In SQL, of a row `t` and a change `c` of the undo, whose `before` is what the plan had made of it."""
+
+from collections.abc import Callable, Sequence
+
+from recollect.plans.sql.premises import said
+
+# What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
+COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
+STRENGTHS = {"strength"}
+MOMENTS = {"last_activated_at", "last_reinforced_at", "last_used_at"}
+USAGE = COUNTS | STRENGTHS | MOMENTS
+
+
+def taken_back(table: str, column: str) -> str:
+    """What a column that use moves becomes: as it was before the plan, with what use has added since."""
+    now, old, new = f't."{column}"', said(table, column, "c.before"), said(table, column, "c.after")
+    untouched = f"{now} IS NOT DISTINCT FROM {old}"
+    if column in MOMENTS:
+        since = f"greatest({now}, {new})"
+        if column == "last_reinforced_at":
+            untouched = f"({untouched} AND {AS_STRONG_AS_THEN})"
+    elif column in STRENGTHS:
+        since, untouched = strength_taken_back(), f"({untouched} AND {SET_AS_THEN})"
+    else:
+        since = f"greatest(0, {now} + {new} - {old})"
+    return f"CASE WHEN NOT c.after ? '{column}' THEN {now} WHEN {untouched} THEN {new} ELSE {since} END"
+
+
+def is_used(table: str, column: str) -> str:
+    made = said(table, column, "c.before")
+    return f't."{column}" IS DISTINCT FROM {f"coalesce({made}, 0)" if column in COUNTS else made}'
+
+
+def document(table: str, columns: Sequence[str], value: Callable[[str, str], str]) -> str:
+    """A document of those columns that a change names."""
+    parts = (
+        f"CASE WHEN c.after ? '{one}' THEN jsonb_build_object('{one}', {value(table, one)}) ELSE '{{}}' END"
+        for one in columns
+    )
+    return f"({' || '.join(parts)})"
+
+
+# When the strength of an edge `t` was set: now, as a change says that it was, and that the two are the same.
+SET_AT = "coalesce(t.last_reinforced_at, t.created_at)"
+SAID_SET_AT = "coalesce((c.{side}->>'last_reinforced_at')::timestamptz, t.created_at)"
+SET_AS_THEN = (
+    "(NOT c.before ? 'last_reinforced_at'"
+    " OR t.last_reinforced_at IS NOT DISTINCT FROM (c.before->>'last_reinforced_at')::timestamptz)"
+)
+# The other way round: a use in the very moment in which the plan set the strength shows in the strength alone.
+AS_STRONG_AS_THEN = "(NOT c.before ? 'strength' OR t.strength IS NOT DISTINCT FROM (c.before->>'strength')::float8)"
+
+
+def strength_taken_back() -> str:
+    """P19: what a plan made of a strength, and what it was before, each faded to the moment at which use last set it:
+    the difference is taken back, but never below what the edge would have had without the plan and without that use."""
+    was, made = _faded_to_last_use("after"), _faded_to_last_use("before")
+    return f"least(1, greatest({was}, coalesce(t.strength, 1) + {was} - {made}))"
+
+
+def _faded_to_last_use(side: str) -> str:
+    days = f"greatest(0, extract(epoch FROM {SET_AT} - {SAID_SET_AT.format(side=side)})::float8 / 86400)"
+    return f"coalesce((c.{side}->>'strength')::float8 * exp(-t.decay_rate * {days}), 1)"
