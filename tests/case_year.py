@@ -50,6 +50,7 @@ class Known:
     query: str
     answer: str
     quality: float
+    draw: int  # decides how often and in which season it is asked for: ids are others in each run
     used: list[datetime] = field(default_factory=list)
     successes: list[bool] = field(default_factory=list)
     into: UUID | None = None
@@ -116,7 +117,13 @@ class CaseYear:
         )
         quality = GOOD if self.chance.random() < 0.7 else BAD
         self.topics.append((query, quality))
-        return Known(topic=number, query=query + "?", answer=f"Way {number}: open the settings.", quality=quality)
+        return Known(
+            topic=number,
+            query=query + "?",
+            answer=f"Way {number}: open the settings.",
+            quality=quality,
+            draw=self._draw(),
+        )
 
     def _variant(self) -> Known:
         topic = self.chance.randrange(len(self.topics))
@@ -128,13 +135,16 @@ class CaseYear:
         else:
             answer = f"Way {topic}: open the settings."
         said = " ".join(words) + self.chance.choice(("", "?", "!", " ?"))
-        return Known(topic=topic, query=said, answer=answer, quality=quality)
+        return Known(topic=topic, query=said, answer=answer, quality=quality, draw=self._draw())
+
+    def _draw(self) -> int:
+        return self.chance.randrange(4 * 97)
 
     async def _are_used(self) -> None:
         """Over the six days before the run; a few cases are asked for often, some of them only for a while."""
         living = [id_ for id_, one in self.known.items() if one.into is None and not one.is_gone]
         season = int((self.clock.at - BEGIN).days // 91)
-        weights = [self._popularity(id_, season) for id_ in living]
+        weights = [self._popularity(self.known[id_], season) for id_ in living]
         for place, id_ in enumerate(self.chance.choices(living, weights, k=self.uses)):
             if place % max(1, self.uses // 6) == 0:
                 self.clock.at += timedelta(days=1)
@@ -144,9 +154,8 @@ class CaseYear:
             one.used.append(self.clock.at)
             one.successes.append(success)
 
-    def _popularity(self, id_: UUID, season: int) -> float:
-        rank = id_.int % 97
-        return 0.0 if (id_.int + season) % 4 == 0 else 1.0 / (1 + rank)
+    def _popularity(self, one: Known, season: int) -> float:
+        return 0.0 if (one.draw + season) % 4 == 0 else 1.0 / (1 + one.draw % 97)
 
     async def _are_tidied(self) -> None:
         """Rehearsed, then done. Whatever waits for a person is approved."""

@@ -160,12 +160,12 @@ def test_serve_says_where_and_ends_in_order(environment: dict[str, str]) -> None
 
 def test_on_a_terminal_there_are_headings_and_long_texts_are_cut(space: Settings, environment: dict[str, str]) -> None:
     remember(space, "[bold]tea[/bold] :smile: " + "and biscuits " * 30)
-    shown = _on_terminal({**environment, "COLUMNS": "60", "NO_COLOR": "1"}, "recall", "tea")
+    shown = _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "recall", "tea")
     heading, hit = [STYLE.sub("", line) for line in shown.splitlines() if line and "Opening" not in line][-2:]
     assert heading.split() == ["score", "relevance", "date", "id", "text"]
     assert "[bold]tea[/bold] :smile: and" in hit
     assert hit.rstrip().endswith("…")
-    assert len(hit.rstrip()) <= 60
+    assert len(hit.rstrip()) <= 80
 
 
 def test_G07_on_a_narrow_terminal_no_id_is_cut_and_no_column_lost(space: Settings, environment: dict[str, str]) -> None:

@@ -26,7 +26,7 @@ async def test_the_asynchronous_face_embeds_by_itself(settings: Settings) -> Non
         late = await memory.add("arrives without waiting", wait=False)
 
         async def both_are_found() -> bool:
-            return len(await memory.recall("arrives without waiting")) == 2
+            return len(await memory.recall("arrives without waiting", weak=True)) == 2
 
         await until_it_holds(both_are_found)
         assert (await memory.recall("arrives without waiting"))[0].node.id == late.id

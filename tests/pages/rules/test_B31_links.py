@@ -109,6 +109,44 @@ def test_B32_the_same_folder_again_changes_no_page(old: Wiki, new: Wiki, data: s
     assert {id: export_page(again.done.after[id]) for id in again.done.written} == {}
 
 
+def page(path: str, text: str) -> WikiPage:
+    return read_page(path, text).page
+
+
+def test_B32_what_is_said_of_a_link_is_not_put_behind_a_sentence_that_holds_it() -> None:
+    old, new = page("setup.md", "See [here](setup.md) for more.\n"), page("setup.md", "* [[setup]] - noted\n")
+    result = merged([old], [new], {("setup", "setup"): 1.0}).done.after["setup"]
+    assert result.lead == "See [here](setup.md) for more.\n\n* [[setup]] - noted"
+
+
+def test_B32_a_heading_that_stands_twice_stands_twice_afterwards() -> None:
+    old, new = page("faq.md", "## Usage\n"), page("faq.md", "## Usage\n\n## usage\n")
+    assert [one.heading for one in merged([old], [new], {("faq", "faq"): 1.0}).done.after["faq"].sections] == [
+        "Usage",
+        "usage",
+    ]
+
+
+def test_B31_a_link_is_new_where_only_code_says_the_same() -> None:
+    old, new = (
+        page("faq.md", "```\n[[setup]] and two more words\n```\n"),
+        page("faq.md", "[[setup]] and two more words\n"),
+    )
+    one = merged([old, page("setup.md", "\n")], [new], {("faq", "faq"): 1.0})
+    assert [link.target for link in one.done.after["faq"].links] == ["setup"]
+
+
+def test_B31_a_title_is_no_second_name_of_its_page() -> None:
+    text = "# Index\n\nWhat the page says.\n"
+    pages = [
+        page("api/setup.md", text),
+        page("a.md", "---\naliases: [index]\n---\n"),
+        page("api/b.md", "* [[index]]\n"),
+    ]
+    again = merged(pages, [page("api/setup.md", text)], {("api/setup", "api/setup"): 1.0})
+    assert again.done.written == frozenset()
+
+
 def large(paragraphs: int, first: int) -> WikiPage:
     lines = [
         f"## Section {number}\n\nParagraph {number} says what no other says.\n\n* [[note {number}]] - noted {first}"

@@ -125,7 +125,7 @@ def named(page: WikiPage, id: str) -> WikiPage:
 
 
 def _places(plan: MergePlan, before: Mapping[str, WikiPage], results: Mapping[str, str]) -> dict[str, WikiPage]:
-    """Every page as it will be found: its id, path, name and aliases."""
+    """Every page as it will be found: its id, path, name, title and aliases."""
     places = {id: _place(page) for id, page in before.items()}
     for id, node in plan.nodes.items():
         if node.page is None or id not in results or node.status is NodeStatus.COMPLETED:
@@ -139,7 +139,7 @@ def _places(plan: MergePlan, before: Mapping[str, WikiPage], results: Mapping[st
 
 
 def _place(page: WikiPage) -> WikiPage:
-    return WikiPage(id=page.id, type=page.type, name=page.name, path=page.path, format=page.format, fields=page.fields)
+    return replace(page, lead="", sections=(), raw=None)
 
 
 # -- links

@@ -7,7 +7,7 @@ one link, with what both say about it. What contradicts (a field with two values
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -120,15 +120,18 @@ def _with_title(old: WikiPage, new: WikiPage) -> Mapping[str, Any]:
 
 def _is_all_said(old: WikiPage, new: WikiPage, leads: Leads) -> bool:
     """Whether the old page has every heading, sentence, block and link of the new one, wherever that may be."""
-    headings = {normal_name(one.heading) for one in old.sections}
     known = _by_target(old.links, leads)
     blocks_there = {_whole(block) for text in old.texts for block in blocks(text)}
     return (
-        all(normal_name(one.heading) in headings for one in new.sections)
+        _headings(new) <= _headings(old)
         and all(_is_covered(link, known, leads) for link in new.links)
         and _prose(new) <= said_in(old.texts)
         and all(_whole(block) in blocks_there for text in new.texts for block in blocks(text) if _is_whole(block))
     )
+
+
+def _headings(page: WikiPage) -> Counter[str]:
+    return Counter(normal_name(one.heading) for one in page.sections)
 
 
 def _prose(page: WikiPage) -> set[str]:
@@ -271,11 +274,11 @@ class _Body:
             yield block
 
     def _lines_of_links(self) -> dict[tuple[str, str], tuple[_PagePart, str]]:
-        """The lines of the old page that hold one link each, by that link."""
+        """The lines of the old page that are one link each, by that link; what is added to a sentence is no note of it."""
         found: dict[tuple[str, str], tuple[_PagePart, str]] = {}
         for part in self._root.all():
             for line in outside_code(part.body):
-                if len(held := links_in([line])) == 1:
+                if len(held := links_in([line])) == 1 and blocks(line)[0].kind == "link":
                     found.setdefault((held[0].relation, self._leads(held[0])), (part, line))
         return found
 
@@ -293,7 +296,11 @@ class _Body:
 
     def _fresh_prose(self, block: Block, here: set[str]) -> Iterator[Block]:
         spoken = sentences_of(block)
-        fresh = [one for one in spoken if said(one) not in self._said and said(one) not in here]
+        fresh = [
+            one for one in spoken if (said(one) not in self._said and said(one) not in here) or self._links_anew(one)
+        ]
+        for link in links_in(fresh):
+            self._links.setdefault((link.relation, self._leads(link)), []).append(link)
         self._said |= {said(one) for one in fresh if _is_long(said(one))}
         here |= {said(one) for one in fresh}
         if len(fresh) == len(spoken) and spoken:
@@ -301,6 +308,10 @@ class _Body:
         elif fresh:
             mark = re.match(r"[ \t]*(?:[*#:;>+-]+|\d+[.)])[ \t]*", block.text) if block.kind == "item" else None
             yield Block(kind=block.kind, text=(mark[0] if mark else "") + " ".join(fresh))
+
+    def _links_anew(self, sentence: str) -> bool:
+        """Whether it holds a link to a page that this one does not link to: the same words may stand in code here."""
+        return any((link.relation, self._leads(link)) not in self._links for link in links_in([sentence]))
 
 
 def _claims(old: _PagePart, new: _PagePart) -> dict[int, _PagePart]:
