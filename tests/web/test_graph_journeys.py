@@ -159,6 +159,8 @@ def test_P09_the_slider_goes_back_over_the_journal(house: House) -> None:
 
 
 def test_an_empty_graph_says_what_to_do_first(house: House) -> None:
+    for text in ("Linh drinks green tea every morning", "Linh drinks green tea every evening"):
+        house.add(text)
     page = house.window("#/graph")
     page.get_by_text("Nothing is linked yet.").wait_for()
     page.get_by_role("button", name="Propose links").click()

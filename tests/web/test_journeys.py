@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -144,6 +145,23 @@ def test_an_answer_cites_memories_that_link(house: House) -> None:
     page.wait_for_url(f"**/#/node/{known}")
 
 
+def test_W07_what_is_near_is_shown_when_nothing_answers(house: House) -> None:
+    house.add("Linh prefers tea, never coffee")
+    page = house.window("#/recall?q=zebra crossing")
+    page.get_by_text("No matches.").wait_for()
+    page.get_by_role("button", name="Show weaker matches").click()
+    page.locator("ol.hits > li").get_by_text("weak match").wait_for()
+    page.get_by_label("What to look for").fill("zebra crossings")
+    page.get_by_text("No matches.").wait_for()
+    page.get_by_role("button", name="Ask").click()
+    answer = page.get_by_role("region", name="Answer")
+    answer.get_by_text("What comes nearest is below.").wait_for()
+    page.locator("ol.hits > li").get_by_text("Linh prefers tea").wait_for()
+    page.get_by_label("What to look for").fill("Linh tea")
+    page.locator("ol.hits > li").get_by_text("match").wait_for()
+    answer.wait_for(state="detached")
+
+
 # -- a node
 
 
@@ -193,7 +211,7 @@ def test_D01_what_was_written_is_shown_as_it_was_written(house: House, text: str
     shown.wait_for()
     assert shown.text_content() == text
     assert shown.locator("*").count() == 0
-    page.goto(f"{house.address}/#/recall?q={text[:4]}")
+    page.goto(f"{house.address}/#/recall?q={quote(text)}")
     page.locator("ol.hits .told").first.wait_for()
     assert page.locator("ol.hits .told").first.text_content() == text
     assert "taken" not in page.title()

@@ -24,11 +24,14 @@ const FOUND_BY: Record<string, string> = {
   graph: "along the links of what was found",
 };
 
+/** How well a hit answers, in words: relevance means the same everywhere, so these do too. */
+export function match(hit: Schemas["Hit"]): string {
+  const { relevance } = hit.parts;
+  return relevance >= 0.65 ? "strong match" : relevance >= 0.4 ? "good match" : relevance >= 0.25 ? "fair match" : "weak match";
+}
+
 /** Why a hit is here, as a sentence. */
 export function why(hit: Schemas["Hit"]): string {
-  const { lexical, similarity, flow } = hit.parts;
-  const strongest = Math.max(lexical, similarity);
-  const how = strongest >= 0.75 ? "strongly" : strongest >= 0.4 ? "clearly" : "faintly";
-  const beside = flow > 0.1 && hit.source !== "neighbour" ? "; what stands beside it speaks of it too" : "";
-  return `Found ${FOUND_BY[hit.source] ?? hit.source}, ${how}${beside}.`;
+  const beside = hit.parts.flow > 0.1 && hit.source !== "neighbour" ? "; what stands beside it speaks of it too" : "";
+  return `Found ${FOUND_BY[hit.source] ?? hit.source}${beside}.`;
 }
