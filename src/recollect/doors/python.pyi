@@ -246,7 +246,9 @@ class Recollect:
         """Archive: out of recall, kept, and `restore` brings it back."""
     def restore(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Bring an archived node back into recall."""
-    def correct(self, reference: Reference, text: str, *, reason: str | None = None) -> Node:
+    def correct(
+        self, reference: Reference, text: str, *, metadata: Metadata | None = None, reason: str | None = None
+    ) -> Node:
         """Put a corrected text in the place of a memory: the old one is archived, and undoing brings it back."""
     def change_many(
         self,

@@ -341,9 +341,12 @@ class Engine(Administration):
         id_ = await self.node_id(reference)
         return await edit.set_status(self.core, self.space.id, id_, Status.ACTIVE, reason=reason)
 
-    async def correct(self, reference: Reference, text: str, *, reason: str | None = None) -> Node:
+    async def correct(
+        self, reference: Reference, text: str, *, metadata: Metadata | None = None, reason: str | None = None
+    ) -> Node:
         """Put a corrected text in the place of a memory: the old one is archived, and undoing brings it back."""
-        return await correct.correct(self.core, self.space.id, await self.node_id(reference), text, reason=reason)
+        id_ = await self.node_id(reference)
+        return await correct.correct(self.core, self.space.id, id_, text, metadata=metadata, reason=reason)
 
     async def change_many(
         self,

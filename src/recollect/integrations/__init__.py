@@ -1,0 +1,6 @@
+"""Recollect inside the frameworks people build agents with: one thin file each, and its framework as an extra.
+
+`pip install recollect[langgraph]`, then `from recollect.integrations.langgraph import RecollectStore`. Each takes a
+memory that is open: a `Recollect`, which serves calls with and without `await`, or an `AsyncRecollect`, which serves
+those with it.
+"""
