@@ -12,6 +12,7 @@ from recollect.engine.engine import Engine
 from recollect.model import Scope
 from tests.doors import test_api_support as support
 from tests.doors.test_api_support import key_for, problem, visitor
+from tests.memories.rules.test_windows import FACT, long_note
 
 anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
 house, routes = support.house, support.routes
@@ -34,6 +35,16 @@ async def found(client: httpx.AsyncClient, query: str, **options: Any) -> list[d
     answer = await client.post("/api/v1/search", json={"query": query, **options})
     assert answer.status_code == 200, answer.text
     return list(answer.json()["hits"])
+
+
+async def test_D47_a_hit_shows_the_passage_of_a_long_text(client: httpx.AsyncClient) -> None:
+    note = await told(client, long_note())
+    await told(client, KEY)
+    hits = {hit["node"]["id"]: hit for hit in await found(client, "the spare key of the boathouse", weak=True)}
+    (shown,) = [hit for id_, hit in hits.items() if id_ == note["id"]]
+    assert FACT in shown["passage"]
+    assert shown["passage"] in shown["node"]["text"] == long_note()
+    assert [hit["passage"] for id_, hit in hits.items() if id_ != note["id"]] == [None]
 
 
 # -- options of a search

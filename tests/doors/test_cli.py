@@ -16,6 +16,7 @@ from recollect.doors.cli.app import CODES, EXIT_CODES, build, exit_code, run
 from recollect.errors import DuplicateText, RecollectError, ServerDidNotStart
 from tests.doors import test_cli_support as support
 from tests.doors.test_cli_support import Cli, a_database, in_server
+from tests.memories.rules.test_windows import FACT, long_note
 
 own_database = support.own_database
 in_default = support.in_default
@@ -109,6 +110,16 @@ def test_A32_D40_recall_follows_the_graph_and_ranks_by_use_where_asked(cli: Cli)
     *_, text, parts = cli("recall", "green tea", "--graph", "--explain").out.rstrip("\n").split("\t")
     assert text == "Linh prefers green tea"
     assert {part.split()[0] for part in parts.split(", ")} <= set(SCORE_PARTS)
+
+
+def test_D47_recall_shows_the_passage_of_a_long_text_and_in_full_all_of_it(cli: Cli) -> None:
+    cli("add", long_note())
+    shown = cli("recall", "the spare key of the boathouse").out
+    passage = cli.json("recall", "the spare key of the boathouse")["hits"][0]["passage"]
+    assert FACT in passage
+    assert " ".join(passage.split())[:60] in shown
+    assert "discussed item 0 of" not in shown
+    assert "discussed item 0 of" in cli("recall", "--full", "the spare key of the boathouse").out
 
 
 def test_recall_of_nothing_says_so_beside_the_answer(cli: Cli) -> None:

@@ -26,6 +26,7 @@ from recollect.model import NewEdge, NewMemory, Scope
 from recollect.plan import PlanStatus
 from tests.doors import test_api_support as support
 from tests.doors.test_mcp_support import agent, as_sent, caller, refused, said, text_of, told
+from tests.memories.rules.test_windows import FACT, long_note
 
 pytestmark = pytest.mark.anyio
 anyio_backend, api_database, api_settings = support.anyio_backend, support.api_database, support.api_settings
@@ -170,6 +171,15 @@ async def test_recall_finds_by_kind_by_time_and_along_links(client: Client, engi
 
 def _score(found: dict[str, Any], id_: object) -> float:
     return next((float(one["score"]) for one in found["hits"] if one["id"] == str(id_)), 0.0)
+
+
+async def test_D47_of_a_long_text_recall_and_ask_tell_the_passage(client: Client, engine: Engine) -> None:
+    note = await engine.add(long_note())
+    (hit,) = (await told(client, "recall", query="the spare key of the boathouse"))["hits"]
+    assert hit["id"] == str(note.id)
+    assert FACT in hit["text"]
+    assert count_tokens(hit["text"]) < 300
+    assert FACT in (await told(client, "ask", question="the spare key of the boathouse"))["answer"]
 
 
 async def test_nothing_found_is_said(client: Client) -> None:

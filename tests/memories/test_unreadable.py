@@ -133,3 +133,17 @@ async def test_D43_another_model_that_can_read_it_gives_it_a_vector(reading: Eng
         assert (await renewed.overview()).embedding_model == "hashing:64"
     assert await reading.work() == 0  # and back again: what it could not read before, it is not asked about again
     assert (await reading.overview()).embedding_model == "minilm"
+
+
+async def test_D43_D47_of_a_long_text_the_model_reads_what_it_can(reading: Engine) -> None:
+    """Most of it is Thai: it has no vector as a whole, so that nothing links it, and is found by its English part."""
+    note = await reading.add(
+        "\n".join([*THAI * 40, "\n", f"{ENGLISH}, and rides it to the harbour every morning. " * 20])
+    )
+    async with reading.core.transaction(reading.space.id) as db:
+        rows = await (await driver(db)).fetch("SELECT passage, starts FROM embeddings WHERE node_id = $1", note.id)
+    assert rows
+    assert all(row["passage"] > 0 and row["starts"] > 0 for row in rows)
+    (hit,) = await reading.recall("who got a new bike?")
+    assert ENGLISH in (hit.passage or "")
+    assert (await reading.jobs()).unreadable == 0

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from recollect.engine.engine import Engine
 from recollect.errors import UnsuitableServer
+from recollect.memories.rules.windows import windows
 from recollect.model import NewMemory
 from recollect.recall.rules import lexical
 from recollect.recall.sql import lexicon
@@ -23,6 +24,7 @@ from recollect.store.database import downgrade, driver, open_database, upgrade
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrations import HEAD, is_ours
 from recollect.store.tables import metadata
+from tests.memories.rules.test_windows import long_note
 
 pytestmark = pytest.mark.anyio
 
@@ -168,3 +170,37 @@ async def test_D43_E35_what_was_stored_before_is_cured(own_server: EmbeddedServe
         assert {row["text"] for row in waiting} == {texts[1], texts[3], texts[4]}
         found = await memory.cases.get(case.case_id)
         assert (found.usage_count, found.last_accessed_at) == (20, datetime(2026, 1, 20, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("own_server", [18], indirect=True)
+async def test_D47_an_upgrade_loses_no_hit_and_long_texts_get_their_windows_while_search_goes_on(
+    own_server: EmbeddedServer,
+) -> None:
+    told = {
+        "the boat is blue": "boat",
+        long_note(): "committee",
+        "字" * 400: "字字",
+        " ".join(["one two three four five six"] * 10): "three",
+    }
+    settings = Settings.load(database_url=own_server.url, embedder="hashing:8", pool_size=2)
+    async with Engine(settings) as memory:
+        added = await memory.add_many([NewMemory(text=text) for text in told])
+        await downgrade(memory.core.database, "0017")
+        await upgrade(memory.core.database)
+
+        async def found() -> bool:
+            hits = [{hit.node.text for hit in await memory.recall(word, weak=True)} for word in told.values()]
+            return all(text in some for text, some in zip(told, hits, strict=True))
+
+        async def windows_of() -> list[int]:
+            async with memory.core.transaction(memory.space.id) as db:
+                rows = await (await driver(db)).fetch("SELECT node_id, count(*) FROM embeddings GROUP BY 1")
+            counts = {row["node_id"]: row["count"] for row in rows}
+            return [counts[id_] for id_ in added.ids]
+
+        assert await windows_of() == [1, 1, 1, 1]
+        assert (await memory.jobs()).pending == 2  # the others have one window, and keep their vector
+        assert await found()
+        await memory.work()
+        assert await windows_of() == [1, 1 + len(windows(long_note())), 1 + len(windows("字" * 400)), 1]
+        assert await found()

@@ -10,18 +10,22 @@ import math
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 import anyio
+import numpy as np
 
 from recollect.engine.core import Core, log
 from recollect.engine.sql import spaces
 from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
+from recollect.memories.rules.windows import WHOLE, Window, windows
 from recollect.memories.sql import jobs, vectors
 from recollect.model import Kind, Space
 from recollect.pages.rules.stored import embedded_by
 from recollect.ports import Embedder, Vectors
 from recollect.providers.embedders import embed_readable
+from recollect.providers.pieces import unit_rows
 from recollect.recall.sql import lexicon
 
 FIRST_RETRY_SECONDS = 5.0
@@ -31,8 +35,11 @@ PATIENCE_SECONDS = 120.0
 GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
 NAMED_AT_MOST = 1000
 
-# Jobs and their vectors; None for a text that the model cannot read (D43).
-Finished = tuple[Sequence[jobs.Job], Sequence[Vectors | None]]
+# So much text is embedded between two looks at the clock of the jobs: what waits longer than they may is given back.
+CHARACTERS_AT_ONCE = 1_000_000
+
+# Jobs and the vectors of each (D47); none for a text that the model cannot read (D43).
+Finished = tuple[Sequence[jobs.Job], Sequence[jobs.Passages]]
 
 
 async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None, batches: int | None = None) -> int:
@@ -183,6 +190,9 @@ async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[
     most = core.settings.embedding_batch
     async with core.transaction(space.id) as db:
         claimed = await jobs.claim(db, model=embedder.model, most=most, now=core.now(), only=only)
+        if left := claimed[_portion(claimed) :]:
+            await jobs.release(db, left)
+            claimed = claimed[: -len(left)]
     # Words need no model: what a plan made or changed is found by them, however long its vector has to wait (D50).
     if unindexed := [job.node_id for job in claimed if not job.is_indexed]:
         async with core.transaction(space.id) as db:
@@ -190,8 +200,18 @@ async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[
     return claimed
 
 
+def _portion(claimed: Sequence[jobs.Job]) -> int:
+    """How many of some texts are embedded in one go: all of them, unless they are very long."""
+    characters = 0
+    for number, job in enumerate(claimed):
+        characters += len(job.text or "")
+        if number and characters > CHARACTERS_AT_ONCE:
+            return number
+    return len(claimed)
+
+
 async def _save(
-    core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Sequence[Vectors | None]
+    core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Sequence[jobs.Passages]
 ) -> None:
     async with core.transaction(space.id) as db:
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
@@ -221,7 +241,7 @@ async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[j
     if not batch:
         return None
     try:
-        return batch, await embed_readable(embedder, [_text_of(job) for job in batch])
+        return batch, await _vectors(embedder, batch)
     except ProviderMisbehaved as problem:
         if len(batch) > 1:
             await _embed_singly(core, space, embedder, batch)
@@ -230,6 +250,26 @@ async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[j
     except ProviderProblem as problem:
         await _postpone(core, space, batch, problem)
     return None
+
+
+async def _vectors(embedder: Embedder, batch: Sequence[jobs.Job]) -> list[jobs.Passages]:
+    """The vectors of each text: one, and of a long memory one for each of its windows besides."""
+    texts = [(_text_of(job), _windows_of(job)) for job in batch]
+    made = iter(await embed_readable(embedder, [one.of(text) for text, parts in texts for one in parts]))
+    return [_with_whole(parts, list(islice(made, len(parts)))) for _, parts in texts]
+
+
+def _windows_of(job: jobs.Job) -> Sequence[Window]:
+    """Other kinds than memories are compared as a whole, and short."""
+    return windows(job.text) if job.kind == Kind.MEMORY and job.text is not None else (WHOLE,)
+
+
+def _with_whole(parts: Sequence[Window], made: Sequence[Vectors | None]) -> jobs.Passages:
+    """The vector of a long text is the direction of its windows together, if the model can read most of them."""
+    read = {part: vector for part, vector in zip(parts, made, strict=True) if vector is not None}
+    if len(parts) == 1 or 2 * len(read) < len(parts):
+        return read
+    return {WHOLE: unit_rows(np.sum([*read.values()], axis=0)[np.newaxis, :])[0], **read}
 
 
 async def _embed_singly(core: Core, space: Space, embedder: Embedder, batch: Sequence[jobs.Job]) -> None:

@@ -69,12 +69,13 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """One answer of a recall."""
+    """One answer of a recall. Of a long text, `passage` is the part that was found (D47)."""
 
     node: Node
     score: float
     parts: Parts
     source: str = "vector"
+    passage: str | None = None
 
     @property
     def similarity(self) -> float:
@@ -84,8 +85,13 @@ class Hit:
     def relevance(self) -> float:
         return self.parts.relevance
 
+    @property
+    def text(self) -> str:
+        """What is shown: the passage of a long text, else all of it."""
+        return self.passage or self.node.text or self.node.name or ""
+
     def __str__(self) -> str:
-        text = " ".join((self.node.text or self.node.name or "").split())
+        text = " ".join(self.text.split())
         return f"{self.score:.2f}  {self.node.created_at:%Y-%m-%d}  {text}"
 
 

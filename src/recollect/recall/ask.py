@@ -157,7 +157,7 @@ def _within_budget(found: Recall, query: Query) -> Recall:
     if query.mode is Mode.RECALL and query.budget_tokens is None:
         return found
     chosen = Selection(kept=list(range(len(found))))
-    tokens = [count_tokens(prompts.text_of(hit)) for hit in found]
+    tokens = [count_tokens(hit.text) for hit in found]
     within_budget(chosen, tokens.__getitem__, query.budget_tokens or CONTEXT_TOKENS)
     gone = tuple(part for drop in chosen.dropped for part in _left_out([found[drop.place]], drop.step, drop.why))
     return replace(found, hits=tuple(found[i] for i in chosen.kept), left_out=gone + found.left_out)

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recollect.engine.core import Core
 from recollect.memories.rules.text import count_tokens
+from recollect.memories.rules.windows import MOST, is_long, may_be_long, windows
 from recollect.memories.sql import activity, nodes
 from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
 from recollect.ports import Embedder
@@ -21,6 +22,7 @@ from recollect.recall.rank import SECONDS_A_DAY, Ranked, Uses, rank
 from recollect.recall.rules import ranking, selection
 from recollect.recall.rules.calibration import Calibration, shipped
 from recollect.recall.rules.pace import Pace
+from recollect.recall.rules.passages import passage_of
 from recollect.recall.sql import candidates, logs
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, Found
 from recollect.store.database import Transaction
@@ -30,6 +32,8 @@ LIMIT = 20
 LEFT_OUT_SHOWN = 50
 COMPARED = 60
 LOOKED_AT = 120
+# The vector leg takes so many times as many windows as texts are wanted, where texts are long (D47).
+BROADEST = 4
 COUNT_SECONDS = 30.0
 LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name != "activation")
 
@@ -67,6 +71,7 @@ class Search:
             with_summaries=self.with_summaries,
         )
         self.documents = seen.documents
+        self.breadth = BROADEST
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
         self.started = time.perf_counter()
@@ -120,7 +125,7 @@ class Search:
         exactly = await self._exactly()
         started = time.perf_counter()
         found = await candidates.gathered(
-            self.db, self.asked, kinds=self.kinds, exactly=exactly, promise=self._promise()
+            self.db, self.asked, kinds=self.kinds, exactly=exactly, promise=self._promise(), breadth=self.breadth
         )
         if pace := self.core.paces.get(self._key):
             pace.took(exactly, time.perf_counter() - started)
@@ -199,10 +204,13 @@ class Search:
         if self.asked.vector is None:
             self.ways["search"] = "by words alone"
             return True
-        if self.documents < self.core.settings.hnsw_min_rows:
+        least, most = self.core.settings.hnsw_min_rows, candidates.MEASURED_UP_TO
+        count = await self._count() if self.documents * MOST >= least else 0
+        if count:
+            self.breadth = min(max(round(count / max(self.documents, 1)), 1), BROADEST)
+        if count < least:
             self.ways["search"] = "exact: every vector"
             return True
-        count, most = await self._count(), candidates.MEASURED_UP_TO
         exactly = count <= most and bool(self.core.paces.setdefault(self._key, Pace(True, False)).way())
         rows = counted(count, "vector") if count <= most else f"over {most:,} vectors"
         self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
@@ -211,7 +219,9 @@ class Search:
     async def _nearest(self) -> Found:
         exactly = await self._exactly()
         within = self.query.wanted if self.query.wanted.is_selective else None
-        return await candidates.nearest(self.connection, self.asked, kinds=self.kinds, exactly=exactly, within=within)
+        return await candidates.nearest(
+            self.connection, self.asked, kinds=self.kinds, exactly=exactly, breadth=self.breadth, within=within
+        )
 
     async def _matching(self, db: Transaction) -> Found:
         found = await candidates.matching(db, self.asked, kinds=self.kinds)
@@ -309,6 +319,7 @@ class Search:
         ids = [ranked.candidates[i].id for i in chosen.kept]
         read = await nodes.get_many(self.db, ids)
         told = {id_: await self._stand_in(node) or node for id_, node in read.items()}
+        passages = await self._passages(read, ranked, dict(zip(ids, chosen.kept, strict=True)))
         left_out = tuple(
             LeftOut(id=ranked.candidates[drop.place].id, score=score[drop.place], step=drop.step, why=drop.why)
             for drop in sorted(chosen.dropped, key=lambda drop: -score[drop.place])[:LEFT_OUT_SHOWN]
@@ -316,7 +327,13 @@ class Search:
         return Recall(
             query=self.query.text,
             hits=tuple(
-                Hit(node=told[id_], score=score[i], parts=Parts(**part), source=_source(ranked, i))
+                Hit(
+                    node=told[id_],
+                    score=score[i],
+                    parts=Parts(**part),
+                    source=_source(ranked, i),
+                    passage=passages.get(id_) if told[id_] is read[id_] else None,
+                )
                 for id_, i, part in zip(ids, chosen.kept, parts, strict=True)
             ),
             model=self.model,
@@ -328,6 +345,17 @@ class Search:
             notes=self.notes,
             latency_ms=round((time.perf_counter() - self.started) * 1000, 2),
         )
+
+    async def _passages(self, read: Mapping[UUID, Node], ranked: Ranked, places: Mapping[UUID, int]) -> dict[UUID, str]:
+        """What was found of each long text (D47). Where it has no vector, its windows are made here."""
+        texts = {id_: node.text for id_, node in read.items() if node.text and may_be_long(node.text)}
+        known = await candidates.windows_of(self.db, self.asked, list(texts)) if texts else {}
+        found: dict[UUID, str] = {}
+        for id_, text in texts.items():
+            if some := known[id_] if id_ in known else windows(text) if is_long(text) else []:
+                nearest = bool(ranked.similarity[places[id_]] >= ranked.lexical[places[id_]])
+                found[id_] = passage_of(text, some, question=self.query.text, nearest=nearest)
+        return found
 
 
 async def side_by_side(one: Leg[A], other: Leg[A]) -> tuple[A, A]:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     PrimaryKeyConstraint,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -181,6 +182,11 @@ embeddings = Table(
     space(),
     Column("node_id", Uuid, nullable=False),
     Column("model", Text, nullable=False),
+    # 0 is the text as a whole; a long memory has a row for each of its windows besides (D47), from 1, which says where
+    # in the text it starts and ends.
+    Column("passage", SmallInteger, nullable=False, server_default=text("0")),
+    Column("starts", Integer, nullable=False, server_default=text("0")),
+    Column("ends", Integer),
     Column("dim", Integer, nullable=False),
     # No dimension here: one table holds every model; HNSW indexes are partial and cast (vectors.py).
     Column("vector", HALFVEC, nullable=False),
@@ -188,7 +194,7 @@ embeddings = Table(
     # Kept by a trigger on nodes. In no index and no index predicate: its updates stay HOT.
     Column("recallable", Boolean, nullable=False),
     moment("created_at", nullable=False, default_now=True),
-    PrimaryKeyConstraint("space_id", "node_id", "model"),
+    PrimaryKeyConstraint("space_id", "node_id", "model", "passage"),
     node_reference("node_id"),
     Index("embeddings_model", "space_id", "model"),
     postgresql_with={"fillfactor": "70"},

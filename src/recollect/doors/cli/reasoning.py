@@ -119,7 +119,7 @@ def _show_answer(answer: Answer) -> None:
             f"{hit.score:.2f}",
             output.day(hit.node.created_at),
             output.short(hit.node.id),
-            (hit.node.text or hit.node.name or "") if answer.model else hit.node.subtype,
+            hit.text if answer.model else hit.node.subtype,
         )
         for number, hit in enumerate(answer.recall, start=1)
     ]

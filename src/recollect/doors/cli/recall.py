@@ -60,8 +60,9 @@ def recall(
 ) -> None:
     """Recall what is known about a question, best first.
 
-    Each hit is a line: its score, its relevance, its date, the beginning of its id, its text. A long text is shortened;
-    --full shows all of it. What is hardly related is shown only with --weak.
+    Each hit is a line: its score, its relevance, its date, the beginning of its id, its text; of a long text the
+    passage that was found. What does not fit is cut; --full shows all of it. What is hardly related is shown only
+    with --weak.
 
     \b
     recollect recall what does Linh drink
@@ -103,7 +104,7 @@ def recall(
 
 
 def show_hits(found: Recall, *, full: bool = False) -> None:
-    output.hits(("score", "relevance", "date", "id", "text"), [_line(hit) for hit in found], full=full)
+    output.hits(("score", "relevance", "date", "id", "text"), [_line(hit, full=full) for hit in found], full=full)
     _say_what_is_weak(found)
 
 
@@ -117,7 +118,7 @@ def _say_what_is_weak(found: Recall) -> None:
 def show_explained(found: Recall, *, full: bool = False) -> None:
     """Every hit with the parts of its score; then what was left out and why; then how the candidates were found."""
     for hit in found:
-        *head, text = _line(hit)
+        *head, text = _line(hit, full=full)
         output.block((*head, f"by {FOUND_BY.get(hit.source, hit.source)}"), text, _parts(hit), full=full)
     _say_what_is_weak(found)
     if found.left_out:
@@ -133,8 +134,8 @@ def show_explained(found: Recall, *, full: bool = False) -> None:
     output.note(f"Mode {found.mode.value.lower()}, {floor}; {ways}; {found.latency_ms:.0f} ms, model {found.model}.")
 
 
-def _line(hit: Hit) -> tuple[str, ...]:
-    text = hit.node.text or hit.node.name or ""
+def _line(hit: Hit, *, full: bool = False) -> tuple[str, ...]:
+    text = hit.text if not full else hit.node.text or hit.node.name or ""
     return f"{hit.score:.2f}", f"{hit.relevance:.2f}", output.day(hit.node.created_at), output.short(hit.node.id), text
 
 

@@ -66,7 +66,7 @@ async def recall(
 
 def _found(hit: Hit) -> FoundMemory:
     node = hit.node
-    text = ": ".join(part for part in (node.name, node.text) if part)
+    text = ": ".join(part for part in (node.name, hit.passage or node.text) if part)
     return FoundMemory(id=str(node.id), score=round(hit.score, 2), created_at=node.created_at, text=text)
 
 

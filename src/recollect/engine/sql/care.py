@@ -16,19 +16,21 @@ from recollect.store.tables import nodes, runs
 # so a finding means that somebody worked around them, or that the disk did.
 INTEGRITY = {
     "a vector without its node": """
-        SELECT e.node_id FROM embeddings e LEFT JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
+        SELECT DISTINCT e.node_id FROM embeddings e LEFT JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
          WHERE n.id IS NULL""",
-    "a vector whose length is not the one recorded": "SELECT node_id FROM embeddings WHERE vector_dims(vector) <> dim",
+    "a vector whose length is not the one recorded": """
+        SELECT DISTINCT node_id FROM embeddings WHERE vector_dims(vector) <> dim""",
     "a vector that is not finite and of unit length": """
-        SELECT node_id FROM embeddings WHERE NOT coalesce(l2_norm(vector) BETWEEN 0.98 AND 1.02, false)""",
+        SELECT DISTINCT node_id FROM embeddings WHERE NOT coalesce(l2_norm(vector) BETWEEN 0.98 AND 1.02, false)""",
     "a vector recallable against its node's state": """
-        SELECT e.node_id FROM embeddings e JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
+        SELECT DISTINCT e.node_id FROM embeddings e JOIN nodes n ON n.space_id = e.space_id AND n.id = e.node_id
          WHERE e.recallable <> n.recallable""",
     "an index entry recallable against its node's state": """
         SELECT l.node_id FROM lexicon l JOIN nodes n ON n.space_id = l.space_id AND n.id = l.node_id
          WHERE l.recallable <> n.recallable""",
     "a memory with a vector that is not in the lexicon": """
-        SELECT e.node_id FROM embeddings e LEFT JOIN lexicon l ON l.space_id = e.space_id AND l.node_id = e.node_id
+        SELECT DISTINCT e.node_id FROM embeddings e
+          LEFT JOIN lexicon l ON l.space_id = e.space_id AND l.node_id = e.node_id
          WHERE l.node_id IS NULL""",
     "an edge to a missing node": """
         SELECT e.id FROM edges e LEFT JOIN nodes s ON s.space_id = e.space_id AND s.id = e.source

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterator
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # Up to six letters or digits of a word; a CJK character or a sign is one of its own.
@@ -31,6 +32,16 @@ def count_tokens(text: str) -> int:
     Common words are one token, long ones break every six letters or so; punctuation and CJK characters are one each.
     """
     return len(_PIECES.findall(text))
+
+
+def pieces_of(text: str) -> list[int]:
+    """Where each token begins, as count_tokens counts them."""
+    return [piece.start() for piece in each_piece(text)]
+
+
+def each_piece(text: str) -> Iterator[re.Match[str]]:
+    """The tokens one after the other, for whoever does not need to see them all."""
+    return _PIECES.finditer(text)
 
 
 def first_tokens(text: str, most: int) -> str:

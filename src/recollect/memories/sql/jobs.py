@@ -1,13 +1,15 @@
 """Embedding jobs: claimed in batches with SKIP LOCKED, so that any number of workers share the work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from pgvector import HalfVector
 from sqlalchemy import func, select, text
 
+from recollect.memories.rules.windows import WHOLE, Window
 from recollect.model import JobCounts
 from recollect.ports import Vectors
 from recollect.store.database import Transaction, driver
@@ -31,27 +33,30 @@ RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, E
 # order of the ids: whoever changes a node holds it before its jobs, and so nobody waits for each other in a circle.
 HOLD = "SELECT FROM nodes WHERE space_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE"
 # A job that was queued anew meanwhile, because its text changed, is not finished by the vector of the old text.
-# What the model cannot read comes without a vector: it keeps none, and its job says so for good (D43).
+# What the model cannot read comes without a vector: it keeps none, and its job says so for good (D43). A long text
+# comes with several (D47); those that it had before and has no more go. A short text never had more than one.
 SAVE = """
 WITH given AS (
-    SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::halfvec[]) AS g(job_id, node_id, vector)
+    SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::bool[], $5::bool[]) AS g(job_id, node_id, is_read, is_long)
 ), finished AS (
-    UPDATE embedding_jobs j SET status = CASE WHEN g.vector IS NULL THEN 'unreadable' ELSE 'completed' END,
-           completed_at = $7, error_message = NULL
-      FROM given g WHERE j.space_id = $1 AND j.id = g.job_id RETURNING j.node_id
+    UPDATE embedding_jobs j SET status = CASE WHEN g.is_read THEN 'completed' ELSE 'unreadable' END,
+           completed_at = $13, error_message = NULL
+      FROM given g WHERE j.space_id = $1 AND j.id = g.job_id RETURNING j.node_id, g.is_read, g.is_long
+), made AS (
+    SELECT f.node_id, m.passage, m.starts, m.ends, m.vector
+      FROM unnest($6::uuid[], $7::int2[], $8::int4[], $9::int4[], $10::halfvec[])
+           AS m(node_id, passage, starts, ends, vector) JOIN finished f ON f.node_id = m.node_id
 ), saved AS (
-    INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
-    SELECT $1, n.id, $5, $6, g.vector, n.kind, n.recallable, $7 FROM given g JOIN finished f ON f.node_id = g.node_id
-      JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
-     WHERE g.vector IS NOT NULL
-    ON CONFLICT (space_id, node_id, model)
+    INSERT INTO embeddings (space_id, node_id, model, passage, starts, ends, dim, vector, kind, recallable, created_at)
+    SELECT $1, n.id, $11, m.passage, m.starts, m.ends, $12, m.vector, n.kind, n.recallable, $13
+      FROM made m JOIN nodes n ON n.space_id = $1 AND n.id = m.node_id
+    ON CONFLICT (space_id, node_id, model, passage)
     DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
-                  created_at = excluded.created_at
-), dropped AS (
-    DELETE FROM embeddings e USING given g JOIN finished f ON f.node_id = g.node_id
-     WHERE e.space_id = $1 AND e.node_id = g.node_id AND e.model = $5 AND g.vector IS NULL
+                  created_at = excluded.created_at, starts = excluded.starts, ends = excluded.ends
 )
-SELECT node_id FROM finished
+DELETE FROM embeddings e USING finished f
+ WHERE (f.is_long OR NOT f.is_read) AND e.space_id = $1 AND e.node_id = f.node_id AND e.model = $11
+   AND NOT EXISTS (SELECT FROM made m WHERE m.node_id = e.node_id AND m.passage = e.passage)
 """
 
 # A vector that joins an earlier one moves updated_at (D04); the first one does not.
@@ -113,6 +118,10 @@ SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message F
 CLEAR = text("DELETE FROM embedding_jobs WHERE space_id = :space AND status = 'completed' AND completed_at < :before")
 
 
+# The vectors of a text: of all of it, and of a long one also of its windows, in order (D47).
+Passages = Mapping[Window, Vectors]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One node to embed."""
@@ -150,7 +159,7 @@ async def claim(
 async def save(
     db: Transaction,
     done: Sequence[Job],
-    vectors: Sequence[Vectors | None],
+    made: Sequence[Passages],
     *,
     model: str,
     dim: int,
@@ -159,17 +168,29 @@ async def save(
 ) -> None:
     """Store the vectors and finish their jobs. `renewing`: vectors of another model may be there already.
 
-    What the model cannot read has None: its job ends as unreadable. Nodes whose text changed meanwhile still wait.
+    What the model cannot read has none: its job ends as unreadable. Nodes whose text changed meanwhile still wait.
     """
     raw = await driver(db)
     nodes = [job.node_id for job in done]
     await raw.execute(HOLD, db.space_id, nodes)
     if renewing:
-        given = [node for node, vector in zip(nodes, vectors, strict=True) if vector is not None]
-        await raw.execute(RENEW, db.space_id, given, now)
-    vectors_as_halves = [None if vector is None else HalfVector(vector) for vector in vectors]
-    jobs = [job.id for job in done]
-    await raw.execute(SAVE, db.space_id, jobs, nodes, vectors_as_halves, model, dim, now)
+        await raw.execute(RENEW, db.space_id, [node for node, some in zip(nodes, made, strict=True) if some], now)
+    is_read, is_long = [bool(some) for some in made], [any(part != WHOLE for part in some) for some in made]
+    given = ([job.id for job in done], nodes, is_read, is_long)
+    await raw.execute(SAVE, db.space_id, *given, *_columns(nodes, made), model, dim, now)
+
+
+def _columns(nodes: Sequence[UUID], made: Sequence[Passages]) -> Iterator[list[Any]]:
+    """The vectors as columns: whose each is, its number, from where to where it reaches, and the vector itself.
+
+    The number of a text as a whole is 0; windows count from 1, whether or not the whole has a vector.
+    """
+    rows = [
+        (node, 0 if part == WHOLE else number + (WHOLE not in some), part.start, part.end, HalfVector(vector))
+        for node, some in zip(nodes, made, strict=True)
+        for number, (part, vector) in enumerate(some.items())
+    ]
+    return ([row[place] for row in rows] for place in range(5))
 
 
 async def fail(db: Transaction, failed: Sequence[Job], *, message: str, due: datetime) -> None:

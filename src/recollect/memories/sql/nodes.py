@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from recollect.errors import NotFound
 from recollect.memories.rules.text import checksum
+from recollect.memories.rules.windows import is_long
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Order, Page
 from recollect.store import references, rows
 from recollect.store.cursors import after, cursor_of
@@ -33,7 +34,8 @@ WITH RECURSIVE part AS (
 
 # The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
 # order and cannot deadlock. Whatever is there already (same text, same id, same foreign id) is left alone.
-# What comes back from an export (ExportedMemory) brings its state and its vectors along, and needs no job for those;
+# What comes back from an export (ExportedMemory) brings its state and its vectors along, and needs no job for those,
+# unless it is long ($26): it is found by the vector of all of it until its windows have theirs (D47);
 # for plain memories the last arrays are empty, and unnest gives NULL.
 INSERT = """
 WITH stored AS (
@@ -60,7 +62,7 @@ WITH stored AS (
 ), queued AS (
     INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
     SELECT $1, s.id, m.model, $14, $15, $15 FROM stored s CROSS JOIN unnest($13::text[]) AS m(model)
-     WHERE NOT EXISTS (SELECT FROM brought b WHERE b.id = s.id AND b.model = m.model)
+     WHERE s.id = ANY($26) OR NOT EXISTS (SELECT FROM brought b WHERE b.id = s.id AND b.model = m.model)
 )
 SELECT id FROM stored
 """
@@ -85,7 +87,7 @@ WITH given AS (
 SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
 """
 
-VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2)"
+VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2) AND passage = 0"
 
 # LATERAL with OFFSET 0, not `= ANY`: each is then looked up by its key, however small the space is believed to be.
 GET_MANY = (
@@ -165,6 +167,7 @@ async def add_memories(
         now,
         *_state_columns([memories[i] for i in order]),
         *_vector_columns(zip(ids, memories, strict=True)),
+        [ids[i] for i in order if isinstance(memories[i], ExportedMemory) and is_long(memories[i].text)],
     )
     return await _with_twins(db, memories, ids, sums, {record["id"] for record in records})
 

@@ -75,7 +75,7 @@ SELECT hashtextextended(name, 0) AS number, name, is_topic FROM (
 """
 VECTORS = """
 SELECT e.node_id, e.vector, date_part('epoch', e.created_at) AS created_at FROM embeddings e
- WHERE e.space_id = $1 AND e.recallable AND e.kind = ANY($2)
+ WHERE e.space_id = $1 AND e.recallable AND e.kind = ANY($2) AND e.passage = 0
    AND e.model = (SELECT embedding_model FROM spaces WHERE id = $1)
  ORDER BY e.node_id
 """

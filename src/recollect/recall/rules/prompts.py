@@ -85,7 +85,7 @@ class Prompt:
 
 def build(mode: Mode, question: str, hits: Sequence[Hit], *, today: date) -> Prompt:
     """What the model is told in this mode, with these memories as [Memory 1], [Memory 2], ..."""
-    texts = [harmless(text_of(hit)) for hit in hits]
+    texts = [harmless(hit.text) for hit in hits]
     fence = fence_for([*texts, question])
     memories = [
         f"{heading(number, hit)}\n{fence}\n{text}\n{fence}"
@@ -101,10 +101,6 @@ def build(mode: Mode, question: str, hits: Sequence[Hit], *, today: date) -> Pro
 
 def heading(number: int, hit: Hit) -> str:
     return f"[Memory {number}] [{hit.node.created_at:%Y-%m-%d}] ({hit.node.subtype}, score {hit.score:.2f})"
-
-
-def text_of(hit: Hit) -> str:
-    return hit.node.text or hit.node.name or ""
 
 
 def harmless(text: str) -> str:
@@ -125,9 +121,9 @@ def fence_for(texts: Sequence[str]) -> str:
 
 
 def listing(hits: Sequence[Hit]) -> str:
-    """The memories themselves, numbered and dated, each text as it was given."""
+    """The memories themselves, numbered and dated, each text as it was given; of a long one what was found."""
     return "\n\n".join(
-        f"[Memory {number}] [{hit.node.created_at:%Y-%m-%d}] {text_of(hit)}" for number, hit in enumerate(hits, start=1)
+        f"[Memory {number}] [{hit.node.created_at:%Y-%m-%d}] {hit.text}" for number, hit in enumerate(hits, start=1)
     )
 
 

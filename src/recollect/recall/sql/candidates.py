@@ -17,6 +17,7 @@ from pgvector import HalfVector
 from sqlalchemy import select
 
 from recollect.errors import NotFound
+from recollect.memories.rules.windows import Window
 from recollect.memories.sql.nodes import conditions, holding
 from recollect.model import NodeFilter, Space
 from recollect.recall.rules import lexical
@@ -26,6 +27,8 @@ from recollect.store.database import Transaction, driver
 from recollect.store.tables import nodes
 
 POOL = 200
+# Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
+ENOUGH = 20
 EXACT_BELOW = 10_000
 # Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
 MEASURED_UP_TO = 50_000
@@ -49,9 +52,17 @@ SELECT count(*) FROM (
     SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
 """
 
+WINDOWS_OF = """
+SELECT g.id, e.passage, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATERAL (
+    SELECT passage, starts, ends, vector FROM embeddings
+     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} OFFSET 0) e
+ ORDER BY e.vector::halfvec({dim}) <=> $3
+"""
+
 # LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
 VECTOR_OF = """LATERAL (
-    SELECT node_id, vector, dim FROM embeddings WHERE space_id = $1 AND node_id = g.id AND model = $2 OFFSET 0) e"""
+    SELECT node_id, vector, dim FROM embeddings
+     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND passage = 0 OFFSET 0) e"""
 
 MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)"
 
@@ -64,7 +75,7 @@ WITH few(id) AS MATERIALIZED ({few}), size AS MATERIALIZED (SELECT count(*) AS t
 SELECT size.total, best.id, best.score
   FROM size LEFT JOIN (SELECT id, score FROM scored ORDER BY score DESC LIMIT {pool}) AS best ON true
 """
-NEARNESS = """SELECT 1 - (vector::halfvec({dim}) <=> ${2}) AS score FROM embeddings
+NEARNESS = """SELECT 1 - min(vector::halfvec({dim}) <=> ${2}) AS score FROM embeddings
                WHERE space_id = ${0} AND node_id = few.id AND model = ${1} AND dim = {dim}"""
 MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
 
@@ -74,7 +85,7 @@ GATHERED = """
 WITH near AS MATERIALIZED ({near}),
      matched AS MATERIALIZED (SELECT node_id AS id, score FROM lexical_candidates($5, $4, $6, {pool})),
      ends AS MATERIALIZED (
-         SELECT (SELECT count(*) FROM near) AS near, coalesce((SELECT min(cosine) FROM near), 0) AS farthest,
+         SELECT (SELECT count(*) FROM near) AS windows, coalesce((SELECT min(cosine) FROM near), 0) AS farthest,
                 (SELECT count(*) FROM matched) AS matched, coalesce((SELECT min(score) FROM matched), 0) AS poorest,
                 greatest((SELECT max(score) FROM matched), $7, 1e-9) AS full_match),
      either AS (
@@ -82,7 +93,7 @@ WITH near AS MATERIALIZED ({near}),
              SELECT id, cosine, NULL::float8 AS score FROM near UNION ALL SELECT id, NULL, score FROM matched) AS legs
           GROUP BY id),
      g AS MATERIALIZED (
-         SELECT either.*, ends.near, ends.matched FROM either, ends
+         SELECT either.*, count(cosine) OVER () AS near, ends.windows, ends.matched FROM either, ends
           ORDER BY $8 * coalesce(words, poorest) / full_match
                    + (1 - $8) * greatest(coalesce(cosine, farthest) - $9, 0) / ($10 - $9) DESC, id
           LIMIT $11)
@@ -224,6 +235,7 @@ async def nearest(
     *,
     kinds: Sequence[str],
     exactly: bool,
+    breadth: int = 1,
     within: NodeFilter | None = None,
 ) -> Found:
     """The nearest nodes of these kinds and their cosines: exactly, or through the HNSW index of the model.
@@ -232,25 +244,31 @@ async def nearest(
     """
     if asked.vector is None:
         return {}
-    most = POOL if within is None else 5 * POOL
+    most = breadth * POOL if within is None else 5 * POOL
     while True:
-        found = await _nearest(db, asked, kinds=kinds, exactly=exactly, most=most)
-        if within is None:
-            return found
-        permitted = await allowed(db, list(found), within)
-        passed = {id_: cosine for id_, cosine in found.items() if id_ in permitted}
-        if len(passed) >= POOL or len(found) < most or most >= MOST_LOOKED_AT:
+        rows_ = await _nearest(db, asked, kinds=kinds, exactly=exactly, most=most)
+        found = dict(reversed(rows_))  # of several windows of a text the best counts
+        permitted = {*found} if within is None else await allowed(db, list(found), within)
+        passed = {id_: cosine for id_, cosine in reversed(found.items()) if id_ in permitted}
+        enough = ENOUGH if within is None else POOL
+        if len(passed) >= enough or len(rows_) < most or most >= MOST_LOOKED_AT:
             return dict(list(passed.items())[:POOL])
         most *= 4
 
 
-async def _nearest(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int) -> Found:
+async def _nearest(
+    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int
+) -> list[tuple[UUID, float]]:
     statement = _near(asked.dim, kinds="$4", exactly=exactly, most=most)
-    return dict(await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds)))
+    found = await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds))
+    return [*map(tuple, found)]
 
 
 def _near(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
-    """The vector leg. $1 is the space, $2 the model, $3 the question's vector."""
+    """The vector leg, best first; a long text may be there several times, by several of its windows (D47).
+
+    $1 is the space, $2 the model, $3 the question's vector.
+    """
     those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY({kinds}) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
     if exactly:  # OFFSET 0 keeps the planner from walking HNSW where a plain pass answers better
@@ -276,28 +294,43 @@ class Promise:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """What both legs found, and how many each."""
+    """What both legs found, and how many each; `windows` are the vectors among which those texts are."""
 
     candidates: list[Candidate]
     by_vector: int
     by_words: int
+    windows: int
 
 
 async def gathered(
-    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise
+    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, breadth: int = 1
 ) -> Gathered:
-    """The most promising of a whole space, with what ranking needs to know of them."""
-    near = NONE_IS_NEAR if asked.vector is None else _near(asked.dim, kinds="$6", exactly=exactly, most=POOL)
+    """The most promising of a whole space, with what ranking needs to know of them.
+
+    `breadth` is how many vectors a text has about.
+    """
+    most = breadth * POOL
+    while True:
+        found = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most)
+        if found.by_vector >= ENOUGH or found.windows < most or most >= MOST_LOOKED_AT:
+            return found
+        most *= 4
+
+
+async def _gathered(
+    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, most: int
+) -> Gathered:
+    near = NONE_IS_NEAR if asked.vector is None else _near(asked.dim, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL)
     words = asked.words or lexicon.LexicalQuestion(match=[], weights=lexicon.NO_WORDS, most_possible=0.0)
     found = await (await driver(db)).fetch(
-        f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched')}",
+        f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
         *(asked.space_id, asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
         *(promise.lexical_share, promise.low, promise.high, promise.most, words.each),
     )
-    by_vector, by_words = found[0][-2:] if found else (0, 0)
-    rows_ = [Candidate._make(tuple(row)[:-2]) for row in found]
-    return Gathered(candidates=rows_, by_vector=by_vector, by_words=by_words)
+    by_vector, by_words, windows = found[0][-3:] if found else (0, 0, 0)
+    rows_ = [Candidate._make(tuple(row)[:-3]) for row in found]
+    return Gathered(candidates=rows_, by_vector=by_vector, by_words=by_words, windows=windows)
 
 
 async def nearest_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
@@ -341,7 +374,7 @@ def _details(asked: CandidateQuery, source: str, *, each: str = "$5", more: str 
     may_be_told = "n.status = 'active' AND NOT n.exclude" if asked.with_summaries else "n.recallable"
     return f"""
         SELECT n.id, n.thread, n.position, date_part('epoch', n.created_at), n.importance,
-               coalesce(g.cosine, (SELECT 1 - (e.vector::halfvec({asked.dim}) <=> $3) FROM embeddings e
+               coalesce(g.cosine, (SELECT 1 - min(e.vector::halfvec({asked.dim}) <=> $3) FROM embeddings e
                                     WHERE e.space_id = $1 AND e.node_id = n.id AND e.model = $2), 0),
                coalesce(g.words, -(l.bm25 <#> $4), 0), coalesce(l.length, 0),
                ARRAY(SELECT coalesce(-(l.bm25 <#> word), 0)
@@ -376,6 +409,17 @@ async def _looked_up(db: Transaction, asked: CandidateQuery, source: str, *given
     weights, each = (asked.words.weights, asked.words.each) if asked.words else (lexicon.NO_WORDS, [])
     found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, each, *given)
     return [*map(Candidate._make, found)]
+
+
+async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]) -> dict[UUID, list[Window]]:
+    """The windows of some texts, the nearest to the question first; none of a text that is short, or has no vector."""
+    if asked.half is None:
+        return {}
+    found = await (await driver(db)).fetch(WINDOWS_OF.format(dim=asked.dim), db.space_id, asked.model, asked.half, ids)
+    windows: dict[UUID, list[Window]] = {}
+    for id_, passage, start, end in found:
+        windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
+    return windows
 
 
 async def vectors_of(db: Transaction, ids: Sequence[UUID], *, model: str) -> dict[UUID, NDArray[np.float32]]:

@@ -11,14 +11,15 @@ Matrix = NDArray[np.float32]
 
 SOME = """
 SELECT n.id, n.text, e.vector FROM nodes n JOIN embeddings e ON e.space_id = $1 AND e.node_id = n.id AND e.model = $2
+   AND e.passage = 0
  WHERE n.space_id = $1 AND n.recallable AND n.text IS NOT NULL ORDER BY random() LIMIT $3
 """
 
 NEIGHBOURS = """
 SELECT a.vector AS one, b.vector AS other
   FROM nodes n JOIN nodes m ON m.space_id = $1 AND m.thread = n.thread AND m.position = n.position + 1
-  JOIN embeddings a ON a.space_id = $1 AND a.node_id = n.id AND a.model = $2
-  JOIN embeddings b ON b.space_id = $1 AND b.node_id = m.id AND b.model = $2
+  JOIN embeddings a ON a.space_id = $1 AND a.node_id = n.id AND a.model = $2 AND a.passage = 0
+  JOIN embeddings b ON b.space_id = $1 AND b.node_id = m.id AND b.model = $2 AND b.passage = 0
  WHERE n.space_id = $1 AND n.thread IS NOT NULL AND n.recallable AND m.recallable ORDER BY random() LIMIT $3
 """
 

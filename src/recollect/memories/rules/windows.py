@@ -1,0 +1,78 @@
+"""A long text is read in windows: one vector for all of it would be a blur in which a single fact is lost (D47).
+
+Windows are of about 200 tokens and overlap, so that what stands at the end of one stands whole in the next. They are
+spread evenly over the text and end, where they can, with a line or a sentence. A text of hardly more than one window
+has only one: itself. Of a very long text the windows are longer instead of more.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from recollect.memories.rules.text import each_piece, pieces_of
+
+TOKENS = 200
+OVERLAP = 40
+ONE_IS_ENOUGH = 250
+MOST = 100
+# A window may end this much earlier, as a share of it, to end with a sentence.
+LEEWAY = 0.2
+
+_ENDS = re.compile(r"\n+|(?<=[.!?;:…])\s+|(?<=[。！？；។])")
+_SPACE = re.compile(r"\s+")
+
+
+class Window(NamedTuple):
+    """A stretch of a text, as places of its characters; without an end, all of it."""
+
+    start: int
+    end: int | None
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.end].strip()
+
+
+WHOLE = Window(0, None)
+
+
+def may_be_long(text: str) -> bool:
+    """What is not even that has one window, for sure."""
+    return len(text) > ONE_IS_ENOUGH
+
+
+def is_long(text: str) -> bool:
+    """Whether a text has more than one window."""
+    return may_be_long(text) and any(islice(each_piece(text), ONE_IS_ENOUGH, None))
+
+
+def windows(text: str) -> list[Window]:
+    """The windows of a text, in order; a single one for a text that is not long."""
+    pieces = pieces_of(text)
+    count = len(pieces)
+    if count <= ONE_IS_ENOUGH:
+        return [WHOLE]
+    number = min(MOST, -(-(count - OVERLAP) // (TOKENS - OVERLAP)))
+    step = (count - OVERLAP) / number
+    starts = [pieces[round(step * place)] for place in range(number)]
+    ends = [*(pieces[min(round(step * (place + 1)) + OVERLAP, count - 1)] for place in range(number - 1)), len(text)]
+    rests = [found.end() for found in _ENDS.finditer(text)]
+    return list(_snapped(text, zip(starts, ends, strict=True), rests))
+
+
+def _snapped(text: str, rough: Iterator[tuple[int, int]], rests: list[int]) -> Iterator[Window]:
+    """Each window moved to where a sentence ends, or at least a word, where one does nearby."""
+    for start, end in rough:
+        leeway = int(LEEWAY * (end - start))
+        yield Window(_backwards(text, start, leeway, rests), _backwards(text, end, leeway, rests))
+
+
+def _backwards(text: str, place: int, leeway: int, rests: list[int]) -> int:
+    """The last end of a sentence up to a place, else the last end of a word, else the place itself."""
+    if place in (0, len(text)):
+        return place
+    at = bisect_left(rests, place + 1) - 1
+    if at >= 0 and rests[at] >= place - leeway:
+        return rests[at]
+    return max((found.end() for found in _SPACE.finditer(text, max(place - leeway, 0), place)), default=place)

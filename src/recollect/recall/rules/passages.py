@@ -1,0 +1,26 @@
+"""Which passage of a long text a hit shows: the one that was found (D47)."""
+
+from collections.abc import Sequence
+
+from recollect.memories.rules.windows import Window
+from recollect.recall.rules import lexical
+
+
+def passage_of(text: str, windows: Sequence[Window], *, question: str, nearest: bool) -> str:
+    """The first window, which is the nearest; or, where words found the text, the one that holds most of them."""
+    passages = [window.of(text) for window in windows]
+    return passages[0 if nearest else _holding_most(passages, lexical.words(question))]
+
+
+def _holding_most(passages: Sequence[str], words: Sequence[str]) -> int:
+    """A word counts the more, the fewer passages hold it; of equals the first.
+
+    Stems are beginnings of words, so looking for them as they stand is enough.
+    """
+    folded = [lexical.fold(passage) for passage in passages]
+    held = [0.0] * len(passages)
+    for word in words:
+        holding = [place for place, passage in enumerate(folded) if word in passage]
+        for place in holding:
+            held[place] += 1 / len(holding)
+    return max(range(len(passages)), key=lambda place: (held[place], -place))
