@@ -147,7 +147,7 @@ def test_C23_ten_thousand_equal_names_of_different_things() -> None:
     vectors = np.random.default_rng(0).normal(size=(10_000, 100))
     vectors[1] = vectors[0] + 0.001
     found = detect(ConceptColumns.of(names=["tea"] * 10_000, vectors=vectors))
-    assert [ends for *ends, _ in found.pairs] == [[0, 1]]
+    assert ([rows.tolist() for rows in found.copies], len(found.pairs)) == ([[0, 1]], 0)
 
 
 def test_C23_thousands_of_equal_names_told_apart_by_metadata_alone() -> None:

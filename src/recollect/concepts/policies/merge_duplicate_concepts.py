@@ -196,7 +196,8 @@ def decide(known: KnownConcepts, changed: Mask | None, apart: Apart, options: Op
     blocks = blocked(columns, rules.review)
     found = found_around(columns, rules.review, changed, blocks)
     taught = weigh(blocks, found).above(rules.ask_from, rules.review) if rules.precision else None
-    return clusters.decide(columns, found, rules, apart, None if taught is None else taught.around(changed))
+    decided = clusters.decide(columns, found, rules, apart, None if taught is None else taught.around(changed))
+    return replace(decided, left_out=found.left_out, unreached=0 if taught is None else taught.skipped)
 
 
 def blocked(columns: ConceptColumns, threshold: float) -> Blocks:
@@ -360,6 +361,10 @@ def _ask(draft: Draft, known: KnownConcepts, decided: Decided) -> None:
         draft.note("review", f"{names}{more} may be the same: {group.reason}", known.ids[group.keeper])
     if (left := len(decided.questions) - MOST_FINDINGS) > 0:
         draft.note("review", f"{left:,} more groups may be the same; they are less sure than those above")
+    if decided.left_out:
+        draft.note(
+            "bounded", f"{decided.left_out:,} pairs were not compared: too many are like each other, or of one name"
+        )
     draft.questions += questions_of(known, decided, POLICY.name)
 
 
@@ -425,6 +430,8 @@ def _plan(
             "groups": groups,
             "review": len(decided.questions),
             "postponed": len(decided.postponed),
+            "left_out": decided.left_out,
+            "unreached": decided.unreached,
             "again": left_over if len(left_over) <= MOST_LEFT_OVER else None,
             "scope": {"concepts": len(known.ids)},
             "touched": {"concepts": merged + groups},

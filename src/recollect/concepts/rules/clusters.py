@@ -35,6 +35,7 @@ from recollect.concepts.rules.known_pairs import (
     PairLink,
     Row,
     neighbours,
+    unprotected,
 )
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import (
@@ -61,11 +62,14 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decided:
-    """The surest first; `postponed` merges are for the next run."""
+    """The surest first; `postponed` merges are for the next run. Where the work was bounded (C37): the pairs that were
+    `left_out`, and the concepts that nothing rare leads to, `unreached` but by the score of C03."""
 
     merges: tuple[ConceptGroup, ...]
     questions: tuple[ConceptGroup, ...]
     postponed: tuple[ConceptGroup, ...] = ()
+    left_out: int = 0
+    unreached: int = 0
 
     @property
     def groups(self) -> tuple[ConceptGroup, ...]:
@@ -215,6 +219,11 @@ def questions(
     keeper_of = {known.first_of.get(group.keeper, group.keeper): group.keeper for group in merges}
     silent = {row for group in merges for row in group.rows} - keeper_of.keys()
     silent |= {row for group in asked for row in group.rows}
+    for crowd in known.found.crowds:
+        question = crowd_question(known, [row for row in crowd.tolist() if row not in silent])
+        silent.update(crowd.tolist())
+        if question is not None:
+            yield about_keepers(known, question, keeper_of)
     for rows in components(known.near):
         for question in chain_questions(known, [row for row in rows if row not in silent]):
             silent.update(question.rows)
@@ -232,6 +241,16 @@ def about_keepers(known: KnownPairs, question: ConceptGroup, keeper_of: Mapping[
     ]
     rows = known.ranked(keeper_of.get(row, row) for row in question.rows)
     return replace(question, rows=rows, links=tuple(links))
+
+
+def crowd_question(known: KnownPairs, rows: Sequence[Row]) -> ConceptGroup | None:
+    """Very many of one name that differ: one question, with a reason that says where they were not compared."""
+    free = unprotected(known.concepts, rows)
+    if len(free) < 2:
+        return None
+    bound = "" if known.crowded.isdisjoint(free) else ", too many to compare each with each"
+    group = known.crowd_question(free, f"{len(free):,} are named {known.concepts.names[free[0]]!r}{bound}")
+    return group if group.links else None
 
 
 def chain_questions(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:

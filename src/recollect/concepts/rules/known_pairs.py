@@ -220,6 +220,13 @@ class KnownPairs:
             rows=self.ranked(rows), verdict=GroupVerdict.REVIEW, reason=reason, links=tuple(self.links(rows))
         )
 
+    def crowd_question(self, rows: Sequence[Row], reason: str) -> ConceptGroup:
+        """Very many of one name, each beside the one that would stay; less those that are kept apart from it."""
+        keeper, *others = self.ranked(rows)
+        free = [row for row in others if not self.apart.forbids(self.concepts, [keeper, row])]
+        links = tuple(self.link(keeper, row) for row in free)
+        return ConceptGroup(rows=(keeper, *free), verdict=GroupVerdict.REVIEW, reason=reason, links=links)
+
     def ranked(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """The keeper first; what is described stays rather than a bare name."""
 

@@ -274,7 +274,7 @@ class _Body:
             yield block
 
     def _lines_of_links(self) -> dict[tuple[str, str], tuple[_PagePart, str]]:
-        """The lines of the old page that are one link each, by that link: what is added to a sentence is no note."""
+        """The lines of the old page that are one link each, by that link. (What follows a sentence is no note.)"""
         found: dict[tuple[str, str], tuple[_PagePart, str]] = {}
         for part in self._root.all():
             for line in outside_code(part.body):

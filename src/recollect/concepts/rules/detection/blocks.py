@@ -2,7 +2,9 @@
 
     order       by type, length of the name, name, id: names that can match lie near each other, and nothing depends on
                 the order in which the rows came in
-    copies      rows that are equal in all that is compared become one, so that 10,000 equal ones cost what one does
+    copies      rows that are equal in all that is compared become one, so that 10,000 equal ones cost what one does; of
+                very many of one name those too whose vectors hardly differ
+    crowds      very many of one name that do differ: one group, whatever pairs are found in it (C37)
     bits        which letters a name holds (twice): two names differ at least as much as their letters do
     short       each vector in few dimensions, and the length of what that leaves out: the product of two such lengths
                 bounds what is missing from the cosine
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.cases.rules.statements import denials, numbers, words
 from recollect.concepts.rules.detection.columns import Bits, ConceptColumns, Id, Ints, Mask, Matrix
 from recollect.concepts.rules.names import Name, ordered, plain
 
@@ -33,6 +36,11 @@ SAMPLE = 5_000
 CHUNK = 65_536
 # A series up to this long is small enough to be looked at pair by pair.
 SMALL_SERIES = 50
+# More of one type and name than this are not compared each with each.
+MOST_NAMESAKES = 200
+# Two rows as near as this to a third are so near to each other that nothing but the vector of a concept differs: their
+# score is at least NEARLY_EQUAL, whatever lies between.
+NEAR_THE_FIRST = 0.9947
 
 _DIGIT = re.compile(r"\d")
 _BUCKETS = 32
@@ -40,7 +48,7 @@ _BUCKETS = 32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocks:
-    """Concepts made ready to be compared. Everything but `concepts` and `copies` is by place."""
+    """Concepts made ready to be compared. Everything but `concepts`, `copies` and `crowds` is by place."""
 
     concepts: ConceptColumns
     rows: Ints
@@ -61,6 +69,8 @@ class Blocks:
     shrinking: Ints
     shrinking_short: Matrix
     copies: tuple[Ints, ...]
+    crowds: tuple[Ints, ...]
+    crowd: Ints
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -80,7 +90,7 @@ def block(concepts: ConceptColumns, *, dimensions: int | None = DIMENSIONS) -> B
     """The concepts, made ready. `dimensions` None compares whole vectors: for thresholds too low for the bounds."""
     names = [plain(name) for name in concepts.names]
     order = canonical_order(concepts.types, names, concepts.ids)
-    rows, copies = folded(concepts, names, order)
+    rows, copies, crowds = folded(concepts, names, order)
     plains, ordereds = _strings(names[row] for row in rows), _strings(ordered(names[row]) for row in rows)
     short, basis = shortened(concepts, rows, dimensions)
     plain_lengths, ordered_lengths = _lengths(plains), _lengths(ordereds)
@@ -105,6 +115,8 @@ def block(concepts: ConceptColumns, *, dimensions: int | None = DIMENSIONS) -> B
         shrinking=shrinking,
         shrinking_short=short[shrinking],
         copies=copies,
+        crowds=crowds,
+        crowd=crowd_numbers(len(concepts), crowds)[rows],
     )
 
 
@@ -116,19 +128,62 @@ def canonical_order(types: Ints, names: Sequence[str], ids: Sequence[Id]) -> lis
 # -- copies
 
 
-def folded(concepts: ConceptColumns, names: Sequence[str], order: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
-    """One row for each set of identical ones, in order; and those sets, that row first."""
+def folded(
+    concepts: ConceptColumns, names: Sequence[str], order: Sequence[int]
+) -> tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]:
+    """One row for each set of identical ones, in order; those sets, that row first; and the crowds that are left."""
     kept: list[int] = []
     copies: list[Ints] = []
+    crowds: list[Ints] = []
     for run in runs(concepts.types, names, order):
         if len(run) == 1:
             kept += run
             continue
-        for alike in identical(concepts, run):
-            kept.append(alike[0])
-            if len(alike) > 1:
-                copies.append(np.array(alike, np.int64))
-    return np.array(kept, np.int64), tuple(copies)
+        sets = identical(concepts, run)
+        if len(sets) > MOST_NAMESAKES and names[run[0]]:
+            sets = nearly_identical(concepts, sets)
+        first = [alike[0] for alike in sets]
+        kept += first
+        copies += (np.array(alike, np.int64) for alike in sets if len(alike) > 1)
+        if len(first) > MOST_NAMESAKES and names[run[0]]:
+            crowds.append(np.array(first, np.int64))
+    return np.array(kept, np.int64), tuple(copies), tuple(crowds)
+
+
+def nearly_identical(concepts: ConceptColumns, sets: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Sets of identical rows, joined where nothing but the vector differs, and that hardly; the protected ones last."""
+    groups: dict[object, list[list[int]]] = {}
+    for alike in sets:
+        row = alike[0]
+        name, metadata, has_text, _ = everything_compared(concepts, row)
+        text = concepts.texts[row] if concepts.texts else None
+        said = None if text is None else (words(text), numbers(text), denials(text))
+        key = (name, metadata, has_text, said, bool(concepts.has_vector[row]))
+        groups.setdefault(key, []).append(list(alike))
+    return [joined for group in groups.values() for joined in _around_the_first(concepts, group)]
+
+
+def _around_the_first(concepts: ConceptColumns, sets: Sequence[list[int]]) -> Iterator[list[int]]:
+    """The first with all that are near it, then the first of the rest; after so many it is a crowd whatever follows."""
+    vectors = concepts.vectors[[alike[0] for alike in sets]]
+    left = np.arange(len(sets))
+    for _ in range(MOST_NAMESAKES):
+        if not len(left):
+            return
+        near = vectors[left] @ vectors[left[0]] >= NEAR_THE_FIRST
+        near[0] = True
+        joined = [row for place in left[near].tolist() for row in sets[place]]
+        yield sorted(joined, key=lambda row: bool(concepts.protected[row]))
+        left = left[~near]
+    yield from (sets[place] for place in left.tolist())
+
+
+def crowd_numbers(count: int, crowds: Sequence[Ints]) -> Ints:
+    """The number of the crowd that each row is in; -1 for none."""
+    found = np.full(count, -1, np.int64)
+    for number, rows in enumerate(crowds):
+        found[rows] = number
+    return found
 
 
 def runs(types: Ints, names: Sequence[str], order: Sequence[int]) -> Iterator[list[int]]:

@@ -1,8 +1,9 @@
 """Detect: the stages in a row, over everything or over what changed.
 
 What comes out is bounded, whatever goes in. Identical rows come out as copies of one; a long numbered series is named,
-not paired; and a row with more than MOST_PARTNERS partners is *crowded*: it is said to be so, and compared no further.
-Everything else is exact: the pairs found are those that brute force finds.
+not paired; and a row with more than MOST_PARTNERS partners is *crowded*: it is said to be so, compared no further, and
+within a crowd of its own name not paired. How many pairs were left out is counted (C37). Everything else is exact: the
+pairs found are those that brute force finds.
 """
 
 from dataclasses import dataclass, replace
@@ -30,13 +31,16 @@ class FoundPairs:
 
     `pairs` best first, between rows that differ; `copies` are sets of identical rows, of which only the first stands in
     `pairs`; `crowded` rows have more partners than are listed; `series` are long numbered series, whose members differ
-    only in digits and are not paired.
+    only in digits and are not paired; `crowds` are very many of one name, of which only the first of copies is listed.
+    `left_out` counts the pairs that were not compared because of crowds and crowded rows.
     """
 
     pairs: Pairs
     copies: tuple[Ints, ...]
     crowded: Ints
     series: tuple[Ints, ...]
+    crowds: tuple[Ints, ...]
+    left_out: int
     threshold: float
     weights: FactorWeights
 
@@ -69,11 +73,15 @@ def detect(
         part = scored(blocks, bounds, left, right, threads)
         crowd.count(places[part.left], places[part.right])
         parts.append(part)
+    pairs = Pairs.joined(parts)
+    kept = ~crowd.holds(blocks.crowd, places[pairs.left], places[pairs.right])
     return FoundPairs(
-        pairs=lower_left(Pairs.joined(parts)).best_first(),
+        pairs=lower_left(pairs.only(kept)).best_first(),
         copies=tuple(one for one in blocks.copies if changed is None or changed[one].any()),
         crowded=np.sort(blocks.rows[crowd.is_full()]),
         series=tuple(blocks.long_series()),
+        crowds=tuple(one for one in blocks.crowds if changed is None or changed[one].any()),
+        left_out=crowd.left_out + int(len(pairs) - np.count_nonzero(kept)),
         threshold=threshold,
         weights=weights,
     )
@@ -85,13 +93,21 @@ class Crowd:
     def __init__(self, places: int, most: int) -> None:
         self._partners = np.zeros(places, np.int64)
         self._most = most
+        self.left_out = 0
 
     def is_full(self) -> Mask:
         return self._partners > self._most
 
     def is_free(self, left: Ints, right: Ints) -> Mask:
         free: Mask = np.maximum(self._partners[left], self._partners[right]) <= self._most
+        self.left_out += int(len(free) - np.count_nonzero(free))
         return free
+
+    def holds(self, numbers: Ints, left: Ints, right: Ints) -> Mask:
+        """Whether both are of one crowd by their names, and one of them has more partners than are listed."""
+        full = self.is_full()
+        inside: Mask = (numbers[left] >= 0) & (numbers[left] == numbers[right]) & (full[left] | full[right])
+        return inside
 
     def count(self, left: Ints, right: Ints) -> None:
         np.add.at(self._partners, left, 1)
