@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from recollect.engine.engine import Engine
-from recollect.errors import InvalidInput
 from recollect.memories.import_ import ImportReport
-from recollect.memories.rules import foreign
+from recollect.memories.rules import pieces
 from recollect.model import Kind, NodeFilter
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +22,7 @@ LINH = {
 HUE = {"type": "entity", "name": "Huế", "entityType": "city", "observations": []}
 LIVES = {"type": "relation", "from": "Linh_Tran", "to": "Huế", "relationType": "lives_in"}
 GRAPH: list[dict[str, Any]] = [LIVES, LINH, HUE]
-MEM0 = {
+MEM0: dict[str, Any] = {
     "results": [
         {
             "id": "0c1f9a30-0000-4000-8000-000000000001",
@@ -141,6 +140,22 @@ async def test_an_export_of_mem0_is_taken_with_who_and_when(memory: Engine, tmp_
     assert counts(await memory.import_([file])) == (0, 2, 0, 0)
 
 
+async def test_D54_exports_of_mem0_are_known_whatever_the_order_of_their_keys(memory: Engine, tmp_path: Path) -> None:
+    turned = [dict(reversed(one.items())) for one in MEM0["results"]]
+    whole = {"total": 2, "relations": MEM0["relations"], "page": {"x": ["y" * 9000]}, "results": turned}
+    assert counts(await memory.import_([written(tmp_path, "whole.json", whole)])) == (3, 0, 2, 3)
+    assert counts(await memory.import_([written(tmp_path, "list.json", turned)])) == (0, 2, 0, 0)
+    line = dict(reversed(LINH.items()))
+    assert counts(await memory.import_([written(tmp_path, "memory.json", line, LIVES)]))[0] == 3
+
+
+async def test_D54_a_graph_of_the_reference_server_comes_as_one_object_too(memory: Engine, tmp_path: Path) -> None:
+    whole = {"relations": [LIVES, 7], "entities": [LINH, {**HUE, "type": "entity"}, {"name": "x"}]}
+    report = await memory.import_([written(tmp_path, "memory.json", whole)])
+    assert counts(report) == (3, 0, 2, 5)
+    assert [line.message.partition(":")[0] for line in report.refused] == ["The entity 3", "The relation 2"]
+
+
 async def test_the_relations_of_mem0_become_sentences_and_links(memory: Engine, tmp_path: Path) -> None:
     report = await memory.import_([written(tmp_path, "mem0.json", MEM0)])
     assert counts(report) == (3, 0, 2, 3)
@@ -168,9 +183,4 @@ async def test_what_is_wrong_in_an_export_of_mem0_is_reported(memory: Engine, tm
     ],
 )
 def test_an_observation_says_of_whom_it_is(name: str, observation: str, text: str) -> None:
-    assert foreign.about(name, observation) == text
-
-
-def test_what_is_not_json_is_said() -> None:
-    with pytest.raises(InvalidInput, match="not JSON"):
-        list(foreign.mem0_pieces("{"))
+    assert pieces.about(name, observation) == text

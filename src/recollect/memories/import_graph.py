@@ -16,7 +16,7 @@ from recollect.engine.core import Core
 from recollect.errors import InvalidInput
 from recollect.graph import link
 from recollect.graph.sql import edges
-from recollect.memories.rules.foreign import UNTYPED, Relation, Thing
+from recollect.memories.rules.pieces import UNTYPED, Relation, Thing
 from recollect.memories.sql import nodes
 from recollect.model import NewConcept, NewEdge, NewMemory
 

@@ -6,10 +6,13 @@ a document is read whole. All of it blocks, so the engine runs it in a thread.
 
 import codecs
 import io
+import re
+import zipfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from os import fsencode
 from pathlib import Path
@@ -19,9 +22,13 @@ from uuid import UUID
 from recollect.errors import InvalidInput
 from recollect.memories.rules import documents, foreign
 from recollect.memories.rules.contract import LONGEST_NAME
+from recollect.memories.rules.json_values import json_values
+from recollect.memories.rules.pieces import Found, Relation, Thing
 from recollect.model import ContentType, ExportedMemory, NewMemory
 
-Format = Literal["auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0"]
+Format = Literal[
+    "auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0", "chatgpt", "claude", "letta", "graphiti"
+]
 What = Literal["refused", "skipped", "note"]
 
 STDIN = Path("-")
@@ -33,6 +40,12 @@ BY_SUFFIX: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
 }
+# Read value by value: what is in them tells which program wrote it.
+JSON_SUFFIXES = (".json", ".af")
+JSON_FORMATS: tuple[Format, ...] = ("mem0", "chatgpt", "claude", "letta", "graphiti")
+TABLES: tuple[Format, ...] = ("jsonl", "csv", "mcp-memory")
+# In an archive that ChatGPT or Claude sent, what was said.
+CONVERSATIONS = re.compile(r"conversations.*\.json", re.IGNORECASE)
 BEGINNING = 8192
 BLOCK = 1 << 20
 
@@ -96,13 +109,13 @@ class FoundInFile:
 class ForeignGraph:
     """Things that memories are about, and how they are related."""
 
-    things: tuple[foreign.Thing, ...]
-    relations: tuple[foreign.Relation, ...]
+    things: tuple[Thing, ...]
+    relations: tuple[Relation, ...]
 
 
 Read = FoundInFile | ForeignGraph | SourceLine
 # A piece of what another memory wrote, or what is wrong with it; and its line.
-Numbered = tuple[int | None, foreign.ForeignPiece | str]
+Numbered = tuple[int | None, Found]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,11 +142,14 @@ class SourceReader:
     def _standard_input(self) -> Iterator[Read]:
         assert self.stdin is not None, "checked before"
         try:
-            if self.format in ("jsonl", "csv", "mcp-memory"):
+            if self.format in TABLES:
                 yield from self._table(self.stdin, self.format, "-", thread=None)
                 return
+            if self.format in JSON_FORMATS:
+                yield from self._json(self.stdin, self.format, "-")
+                return
             beginning = _up_to_first_text(self.stdin)
-            if self.format == "auto" and beginning and foreign.format_of(beginning[-1]) == foreign.GRAPH:
+            if self.format == "auto" and beginning and foreign.is_graph(beginning[-1]):
                 yield from self._pieces(_graph_pieces(chain(beginning, self.stdin)), "-")
             elif self.format == "auto" and _is_object(beginning):
                 yield from self._rows(_jsonl_rows(chain(beginning, self.stdin)), "-", thread=None)
@@ -147,20 +163,26 @@ class SourceReader:
         for file in walk(root, hidden=self.options.hidden):
             if isinstance(file, SourceLine):
                 yield file
+            elif file.name == "chat.html" and any(CONVERSATIONS.fullmatch(one.name) for one in file.parent.iterdir()):
+                yield skipped(shown(file), "It is what the conversations beside it say, as a page.")
             else:
                 yield from self._file(file, _thread_name(file.relative_to(root)))
 
     def _file(self, path: Path, thread: str) -> Iterator[Read]:
         name = shown(path)
         try:
+            if path.suffix.lower() == ".zip":
+                yield from self._archive(path, name)
+                return
             with path.open("rb") as stream:
                 beginning = stream.peek(BEGINNING)[:BEGINNING]
                 format = self._format_of(path, beginning)
                 if documents.looks_binary(beginning):
                     yield skipped(name, "It is a binary file, and only text can be remembered.")
-                elif format is None:
-                    yield skipped(name, "JSON is read line by line: save it as .jsonl, one object a line.")
-                elif format in ("jsonl", "csv", "mcp-memory"):
+                elif format is None or format in JSON_FORMATS:
+                    _require_utf8(stream)
+                    yield from self._json(stream, format, name)
+                elif format in TABLES:
                     _require_utf8(stream)
                     yield from self._table(stream, format, name, thread=thread)
                 else:
@@ -173,22 +195,40 @@ class SourceReader:
         except OSError as error:
             yield skipped(name, f"It cannot be read ({error.strerror or error}).")
 
+    def _archive(self, path: Path, name: str) -> Iterator[Read]:
+        """The conversations in what ChatGPT or Claude sent; nothing is unpacked."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                parts = [part for part in archive.namelist() if CONVERSATIONS.fullmatch(part.rpartition("/")[2])]
+                if not parts:
+                    raise InvalidInput("There are no conversations in it: unpack it, and import the folder.")
+                for part in parts:
+                    with archive.open(part) as stream:
+                        yield from self._json(cast("BinaryIO", stream), None, f"{name}/{part}")
+        except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError) as error:
+            raise InvalidInput("It is no archive that can be read: unpack it, and import the folder.") from error
+
+    def _json(self, stream: BinaryIO, format: Format | None, name: str) -> Iterator[Read]:
+        """What another program wrote as JSON; a file that is broken in its midst is taken as far as it goes."""
+        with _as_text(stream) as text:
+            blocks = iter(partial(cast("io.TextIOBase", text).read, BLOCK), "")
+            yield from self._pieces(((None, piece) for piece in foreign.pieces(json_values(blocks), format)), name)
+
     def _format_of(self, path: Path, beginning: bytes) -> Format | None:
-        """The format of a file; None for one that would be read wrongly."""
+        """The format of a file; None for JSON, which tells by itself what it is."""
+        suffix = path.suffix.lower()
+        if self.format == "mcp-memory" and suffix in JSON_SUFFIXES and not foreign.is_graph(beginning):
+            return None
         if self.format != "auto":
             return self.format
-        suffix = path.suffix.lower()
-        if suffix in (".json", ".jsonl") and (found := foreign.format_of(beginning)):
-            return cast("Format", found)
-        return None if suffix == ".json" else BY_SUFFIX.get(suffix, "text")
+        if suffix in (*JSON_SUFFIXES, ".jsonl") and foreign.is_graph(beginning):
+            return "mcp-memory"
+        return None if suffix in JSON_SUFFIXES else BY_SUFFIX.get(suffix, "text")
 
     def _document(
         self, data: bytes, format: Format, name: str, *, thread: str | None, written: datetime | None
     ) -> Iterator[Read]:
         text = documents.decoded(data)
-        if format == "mem0":
-            yield from self._pieces(((None, piece) for piece in foreign.mem0_pieces(text)), name)
-            return
         document = documents.text_document(text) if format == "text" else documents.markdown_document(text)
         for note in document.notes:
             yield SourceLine(what="note", file=name, message=note)

@@ -1,5 +1,6 @@
 """Moving in and out: import files, export everything."""
 
+import asyncio
 import sys
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,9 @@ app = typer.Typer()
 PANEL = "Look after the data"
 MOST_LINES = 20
 
-Format = Literal["auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0"]
+Format = Literal[
+    "auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0", "chatgpt", "claude", "letta", "graphiti"
+]
 UnknownTags = Literal["refuse", "extra"]
 
 
@@ -47,16 +50,17 @@ def import_(
         False
     ),
 ) -> None:
-    """Import text, Markdown, JSONL or CSV, what `recollect export` wrote, or the memory of another program.
+    """Import text, Markdown, JSONL or CSV, what `recollect export` wrote, or what another program exported.
 
-    mcp-memory is the memory.jsonl of the MCP reference server, mem0 an export of mem0 as JSON; both are recognised.
+    ChatGPT, Claude (the archive as it came, or conversations.json), mem0, Letta (.af), Graphiti and the memory of the
+    MCP reference server are recognised by what is in their files.
 
     Long documents are cut into chunks. What is remembered already is left alone, so an import that was interrupted is
     simply repeated. Exit code 1 if something was refused, or nothing could be read.
 
     \b
     recollect import notes/ --tag knowledge
-    recollect import chat.jsonl --type conversation --dry-run
+    recollect import chatgpt-export.zip --dry-run
     """
     from recollect.memories.sources import ImportOptions
 
@@ -102,10 +106,21 @@ async def _import(
     memory: "Engine", *, paths: list[str], format: Format, options: "ImportOptions", dry_run: bool, wait: bool
 ) -> "ImportReport":
     stdin = None if sys.stdin.isatty() else sys.stdin.buffer
-    with output.progress("Importing") as show:
-        return await memory.import_(
-            paths, format=format, stdin=stdin, options=options, dry_run=dry_run, wait=wait, progress=show
-        )
+    done = [0]
+    try:
+        with output.progress("Importing") as show:
+
+            def noted(count: int) -> None:
+                done[0] = count
+                show(count)
+
+            return await memory.import_(
+                paths, format=format, stdin=stdin, options=options, dry_run=dry_run, wait=wait, progress=noted
+            )
+    except asyncio.CancelledError:
+        if not dry_run:
+            output.note(f"Interrupted: {done[0]:,} were dealt with and are kept. The same command goes on from there.")
+        raise
 
 
 async def _export(memory: "Engine", *, out: Path | BinaryIO, with_vectors: bool, overwrite: bool) -> int:

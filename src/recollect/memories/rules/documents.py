@@ -235,7 +235,20 @@ def memory_of_line(line: str) -> NewMemory:
         raise InvalidInput(f"The line is not JSON (see its column {error.colno}): write one object a line.") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput("The line is no JSON that can be read (a number or a nesting is too long).") from error
-    return exported.memory(fields) if exported.is_exported(fields) else memory_from_mapping(fields)
+    return exported.memory(fields) if exported.is_exported(fields) else memory_from_mapping(_with_metadata(fields))
+
+
+def _with_metadata(fields: Any) -> Any:
+    """A row that says beside its text what belongs into metadata, as a column of a table does (D54)."""
+    given = fields.get("metadata", {}) if isinstance(fields, dict) else None
+    if not isinstance(given, dict):
+        return fields
+    row = {name: value for name, value in fields.items() if name not in _METADATA_CELLS}
+    beside = {name: fields[name] for name in _METADATA_CELLS if fields.get(name) is not None}
+    if beside.get("type") in tuple(ContentType):
+        row.setdefault("subtype", beside.pop("type"))
+    read = {name: _METADATA_CELLS[name](one) if isinstance(one, str) else one for name, one in beside.items()}
+    return {**row, "metadata": {**read, **given}} if read else row
 
 
 def csv_rows(lines: Iterable[str]) -> Iterator[Row]:

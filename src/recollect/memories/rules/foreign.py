@@ -1,4 +1,5 @@
-"""What other memories write: the graph of the MCP reference server (memory.jsonl), and exports of mem0.
+"""What other memories write, told by its shape: the graph of the MCP reference server, exports of mem0, of Graphiti and
+Zep, agent files of Letta, conversations of ChatGPT and Claude. The order of keys never matters.
 
 An observation becomes a memory that names what it is about, since on its own ("speaks Spanish") nobody would find it.
 A relation becomes a sentence that can be recalled, and a link between the two things it names.
@@ -6,60 +7,74 @@ A relation becomes a sentence that can be recalled, and a link between the two t
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from recollect.errors import InvalidInput
+from recollect.memories.rules import chats, graphiti
 from recollect.memories.rules.contract import parsed_time
+from recollect.memories.rules.pieces import ForeignPiece, Found, Relation, Thing, about, in_words, text_in
 from recollect.model import Metadata, NewMemory
 
-GRAPH, MEM0 = "mcp-memory", "mem0"
-# The type of what is named and not described.
-UNTYPED = "concept"
-# As the reference server writes a line: its type comes first.
-_GRAPH_LINE = re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:entity|relation)"')
-_MEM0_LIST = re.compile(rb'\s*(?:\{\s*"(?:results|memories)"\s*:\s*)?\[\s*\{')
-_MEM0_TEXT = re.compile(rb'"memory"\s*:\s*"')
+GRAPH, MEM0, CONVERSATIONS = "mcp-memory", "mem0", "conversations"
+GRAPH_KEYS = ("entityType", "relationType")
+_LINE = re.compile(rb'"type"\s*:\s*"(?:entity|relation)"')
+_LISTS = re.compile(rb'"(?:entities|relations)"\s*:\s*\[')
 # Where mem0 says who and in which run.
 MEM0_FIELDS = ("user_id", "agent_id", "run_id", "app_id", "actor_id", "role", "categories")
+Reader = Callable[[Any], Iterator[Found]]
+NOT_KNOWN = (
+    "It is JSON of a kind that is not known here (known are exports of ChatGPT, Claude, mem0, Letta and Graphiti, and "
+    "the memory of the MCP reference server): save it as .jsonl, one object with a text a line."
+)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Thing:
-    """Somebody or something that memories are about."""
-
-    name: str
-    type: str = UNTYPED
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Relation:
-    """How one thing stands to another."""
-
-    source: str
-    relation: str
-    target: str
+def is_graph(beginning: bytes) -> bool:
+    """Whether a file is memory.jsonl, by its first line; of a very long one, by the beginning of it."""
+    first = beginning.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    if not first.startswith(b"{"):
+        return False
+    try:
+        found = json.loads(first)
+    except (ValueError, RecursionError):
+        return _LINE.search(first) is not None and _LISTS.search(first) is None
+    return "entities" not in found and _is_graph(found)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ForeignPiece:
-    """One piece of what was written: memories, the things they are about, and how those are related."""
+def pieces(values: Iterable[Any], wanted: str | None) -> Iterator[Found]:
+    """Everything in the values of a JSON file, each by its shape, or all as `wanted` says."""
+    number = 0
+    for number, value in enumerate(values, start=1):
+        shape = wanted or shape_of(value)
+        if shape is None and number == 1:
+            raise InvalidInput(NOT_KNOWN)
+        try:
+            if shape is None:
+                raise InvalidInput("It is of a kind that is not known here.")
+            yield from _READERS[shape](value)
+        except InvalidInput as problem:
+            if wanted and number == 1:
+                raise
+            yield f"Item {number:,}: {problem.message}"
+    if not number:
+        raise InvalidInput("The list in it is empty.")
 
-    memories: tuple[NewMemory, ...] = ()
-    things: tuple[Thing, ...] = ()
-    relations: tuple[Relation, ...] = ()
 
-    @property
-    def about(self) -> tuple[str, ...]:
-        return tuple(thing.name for thing in self.things)
-
-
-def format_of(beginning: bytes) -> str | None:
-    """What a file is by its beginning, if it is one of these."""
-    if _GRAPH_LINE.match(beginning):
-        return GRAPH
-    return MEM0 if _MEM0_LIST.match(beginning) and _MEM0_TEXT.search(beginning) else None
+def shape_of(value: object) -> str | None:
+    """Which program wrote a value: one of the list in its file, or all that is in it."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("conversations"), list):
+        return CONVERSATIONS
+    shapes: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+        chats.CHATGPT: chats.is_chatgpt,
+        chats.CLAUDE: chats.is_claude,
+        chats.LETTA: chats.is_letta,
+        GRAPH: _is_graph,
+        graphiti.GRAPHITI: graphiti.is_graphiti,
+        MEM0: _is_mem0,
+    }
+    return next((name for name, fits in shapes.items() if fits(value)), None)
 
 
 # -- memory.jsonl
@@ -67,44 +82,56 @@ def format_of(beginning: bytes) -> str | None:
 
 def graph_piece(line: str) -> ForeignPiece:
     """One line of memory.jsonl; InvalidInput for anything else."""
-    found = _object(line)
-    match found.get("type"):
-        case "entity":
-            return _entity(found)
-        case "relation":
-            return _relation(_text(found, "from"), _text(found, "relationType"), _text(found, "to"), _graph_memory)
+    try:
+        return _graph_item(json.loads(line))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("It is not JSON.") from error
+
+
+def _is_graph(found: Mapping[str, Any]) -> bool:
+    lists = isinstance(found.get("entities"), list) and isinstance(found.get("relations", []), list)
+    return lists or (found.get("type") in ("entity", "relation") and not found.keys().isdisjoint(GRAPH_KEYS))
+
+
+def _graph(found: object) -> Iterator[Found]:
+    """A whole graph, as the server's read_graph gives it, or one line of its file."""
+    if not isinstance(found, dict) or not isinstance(found.get("entities"), list):
+        yield _graph_item(found)
+        return
+    for kind, name in (("entity", "entities"), ("relation", "relations")):
+        items = found.get(name)
+        for number, item in enumerate(items if isinstance(items, list) else [], start=1):
+            try:
+                yield _graph_item({**item, "type": kind} if isinstance(item, dict) else item)
+            except InvalidInput as problem:
+                yield f"The {kind} {number}: {problem.message}"
+
+
+def _graph_item(found: object) -> ForeignPiece:
+    if isinstance(found, dict) and found.get("type") == "entity":
+        return _entity(found)
+    if isinstance(found, dict) and found.get("type") == "relation":
+        return _relation(text_in(found, "from"), text_in(found, "relationType"), text_in(found, "to"), GRAPH)
     raise InvalidInput('A line is an object of the type "entity" or "relation".')
 
 
 def _entity(found: Mapping[str, Any]) -> ForeignPiece:
-    thing = Thing(name=_text(found, "name"), type=_text(found, "entityType"))
+    thing = Thing(name=text_in(found, "name"), type=text_in(found, "entityType"))
     observations = found.get("observations", [])
     if not isinstance(observations, list) or not all(isinstance(one, str) for one in observations):
         raise InvalidInput("The observations of an entity are a list of texts.")
     texts = [about(thing.name, one) for one in observations if one.strip()]
-    return ForeignPiece(memories=tuple(_graph_memory(text, thing.name) for text in texts), things=(thing,))
+    memories = tuple(NewMemory(text=text, thread=thing.name, source=GRAPH) for text in texts)
+    return ForeignPiece(memories=memories, things=(thing,))
 
 
-def _graph_memory(text: str, thread: str) -> NewMemory:
-    return NewMemory(text=text, thread=thread, source=GRAPH)
-
-
-def about(name: str, observation: str) -> str:
-    """An observation that says of whom it is."""
-    known, spoken = observation.casefold(), in_words(name)
-    return observation if name.casefold() in known or spoken.casefold() in known else f"{spoken}: {observation}"
-
-
-def in_words(name: str) -> str:
-    return " ".join(name.replace("_", " ").split())
-
-
-def _relation(source: str, relation: str, target: str, memory: Any) -> ForeignPiece:
+def _relation(source: str, relation: str, target: str, program: str) -> ForeignPiece:
     sentence = f"{in_words(source)} {in_words(relation)} {in_words(target)}"
+    memories = (NewMemory(text=sentence, thread=source, source=program),)
     if source == target:  # a thing is not linked to itself
-        return ForeignPiece(memories=(memory(sentence, source),), things=(Thing(name=source),))
+        return ForeignPiece(memories=memories, things=(Thing(name=source),))
     return ForeignPiece(
-        memories=(memory(sentence, source),),
+        memories=memories,
         things=(Thing(name=source), Thing(name=target)),
         relations=(Relation(source=source, relation=relation, target=target),),
     )
@@ -113,13 +140,19 @@ def _relation(source: str, relation: str, target: str, memory: Any) -> ForeignPi
 # -- mem0
 
 
-def mem0_pieces(text: str) -> Iterator[ForeignPiece | str]:
-    """Everything in an export of mem0: what its `get_all` gives, or a list of such memories; or what is wrong."""
-    found = _json(text)
-    if isinstance(found, dict):
-        memories, relations = found.get("results", found.get("memories")), found.get("relations") or []
-    else:
-        memories, relations = found, []
+def _is_mem0(found: Mapping[str, Any]) -> bool:
+    memories = found.get("results", found.get("memories"))
+    listed = isinstance(memories, list) and all(isinstance(one, dict) and "memory" in one for one in memories)
+    return listed or isinstance(found.get("memory"), str)
+
+
+def _mem0(found: object) -> Iterator[Found]:
+    """What mem0's `get_all` gives, or one memory of a list of them."""
+    if isinstance(found, dict) and "memory" in found:
+        yield _mem0_memory(found)
+        return
+    whole = found if isinstance(found, dict) else {}
+    memories, relations = whole.get("results", whole.get("memories")), whole.get("relations") or []
     if not isinstance(memories, list) or not isinstance(relations, list):
         raise InvalidInput('An export of mem0 is a list of memories, or an object with such a list as "results".')
     for kind, items, read in (("memory", memories, _mem0_memory), ("relation", relations, _mem0_relation)):
@@ -140,7 +173,7 @@ def _mem0_memory(item: object) -> ForeignPiece:
     }
     run = item.get("run_id")
     memory = NewMemory(
-        text=_text(item, "memory"),
+        text=text_in(item, "memory"),
         metadata={"extra": extra} if extra else {},
         created_at=parsed_time("created_at", item.get("created_at")),
         thread=run if isinstance(run, str) and run else None,
@@ -154,32 +187,35 @@ def _mem0_relation(item: object) -> ForeignPiece:
     if not isinstance(item, dict):
         raise InvalidInput("It is not an object.")
     target = "target" if "target" in item else "destination"
-    return _relation(_text(item, "source"), _text(item, "relationship"), _text(item, target), _mem0_sentence)
+    return _relation(text_in(item, "source"), text_in(item, "relationship"), text_in(item, target), MEM0)
 
 
-def _mem0_sentence(text: str, thread: str) -> NewMemory:
-    return NewMemory(text=text, thread=thread, source=MEM0)
+# -- conversations
 
 
-# -- reading
+def _conversation(
+    read: Callable[[Mapping[str, Any]], ForeignPiece], fits: Callable[[Mapping[str, Any]], bool]
+) -> Reader:
+    def found_in(value: object) -> Iterator[Found]:
+        if not isinstance(value, dict) or not fits(value):
+            raise InvalidInput("It is not what such an export holds: leave --format out, or name another one.")
+        yield read(value)
+
+    return found_in
 
 
-def _object(line: str) -> Mapping[str, Any]:
-    found = _json(line)
-    if not isinstance(found, dict):
-        raise InvalidInput("A line is a JSON object.")
-    return found
+def _conversations(found: object) -> Iterator[Found]:
+    """Conversations that lie in a list inside an object."""
+    assert isinstance(found, dict)
+    yield from pieces(found["conversations"], None)
 
 
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("It is not JSON.") from error
-
-
-def _text(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{name} is missing, or is no text.")
-    return value.strip()
+_READERS: Mapping[str, Reader] = {
+    GRAPH: _graph,
+    MEM0: _mem0,
+    graphiti.GRAPHITI: graphiti.pieces,
+    chats.CHATGPT: _conversation(chats.chatgpt, chats.is_chatgpt),
+    chats.CLAUDE: _conversation(chats.claude, chats.is_claude),
+    chats.LETTA: _conversation(chats.letta, chats.is_letta),
+    CONVERSATIONS: _conversations,
+}
