@@ -28,6 +28,7 @@ from recollect.graph.explore import Components, Neighbour, Stats, TopicView, Way
 from recollect.graph.explore import Format as GraphExploreFormat
 from recollect.graph.pictures import Form
 from recollect.graph.rules.paths import By
+from recollect.graph.vault import Progress as GraphVaultProgress
 from recollect.graph.view import Sight
 from recollect.memories.edit import ManyChanged
 from recollect.memories.export import Progress as MemoriesExportProgress
@@ -513,6 +514,10 @@ class Graph:
         overwrite: bool = False,
     ) -> int:
         """Write the graph as GraphML, GEXF or JSON, to a file or an open stream; returns how many edges."""
+    def export_vault(
+        self, folder: str | Path, *, overwrite: bool = False, progress: GraphVaultProgress | None = None
+    ) -> int:
+        """Write memories, concepts and cases as Markdown notes with wikilinks, below a folder; returns how many."""
     def picture(self, node: Reference, *, hops: int = 2, limit: int = 100, format: Form = "svg") -> str:
         """A picture of what is around a node."""
     def topic_picture(self, key: str, *, format: Form = "svg") -> str:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 from uuid import UUID
 
 from recollect.engine.part import Face, Reference
-from recollect.graph import explore, link, pictures, view
+from recollect.graph import explore, link, pictures, vault, view
 from recollect.graph.rules.paths import By
 from recollect.model import Edge, NewEdge, Topic
 from recollect.plans.sql import plans
@@ -136,6 +136,12 @@ class Graph(Face):
         return await explore.export(
             self.core, self.space_id, file, format=format, with_isolated=with_isolated, overwrite=overwrite
         )
+
+    async def export_vault(
+        self, folder: str | Path, *, overwrite: bool = False, progress: vault.Progress | None = None
+    ) -> int:
+        """Write memories, concepts and cases as Markdown notes with wikilinks, below a folder; returns how many."""
+        return await vault.export_vault(self.core, self.space_id, Path(folder), overwrite=overwrite, progress=progress)
 
     # -- pictures, as the text of an SVG or HTML file
 

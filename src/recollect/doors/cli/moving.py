@@ -12,7 +12,7 @@ from recollect.doors.cli import output
 from recollect.doors.cli.door import Door, command
 from recollect.doors.cli.memories import Importance, Tags
 from recollect.errors import InvalidInput
-from recollect.model import ContentType
+from recollect.model import ContentType, Kind, NodeFilter
 from recollect.wording import counted
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ Format = Literal[
     "auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0", "chatgpt", "claude", "letta", "graphiti"
 ]
 UnknownTags = Literal["refuse", "extra"]
+OutFormat = Literal["jsonl", "markdown", "graphml"]
+COUNTED = {"jsonl": ("memory", "memories"), "markdown": ("note", "notes"), "graphml": ("link", "links")}
+PAGES = NodeFilter(kinds=(Kind.PAGE,))
 
 
 @command(app, "import", rich_help_panel=PANEL)
@@ -77,6 +80,9 @@ def import_(
 def export(
     door: Door,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write it; - is stdout.")] = "-",
+    format_: Annotated[
+        OutFormat, typer.Option("--format", "-f", help="JSON lines, a folder of notes with wikilinks, or the graph.")
+    ] = "jsonl",
     with_vectors: Annotated[
         bool, typer.Option("--with-vectors", help="With the vectors, so that they need not be computed again.")
     ] = False,
@@ -84,19 +90,29 @@ def export(
 ) -> None:
     """Export all memories of a space as JSON lines; `recollect import` brings them back as they were.
 
+    markdown writes a vault for Obsidian and the like: a note for each memory, concept and case, linked as they are, and
+    the pages; graphml writes nodes and links for yEd, Gephi or NetworkX. Both hold what is active.
+
     \b
     recollect export memories.jsonl
     recollect export | gzip > memories.jsonl.gz
+    recollect export vault --format markdown
     """
     to_stdout = file == "-"
     if to_stdout and door.json:
         raise InvalidInput("The export itself goes to stdout: name a file to have a report as JSON.")
+    if to_stdout and format_ == "markdown":
+        raise InvalidInput("A vault is a folder: name one to write it to.")
+    if with_vectors and format_ != "jsonl":
+        raise InvalidInput("Only JSON lines hold vectors: leave --with-vectors out, or --format.")
     out = cast("BinaryIO", output.Stdout()) if to_stdout else Path(file)
-    number = door.ask(partial(_export, out=out, with_vectors=with_vectors, overwrite=overwrite))
+    number = door.ask(partial(_export, out=out, format=format_, with_vectors=with_vectors, overwrite=overwrite))
+    what = counted(number, *COUNTED[format_])
     if to_stdout:
-        output.hint(f"{counted(number, 'memory', 'memories')} exported.")
+        output.hint(f"{what} exported.")
     else:
-        door.show(number, partial(_show_export, file), as_json={"file": file, "exported": number})
+        told = {"file": file, "format": format_, "exported": number}
+        door.show(number, lambda _: output.say(f"Exported {what} to {file}."), as_json=told)
 
 
 # -- asking
@@ -123,9 +139,20 @@ async def _import(
         raise
 
 
-async def _export(memory: "Engine", *, out: Path | BinaryIO, with_vectors: bool, overwrite: bool) -> int:
+async def _export(
+    memory: "Engine", *, out: Path | BinaryIO, format: OutFormat, with_vectors: bool, overwrite: bool
+) -> int:
     with output.progress("Exporting") as show:
-        return await memory.export(out, with_vectors=with_vectors, overwrite=overwrite, progress=show)
+        if format == "graphml":
+            return await memory.graph.export(out, with_isolated=True, overwrite=overwrite)
+        if format == "jsonl":
+            return await memory.export(out, with_vectors=with_vectors, overwrite=overwrite, progress=show)
+        assert isinstance(out, Path)
+        notes = await memory.graph.export_vault(out, overwrite=overwrite, progress=show)
+        written = await memory.pages.export(out / "pages") if await memory.count(PAGES) else None
+    for line in written.left_out if written else ():
+        output.note(f"{line.what}: {line}")
+    return notes + (written.pages if written else 0)
 
 
 # -- showing
@@ -156,7 +183,3 @@ def _report_as_json(report: "ImportReport") -> dict[str, object]:
         "notes": report.notes,
         "postponed": report.postponed,
     }
-
-
-def _show_export(file: str, number: int) -> None:
-    output.say(f"Exported {counted(number, 'memory', 'memories')} to {file}.")
