@@ -219,9 +219,15 @@ class HistoryEntry:
     status: DecisionStatus | None = None
 
 
+STRENGTH = {"strength", "last_reinforced_at"}
+
+
 def patch(*, table: str, id: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:
-    """The Change between two states of a row, or None where nothing differs."""
+    """The Change between two states of a row, or None where nothing differs. A strength is one as of a moment: where
+    either of the two differs, both are written down, for an undo has to know how far it has faded (P19)."""
     columns = [column for column in after if before.get(column) != after[column]]
+    if STRENGTH & set(columns):
+        columns = [column for column in after if column in columns or column in STRENGTH]
     if not columns:
         return None
     return Change(

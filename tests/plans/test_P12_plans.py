@@ -137,6 +137,8 @@ class Model:
         }
         before = {column: getattr(winner, column) for column in after}
         changed = {column for column in after if after[column] != before[column]}
+        if changed & {"strength", "last_reinforced_at"}:  # the one says nothing without the other
+            changed |= {"strength", "last_reinforced_at"}
         patches: dict[UUID, tuple[Patch, Patch]] = {
             winner.id: ({c: before[c] for c in changed}, {c: after[c] for c in changed})
         }
@@ -375,7 +377,7 @@ class Plans(RuleBasedStateMachine):
         plan = data.draw(st.sampled_from([plan for plan in self.plans if plan.status == "applied"]))
         patches = [(edge, *pair) for n in plan.applied for edge, pair in plan.decisions[n].items()]
         blocked = any(self.model.differs(edge, after, undoing=True) for edge, _, after in patches)
-        blocked = blocked or self.place_is_taken(patches)
+        blocked = blocked or self.place_is_taken(patches) or self.keeper_is_gone(patches)
         if blocked:
             with pytest.raises(Conflict):
                 self.there.plans.undo(plan.id)
@@ -389,15 +391,32 @@ class Plans(RuleBasedStateMachine):
         plan.status = "undone"
         assert self.there.plans.undo(plan.id).repeated
         self.plans.append(P(outcome.plan_id, {1: turned}, {1}, "applied", plan))
-        self.pass_on(plan)
+        self.pass_on(plan, self.plans[-1])
 
-    def pass_on(self, undone: P) -> None:
+    def pass_on(self, undone: P, by: P) -> None:
         """Taking back an undo makes what it had undone stand again, and what that one had undone fall once more."""
         stands = True
         while undone.undoes is not None:
             undone = undone.undoes
             undone.status = "applied" if stands else "undone"
+            if stands:
+                by = self.brought_again(undone, by)
             stands = not stands
+
+    def brought_again(self, plan: P, by: P) -> P:
+        """What stands again has found the use of this time."""
+        found = {edge: pair for patches in by.decisions.values() for edge, pair in patches.items()}
+        for patches in plan.decisions.values():
+            for edge in patches.keys() & found.keys():
+                sides = zip(patches[edge], found[edge], strict=True)
+                before, after = ({**old, **{c: new[c] for c in USAGE if c in new}} for old, new in sides)
+                patches[edge] = before, after
+        return plan
+
+    def keeper_is_gone(self, patches: list[tuple[UUID, Patch, Patch]]) -> bool:
+        """What was merged comes out of its keeper, or goes into it again, only while that is no part of another."""
+        keepers = {side["merged_into"] for _, *sides in patches for side in sides if side.get("merged_into")}
+        return any(self.model.edges[keeper].merged_into is not None for keeper in keepers)
 
     def place_is_taken(self, patches: list[tuple[UUID, Patch, Patch]]) -> bool:
         """An edge cannot come back where another with its ends and relation lives now."""

@@ -1,16 +1,11 @@
 """P16: what a decision looked at must still be so when it is applied, whoever changed it in between.
 
-The five faults that were seen, each on its own; and the class of them: whatever changes between showing and applying, a
-decision that would not be proposed any more is not carried out. A policy that reads past its `Look` fails that.
+The five faults that were seen, each on its own; the class of them is in test_P16_every_policy.py.
 """
 
 import ast
-import json
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -18,13 +13,9 @@ import pytest
 import recollect
 from recollect.concepts import compare
 from recollect.engine.engine import Engine
-from recollect.graph.policies import merge_parallel_edges, prune_weak_edges
 from recollect.memories.sql import nodes
-from recollect.model import NewEdge
 from recollect.plan import Draft, Plan
-from recollect.plans import registry
-from recollect.plans.policy import Policy, Reader
-from recollect.plans.sql import declined, plans
+from recollect.plans.sql import plans
 from tests.graphs import edge
 from tests.plan_support import NOW, at, edge_rows, link, some_concepts, some_nodes, unlink
 
@@ -118,98 +109,6 @@ async def test_P16_as_many_other_links_are_not_the_same_links(graph: Engine) -> 
     outcome = await graph.plans.apply(plan.id)
     assert outcome.applied == 0
     assert (await graph.get(b)).status == "active"
-
-
-# -- the class: whatever is changed, a decision that would not be proposed any more is not carried out
-
-Change = Callable[[Engine, list[UUID], list[UUID]], Awaitable[Any]]
-
-
-async def used(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
-    await graph.graph.reinforce(edges[0], "traversal")
-
-
-async def protected(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
-    await graph.graph.protect(edges[0])
-
-
-async def unlinked(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
-    await graph.graph.unlink(edges[1])
-
-
-async def forgotten(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
-    await graph.forget(ends[0])
-
-
-async def linked_again(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
-    again = NewEdge(source=ends[0], target=ends[1], explanation="because", confidence=0.9, strength=1.0)
-    await graph.graph.link_many([again])
-
-
-async def linked_otherwise(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
-    await link(graph, (ends[0], ends[1]), relation="contradicts")
-
-
-async def kept_apart(graph: Engine, ends: list[UUID], _edges: list[UUID]) -> None:
-    a, b = (f"edges of {node}" for node in ends[:2])
-    async with graph.core.transaction(graph.space.id) as db:
-        await declined.keep_apart(db, [(a, b, None)], now=NOW, days=None, reason="a person said so")
-
-
-async def nothing(_graph: Engine, _nodes: list[UUID], _edges: list[UUID]) -> None:
-    pass
-
-
-CHANGES = [nothing, used, protected, unlinked, forgotten, linked_again, linked_otherwise, kept_apart]
-
-
-async def a_small_graph(graph: Engine) -> tuple[list[UUID], list[UUID]]:
-    """Two parallel edges, one of them weak, in a triangle: plans are about the first two nodes and the first edge."""
-    made = await some_nodes(graph, 3)
-    a, b, c = made
-    edges = await link(graph, (a, b), strength=0.02)
-    edges += await link(graph, (b, a), relation="extends", strength=0.9, created_at=NOW)
-    edges += await link(graph, (b, c), (c, a), strength=1.0, created_at=NOW)
-    return made, edges
-
-
-async def honoured(graph: Engine, policy: Policy, change: Change) -> bool:
-    """Whether what is carried out after a change is what would be proposed after it."""
-    about, links = await a_small_graph(graph)
-    shown = await graph.plans.propose(policy.name)
-    assert shown.decisions, "the graph gives this policy something to do"
-    await change(graph, about, links)
-    would = {meant(one) for one in (await graph.plans.propose(policy.name, {"batch": 1999})).decisions}
-    await graph.plans.apply(shown.id)
-    done = {meant(one) for one in (await graph.plans.get(shown.id)).decisions if one.status == "applied"}
-    return done <= would
-
-
-def meant(decision: Any) -> str:
-    return json.dumps([[one.table, str(one.id), one.before, one.after] for one in decision.changes], sort_keys=True)
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("policy", [prune_weak_edges.POLICY, merge_parallel_edges.POLICY], ids=lambda one: one.short)
-async def test_P16_what_would_not_be_proposed_any_more_is_not_done(
-    graph: Engine, policy: Policy, change: Change
-) -> None:
-    assert await honoured(graph, policy, change)
-
-
-async def test_P16_a_policy_that_reads_past_its_look_is_found_out(
-    graph: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same policy, with decisions that do not say what they looked at: the test above does not let it pass."""
-
-    async def past_the_look(reader: Reader, options: Any, now: datetime) -> Plan:
-        plan = await merge_parallel_edges.propose(reader, options, now)
-        blind = [replace(one, premises=()) for one in plan.decisions]
-        return replace(plan, decisions=blind)
-
-    careless = replace(merge_parallel_edges.POLICY, propose=past_the_look)
-    monkeypatch.setitem(registry.POLICIES, careless.name, careless)
-    assert not await honoured(graph, careless, linked_otherwise)
 
 
 def test_P16_no_policy_lists_premises_by_hand() -> None:

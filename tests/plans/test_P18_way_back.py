@@ -172,6 +172,34 @@ async def test_P19_a_use_in_the_very_moment_of_a_merge_is_kept_with_its_time(gra
     assert there.last_reinforced_at == NOW
 
 
+async def test_P19_a_merge_in_the_very_moment_of_a_use_knows_as_of_when_the_strength_was(graph: Engine) -> None:
+    """The moment did not change with the merge, and was not in the journal: the difference was taken for faded."""
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    one, _ = await link(graph, (a, c), (b, c), strength=0.5, created_at=NOW - timedelta(days=40))
+    await graph.graph.reinforce(one, "traversal")
+    before = (await graph.graph.edge(one)).strength
+    merge = await graph.concepts.merge(a, b)
+    at(graph, NOW + timedelta(hours=1))
+    await graph.graph.reinforce(one, "revisit")
+    await graph.plans.undo(merge.plan_id)
+    assert before is not None
+    assert (await graph.graph.edge(one)).strength == pytest.approx(before * exp(-0.05 / 24) + 0.2)
+
+
+async def test_P19_a_plan_that_was_brought_again_is_taken_back_to_what_it_found_then(graph: Engine) -> None:
+    """Marked as important, taken back, used, brought again: its own undo knows of the use, whatever is named."""
+    a, b = await some_nodes(graph, 2)
+    (edge,) = await link(graph, (a, b), strength=0.3, created_at=NOW)
+    await graph.graph.reinforce(edge, "important")
+    plan = await plan_of(graph, edge)
+    undo = await graph.plans.undo(plan)
+    await graph.graph.reinforce(edge, "revisit")
+    await graph.plans.undo(undo.plan_id)
+    assert (await graph.graph.edge(edge)).strength == 1.0
+    await graph.plans.undo(plan)
+    assert (await graph.graph.edge(edge)).strength == pytest.approx(0.5)
+
+
 async def test_P19_use_between_an_undo_and_its_redo_is_there_after_the_next_undo_though_nothing_is_stronger_than_1(
     graph: Engine,
 ) -> None:
@@ -206,6 +234,75 @@ async def test_P18_a_node_merge_cannot_be_brought_again_over_edges_that_came_sin
     outcome = await graph.plans.undo(undo.plan_id, with_later=True)
     assert [one.id for one in outcome.chain] == [later.plan_id, undo.plan_id]
     assert (await graph.get(b)).id == a
+
+
+async def test_P18_a_node_merge_is_not_brought_again_over_an_edge_that_an_earlier_step_of_the_same_undo_brings_back(
+    graph: Engine,
+) -> None:
+    """The edge is nobody's but a person's: there is no way back, and that is said, with the edge."""
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    await link(graph, (a, c))
+    undo = await graph.plans.undo((await graph.concepts.merge(a, b)).plan_id)
+    (edge,) = await link(graph, (b, c))
+    await graph.concepts.merge(a, b)
+    before = await world(graph)
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(undo.plan_id, with_later=True)
+    assert f"the edge {edge} would hang on {b}" in refused.value.message
+    assert "refused" not in refused.value.message
+    assert await world(graph) == before
+
+
+async def test_P18_two_concepts_never_lead_to_each_other(graph: Engine) -> None:
+    """B into A, taken back, A into B; the first brought again would leave neither of them."""
+    a, b = await some_concepts(graph, "Anna Karenina", "Bezukhov")
+    undo = await graph.plans.undo((await graph.concepts.merge(a, b)).plan_id)
+    other = await graph.concepts.merge(b, a)
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(undo.plan_id)
+    assert str(other.plan_id) in refused.value.message
+    assert (await graph.get(a)).id == b
+    outcome = await graph.plans.undo(undo.plan_id, with_later=True)
+    assert [one.id for one in outcome.chain] == [other.plan_id, undo.plan_id]
+    assert (await graph.get(b)).id == a
+
+
+async def test_P18_two_edges_never_lead_to_each_other(graph: Engine) -> None:
+    a, b = await some_nodes(graph, 2)
+    one, other = *await link(graph, (a, b), strength=0.5), *await link(graph, (a, b), relation="extends", strength=0.2)
+    first = await graph.plans.propose("merge-edges")
+    assert first.decisions[0].subject == one
+    await graph.plans.apply(first.id)
+    undo = await graph.plans.undo(first.id)
+    await graph.graph.reinforce(other, "revisit")
+    await graph.graph.reinforce(other, "revisit")
+    second = await graph.plans.propose("merge-edges")
+    assert second.decisions[0].subject == other
+    await graph.plans.apply(second.id)
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(undo.plan_id)
+    assert str(second.id) in refused.value.message
+    assert (await graph.graph.edge(other)).status == "active"
+
+
+async def test_P18_an_edge_comes_out_of_another_only_before_that_is_part_of_a_third(graph: Engine) -> None:
+    """Else its use would be counted twice: in itself, and in the third."""
+    a, b = await some_nodes(graph, 2)
+    await link(graph, (a, b), strength=0.4)
+    (used,) = await link(graph, (a, b), relation="extends", strength=0.1)
+    await graph.graph.reinforce(used, "traversal")
+    first = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(first.id)
+    (third,) = await link(graph, (b, a), strength=1.0, created_at=NOW)
+    second = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(second.id)
+    assert (await graph.graph.edge(third)).activation_count == 1
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(first.id)
+    assert str(second.id) in refused.value.message
+    await graph.plans.undo(first.id, with_later=True)
+    found = await edge_rows(graph)
+    assert (found[third]["activation_count"], found[used]["activation_count"]) == (0, 1)
 
 
 async def test_P20_undo_of_an_unlink_whose_place_is_taken_says_by_which_edge(graph: Engine) -> None:

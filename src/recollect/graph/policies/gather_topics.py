@@ -16,7 +16,7 @@ from recollect.graph.policies import targets
 from recollect.graph.rules.arrays import EdgeColumns, as_uuids
 from recollect.graph.rules.topics import FULL, KEYS, MIN_CLUSTER_SIZE, OVERLAP, GatheredTopics, gathered
 from recollect.model import Topic
-from recollect.plan import Change, Decision, Draft, Plan, Risk, Row, patch
+from recollect.plan import Change, Decision, Draft, Plan, Risk, Row, Waiting, checksum_of, patch
 from recollect.plans.policy import Policy, Reader, require
 from recollect.wording import counted
 
@@ -41,18 +41,37 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     return await anyio.to_thread.run_sync(_plan, edges, last, options, now)
 
 
-def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: datetime) -> Plan:
+async def recheck(reader: Reader, decisions: Sequence[Waiting], options: Options, now: datetime) -> Mapping[int, str]:
+    """A gathering rests on every edge there is: has it come to something else since, none of it is kept."""
+    return await anyio.to_thread.run_sync(_outdated, await reader.edges(), decisions, options, now)
+
+
+def _outdated(edges: EdgeColumns, decisions: Sequence[Waiting], options: Options, now: datetime) -> Mapping[int, str]:
+    found = {key: _factors(row) for key, row in _rows(edges, options, now).items()}
+    if all(found.get(known["key"], _let_go_of(known["key"])) == known for known in (one.factors for one in decisions)):
+        return {}
+    return dict.fromkeys(
+        (one.number for one in decisions), "the links that topics are gathered from have changed since"
+    )
+
+
+def _rows(edges: EdgeColumns, options: Options, now: datetime) -> dict[str, dict[str, Any]]:
+    """What is found, by key."""
     found = gathered(edges, min_size=options.min_cluster_size, overlap=options.topic_overlap_threshold, key=options.key)
-    rows = {topic.key: _row(topic, edges, now) for topic in found}
+    return {topic.key: _row(topic, edges, now) for topic in found}
+
+
+def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: datetime) -> Plan:
+    rows = _rows(edges, options, now)
     draft = Draft()
     _replace(draft, last, rows)
     return draft.plan(
         policy=POLICY.name,
-        title=f"Gather {counted(len(found), 'topic')}",
+        title=f"Gather {counted(len(rows), 'topic')}",
         now=now,
         risk=POLICY.risk,
         options=asdict(options),
-        summary=_summary(found, draft),
+        summary=_summary(rows, draft),
     )
 
 
@@ -117,18 +136,25 @@ def _came_and_went(topic: Topic, row: Row) -> tuple[int, int]:
 def _let_go(draft: Draft, topic: Topic) -> None:
     row = {"id": str(topic.id), **_row_of(topic)}
     change = Change(table="topics", id=topic.id, before=row, after=None)
-    draft.decide("drop", topic.id, f"{topic.key} no longer has enough members of its own", [change])
+    reason = f"{topic.key} no longer has enough members of its own"
+    draft.decide("drop", topic.id, reason, [change], factors=_let_go_of(topic.key))
+
+
+def _let_go_of(key: str) -> Row:
+    return {"key": key}
 
 
 def _factors(row: Row) -> Row:
-    return {"members": len(row["member_ids"]), **{key: row[key] for key in ("key", "internal_edges", "connectivity")}}
+    """How it stands, and in short who its members are: what is asked again before it is written."""
+    told = {key: row[key] for key in ("key", "internal_edges", "connectivity")}
+    return {"members": len(row["member_ids"]), **told, "which": checksum_of(map(UUID, row["member_ids"]))}
 
 
-def _summary(found: Sequence[GatheredTopics], draft: Draft) -> Row:
+def _summary(rows: Mapping[str, Row], draft: Draft) -> Row:
     """Nothing of the graph itself is in scope or touched: topics are metadata."""
     return {
-        "topics": len(found),
-        "members": sum(len(topic.members) for topic in found),
+        "topics": len(rows),
+        "members": sum(len(row["member_ids"]) for row in rows.values()),
         "dropped": sum(decision.verb == "drop" for decision in draft.decisions),
         "scope": {},
         "touched": {},
@@ -156,5 +182,7 @@ POLICY = Policy(
     tally=tally,
     every_minutes=20_160,
     gated=True,
+    recheck=recheck,
+    rechecks_the_graph_alone=True,
     metrics=metrics,
 )

@@ -5,9 +5,10 @@ once joined, either way round, are left alone: what was pruned or taken out does
 compared by the last applied plan is not compared again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 import anyio.to_thread
@@ -19,7 +20,7 @@ from recollect.graph.rules.arrays import EdgeColumns, Flags, Ints, Numbers, as_t
 from recollect.graph.rules.neighbours import NearPairs, near_pairs
 from recollect.graph.rules.strength import DECAY_A_DAY
 from recollect.model import Kind
-from recollect.plan import Change, Draft, Look, Plan, Risk, Row
+from recollect.plan import Change, Draft, Look, Plan, Risk, Row, Waiting
 from recollect.plans.policy import OVERLAP, Policy, Reader, require
 from recollect.wording import counted
 
@@ -76,7 +77,7 @@ def _plan(
     asked = np.flatnonzero(nodes.created_at > since)
     near = near_pairs(nodes.vectors, asked, at_least=options.min_similarity, at_most=options.at_most)
     draft = Draft()
-    fresh = np.flatnonzero(~is_linked(near, nodes, edges))
+    fresh = np.flatnonzero(~is_linked(near, nodes.ids, edges))
     _link(draft, nodes, near, fresh, tags, options, now)
     return draft.plan(
         policy=POLICY.name,
@@ -93,6 +94,24 @@ def _plan(
             "touched": {},
         },
     )
+
+
+async def recheck(reader: Reader, decisions: Sequence[Waiting], _options: Any, _now: datetime) -> Mapping[int, str]:
+    """The pairs that were linked since, also those whose link is gone again: it does not come back by itself. (That two
+    are not linked is a premise besides; what once was has no index, and is asked for all of them at once.)"""
+    return await anyio.to_thread.run_sync(_once_linked, await reader.edges(retired=True), decisions)
+
+
+def _once_linked(ever: EdgeColumns, decisions: Sequence[Waiting]) -> Mapping[int, str]:
+    pairs = [(one.number, (known := one.factors)["source"], known["target"]) for one in decisions]
+    ends = np.array([UUID(end).bytes for _, *both in pairs for end in both], dtype="V16")
+    ids = np.unique(as_text(ends)).view("V16")
+    a, b = places_in(ids, ends).reshape(-1, 2).T
+    near = NearPairs(low=np.minimum(a, b), high=np.maximum(a, b), similarity=np.ones(len(pairs), np.float32))
+    linked = is_linked(near, ids, ever).tolist()
+    return {
+        number: "the two were linked since" for (number, *_), is_there in zip(pairs, linked, strict=True) if is_there
+    }
 
 
 async def _since(reader: Reader, options: Options) -> float:
@@ -120,20 +139,20 @@ def _seconds(time: str | None) -> float:
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
-def is_linked(near: NearPairs, nodes: Nodes, edges: EdgeColumns) -> Flags:
+def is_linked(near: NearPairs, ids: NDArray[np.void], edges: EdgeColumns) -> Flags:
     """Whether a `similar` edge joins the two or once did, whichever way it points."""
     if RELATION not in edges.relations:
         return np.zeros(len(near.low), dtype=np.bool_)
     alike = edges.relation == edges.relations.index(RELATION)
-    place = places_in(nodes.ids, edges.nodes)
+    place = places_in(ids, edges.nodes)
     a, b = place[edges.source[alike]], place[edges.target[alike]]
     known = (a >= 0) & (b >= 0)
-    linked = _codes(np.minimum(a, b)[known], np.maximum(a, b)[known], nodes)
-    return np.isin(_codes(near.low, near.high, nodes), linked)
+    linked = _codes(np.minimum(a, b)[known], np.maximum(a, b)[known], ids)
+    return np.isin(_codes(near.low, near.high, ids), linked)
 
 
-def _codes(low: Ints, high: Ints, nodes: Nodes) -> Ints:
-    return low * len(nodes.ids) + high
+def _codes(low: Ints, high: Ints, ids: NDArray[np.void]) -> Ints:
+    return low * len(ids) + high
 
 
 def _link(
@@ -208,4 +227,6 @@ POLICY = Policy(
     short="link",
     says="Linked {linked} pairs",
     every_minutes=1440,
+    recheck=recheck,
+    rechecks_the_graph_alone=True,
 )

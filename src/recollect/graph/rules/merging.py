@@ -17,6 +17,7 @@ from uuid import UUID
 from recollect.concepts.rules.energy import running_mean
 from recollect.graph.rules.strength import current
 from recollect.model import Edge
+from recollect.plan import STRENGTH
 
 LENT = 0.5
 CONTRADICTS = "contradicts"
@@ -238,7 +239,11 @@ def _place(edge: Edge) -> tuple[UUID, UUID, str]:
 
 
 def _change(before: Edge, after: Edge) -> EdgeChange:
-    names = [one.name for one in fields(Edge) if getattr(before, one.name) != getattr(after, one.name)]
+    """What differs; of a strength that differs, the moment too (plan.patch says why)."""
+    differing = {one.name for one in fields(Edge) if getattr(before, one.name) != getattr(after, one.name)}
+    if differing & STRENGTH:
+        differing |= STRENGTH
+    names = [one.name for one in fields(Edge) if one.name in differing]
     old, new = ({name: _as_json(getattr(edge, name)) for name in names} for edge in (before, after))
     return EdgeChange(id=before.id, before=old, after=new)
 

@@ -17,7 +17,7 @@ from recollect.concepts.rules import clusters
 from recollect.concepts.rules.clusters import ConceptGroup
 from recollect.concepts.rules.detection import ConceptColumns, detect
 from recollect.concepts.rules.similarity import WEIGHTS
-from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked, unlinked
+from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked, recheck, unlinked
 from recollect.graph.rules.arrays import EdgeColumns, as_text
 from recollect.graph.rules.neighbours import NearPairs
 from recollect.graph.rules.strength import DECAY_A_DAY
@@ -109,7 +109,7 @@ def _unlinked(nodes: Nodes, groups: Sequence[ConceptGroup], ever: EdgeColumns) -
     pairs = NearPairs(
         low=np.minimum(rows, keepers), high=np.maximum(rows, keepers), similarity=np.ones(len(wanted), np.float32)
     )
-    linked = is_linked(pairs, nodes, ever)
+    linked = is_linked(pairs, nodes.ids, ever)
     return [one for one, is_there in zip(wanted, linked.tolist(), strict=True) if not is_there]
 
 
@@ -153,4 +153,6 @@ POLICY = Policy(
     short="twins",
     says="Noted {linked} memories that are probably the same as another",
     quiet=True,
+    recheck=recheck,
+    rechecks_the_graph_alone=True,
 )

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from recollect.errors import Conflict, InvalidInput
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, TakenBack, overall
 from recollect.plans.rules.needs import falling_with, levels, turned_round
-from recollect.plans.sql import changes, locks
+from recollect.plans.sql import changes, locks, usage
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.blockers import Place, blocking
 from recollect.plans.sql.work import Obstacle, Work
@@ -29,12 +29,14 @@ SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, 
        (SELECT {kept.WRITTEN}), number, $2
   FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[])
 """
-# What was merged comes out of its keeper only while that is no part of anything else itself: the later merge must be
-# undone first. (Each is looked up by its key; a join would be planned as if a plan had a handful of decisions.)
-MERGES = "space_id = $1 AND plan_id = $2 AND table_name = 'nodes' AND after->>'merged_into' IS NOT NULL"
+# What was merged comes out of its keeper, or goes into it once more, only while that is no part of anything else: the
+# later merge must be undone first, or two would lead to each other. (Each is looked up by its key; a join would be
+# planned as if a plan had a handful of decisions.)
+KEEPER = "coalesce(after->>'merged_into', before->>'merged_into')"
+MERGES = f"space_id = $1 AND plan_id = $2 AND table_name IN ('nodes', 'edges') AND {KEEPER} IS NOT NULL"
 TURNED_MERGES = f"""
 UPDATE decisions d SET premises = (
-    SELECT jsonb_agg(jsonb_build_object('table', 'nodes', 'id', after->>'merged_into',
+    SELECT jsonb_agg(jsonb_build_object('table', table_name, 'id', {KEEPER},
                                         'must', jsonb_build_object('merged_into', NULL)))
       FROM changes WHERE {MERGES} AND decision = $4 - d.number)
  WHERE d.space_id = $1 AND d.plan_id = $3 AND d.number = ANY(ARRAY(SELECT $4 - decision FROM changes WHERE {MERGES}))
@@ -109,6 +111,8 @@ async def undo(
     way = WayBack(numbers={plan.id: set(wanted)})
     steps, inverse = await _taken_back(db, plan, way, now, created_by, with_later=with_later)
     await changes.finish(db, inverse, now)
+    if any(step.plan.undoes is not None for step in steps):
+        await _note_what_was_found(db, inverse)
     for step in steps:
         await _settle(db, step, now)
     if numbers is None:
@@ -274,8 +278,15 @@ async def _pass_on(db: Transaction, undoing: UUID, numbers: Sequence[int], fate:
         await kept.mark(db, plan_id, dict.fromkeys(taken_back), fate)
         status = overall(await kept.recount(db, plan_id))
         await kept.set_status(db, plan_id, status, undone_at=None if stands else now)
+        if stands:
+            await _note_what_was_found(db, plan_id)
         opposite = DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
         await _pass_on(db, plan_id, taken_back, opposite, now)
+
+
+async def _note_what_was_found(db: Transaction, plan_id: UUID) -> None:
+    """Where a plan takes back an undo, what that brings again has found the use of this time (P19)."""
+    await (await driver(db)).execute(usage.FOUND_AGAIN, db.space_id, plan_id)
 
 
 async def _taken_back_by(db: Transaction, undoing: UUID, numbers: Iterable[int]) -> dict[UUID, list[int]]:

@@ -11,6 +11,21 @@ STRENGTHS = {"strength"}
 MOMENTS = {"last_activated_at", "last_reinforced_at", "last_used_at"}
 USAGE = COUNTS | STRENGTHS | MOMENTS
 
+# Of a document, what use moves.
+OF_USE = f"""(SELECT coalesce(jsonb_object_agg(key, value), '{{{{}}}}') FROM jsonb_each({{}})
+               WHERE key IN ({", ".join(f"'{column}'" for column in sorted(USAGE))}))"""
+# A plan that was taken back and brought again stands as it was written then: what its bringing again (the plan $2) has
+# found of use, and made of it, is what its own undo has to take back. All else in the two is the same.
+FOUND_AGAIN = f"""
+UPDATE changes c SET before = c.before || {OF_USE.format("r.before")}, after = c.after || {OF_USE.format("r.after")}
+  FROM decisions x JOIN decisions u ON u.space_id = $1 AND u.plan_id = x.undoes_plan AND u.number = x.undoes
+  JOIN changes r ON r.space_id = $1 AND r.plan_id = $2 AND r.decision = x.number
+ WHERE x.space_id = $1 AND x.plan_id = $2 AND u.undoes_plan IS NOT NULL
+   AND c.space_id = $1 AND c.plan_id = u.undoes_plan AND c.decision = u.undoes
+   AND (c.table_name, c.row_id) = (r.table_name, r.row_id) AND c.table_name IN ('edges', 'activity')
+   AND c.before IS NOT NULL AND c.after IS NOT NULL AND (c.before, c.after) IS DISTINCT FROM (r.before, r.after)
+"""
+
 
 def taken_back(table: str, column: str) -> str:
     """What a column that use moves becomes: as it was before the plan, with what use has added since."""

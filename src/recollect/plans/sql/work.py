@@ -60,14 +60,17 @@ SELECT DISTINCT ON (c.decision) c.decision, c.edge, taken.id AS taken_by, ends.i
                                                    AND after->>'status' <> 'merged'))
  ORDER BY c.decision, taken.id NULLS LAST
 """
-# Edges of nodes that are merged away, which no decision of the plan takes along.
+# Edges that would still hang on nodes which are merged away, with what the same decisions do to edges done.
 LEFT_BEHIND = f"""
-SELECT c.decision, c.row_id AS node, e.id AS edge, e.source = c.row_id AS begins FROM changes c
-  JOIN edges e ON e.space_id = $1 AND e.status = 'active' AND c.row_id IN (e.source, e.target)
- WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = 'nodes'
-   AND c.after->>'status' = 'merged'
-   AND NOT EXISTS (SELECT FROM changes m WHERE m.space_id = $1 AND m.plan_id = $2 AND m.table_name = 'edges'
-                      AND m.row_id = e.id AND (m.after IS NULL OR m.after ?| ARRAY['status', 'source', 'target']))
+WITH mine AS MATERIALIZED (
+    SELECT decision, table_name, row_id, before, after FROM changes
+     WHERE space_id = $1 AND plan_id = $2 AND decision = {AMONG} AND table_name IN ('edges', 'nodes'))
+SELECT c.decision, c.row_id AS node, e.id AS edge, e.what FROM mine c CROSS JOIN LATERAL (
+       SELECT id, 'source' AS what FROM edges WHERE space_id = $1 AND status = 'active' AND source = c.row_id UNION ALL
+       SELECT id, 'target' AS what FROM edges WHERE space_id = $1 AND status = 'active' AND target = c.row_id) e
+ WHERE c.table_name = 'nodes' AND c.after->>'status' = 'merged'
+   AND e.id NOT IN (SELECT row_id FROM mine WHERE table_name = 'edges'
+                       AND (after IS NULL OR after ?| ARRAY['status', 'source', 'target']))
  ORDER BY c.decision, e.id
 """
 # The columns that a change names, always in the same order.
@@ -348,7 +351,7 @@ class Work:
             row["decision"]: Obstacle(
                 table="edges",
                 id=row["edge"],
-                what="source" if row["begins"] else "target",
+                what=row["what"],
                 reason=f"the edge {row['edge']} would hang on {row['node']}, which would be merged away",
             )
             for row in rows
