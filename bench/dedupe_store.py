@@ -91,8 +91,8 @@ async def formation(engine: Engine, names: Sequence[str]) -> list[Figure]:
 async def checked(engine: Engine, new: NewConcept) -> tuple[float, bool, bool]:
     """Milliseconds of one check (the lock, the look, the comparison), whether anything was found, and whether an exact
     look finds anything."""
-    forming = Forming(engine.core, await _space(engine), new, 0.95)
-    await forming.embed()
+    (vector,) = await engine.core.embedder().embed([words_of(new.name, new.text)])
+    forming = Forming(engine.core, await _space(engine), new, 0.95, vector)
     async with engine.core.transaction(engine.space.id) as db:
         started = time.perf_counter()
         exactly = await forming.is_small(db)

@@ -101,6 +101,7 @@ GUARDED = [
     ("POST", "/api/v1/cases/search"),
     ("GET", "/api/v1/concepts"),
     ("POST", "/api/v1/concepts"),
+    ("POST", "/api/v1/concepts/batch"),
     ("GET", "/api/v1/concepts/duplicates"),
     ("POST", "/api/v1/concepts/apart"),
     ("POST", "/api/v1/concepts/merge"),

@@ -100,3 +100,16 @@ async def test_P11_two_that_are_two_are_not_asked_about_until_one_changes(
     same = await client.post(f"{CONCEPTS}/apart", json={"a": one, "b": one})
     problem(same, 422, "invalid_input", field="b")
     problem(await client.post(f"{CONCEPTS}/apart", json={"a": one, "b": "coffee"}), 404, "not_found")
+
+
+async def test_C19_many_are_added_at_once_and_refusals_name_their_place(client: httpx.AsyncClient) -> None:
+    given = [{"name": "tea"}, {"text": "nameless"}, {"name": "Kettle", "type": "product", "maker": "Acme"}, 7]
+    answer = await client.post(f"{CONCEPTS}/batch", json=given)
+    body = answer.json()
+    assert (answer.status_code, body["made"], len(body["ids"])) == (207, 2, 2)
+    assert [(one["position"], one["code"]) for one in body["refused"]] == [(1, "invalid_input"), (3, "invalid_input")]
+    assert (await client.get(f"{CONCEPTS}/kettle")).json()["metadata"] == {"maker": "Acme"}
+    again = await client.post(f"{CONCEPTS}/batch", json=[given[0], given[2]])
+    assert (again.status_code, again.json()["there"]) == (201, 2)
+    problem(await client.post(f"{CONCEPTS}/batch?atomic=true", json=given), 422, "invalid_input", field="name")
+    problem(await client.post(f"{CONCEPTS}/batch", json=[]), 422, "invalid_input", field="body")

@@ -103,3 +103,13 @@ def test_a_protected_concept_says_so(cli: Cli) -> None:
     assert cli.json("concepts", "show", "tea")["protected"]
     cli("concepts", "protect", "tea", "--off")
     assert not cli.json("concepts", "show", "tea")["protected"]
+
+
+def test_C19_a_table_of_concepts_is_imported_and_what_is_refused_is_named(cli: Cli, tmp_path: Path) -> None:
+    table = tmp_path / "glossary.csv"
+    table.write_text("name,text,field\ntea,leaves in water,drinks\n,nothing,\n")
+    done = cli("concepts", "import", str(table))
+    assert (done.code, done.out) == (1, "1 added, 0 joined to one that is there, 0 there already, 1 refused.\n")
+    assert "glossary.csv:3: A concept needs a name." in done.err
+    assert cli.json("concepts", "show", "tea")["metadata"] == {"field": "drinks"}
+    cli.refused("concepts", "import", str(tmp_path / "none.csv"), code=2)

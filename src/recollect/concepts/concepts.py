@@ -5,9 +5,12 @@ form.py makes them, compare.py compares them, policies/merge_duplicate_concepts.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
 from uuid import UUID
 
 from recollect.concepts import compare, form, growth
+from recollect.concepts import import_ as concept_import
 from recollect.concepts import review as reviewing
 from recollect.concepts.compare import Duplicate, Why
 from recollect.concepts.growth import Ticked
@@ -21,7 +24,7 @@ from recollect.engine.part import Face, Reference
 from recollect.errors import InvalidInput, NotFound
 from recollect.memories import edit
 from recollect.memories.sql import nodes
-from recollect.model import Concept, Formed, KeptApart, Kind, Metadata, NewConcept, NodeFilter
+from recollect.model import Concept, Formed, FormedMany, KeptApart, Kind, Metadata, NewConcept, NodeFilter
 from recollect.plan import Outcome
 
 LONGEST_PAGE = 1000
@@ -59,6 +62,35 @@ class Concepts(Face):
             id=id,
         )
         return await form.form(self.core, self.space_id, new, threshold=threshold)
+
+    async def add_many(
+        self,
+        concepts: Sequence[NewConcept],
+        *,
+        threshold: float = THRESHOLD,
+        atomic: bool = False,
+        progress: form.Progress | None = None,
+    ) -> FormedMany:
+        """Make many, each as `add` would after those before it: the good are stored, the bad reported; `atomic` makes
+        all or none."""
+        return await form.form_many(
+            self.core, self.space_id, concepts, threshold=threshold, atomic=atomic, progress=progress
+        )
+
+    async def import_(
+        self,
+        sources: Sequence[str | Path],
+        *,
+        format: concept_import.Format = "auto",
+        dry_run: bool = False,
+        stdin: BinaryIO | bytes | None = None,
+        progress: form.Progress | None = None,
+    ) -> concept_import.ConceptImport:
+        """Bring in CSV or JSON lines: name, type, text; every other column is a field of the metadata."""
+        paths = [Path(one) for one in sources]
+        return await concept_import.import_(
+            self.core, self.space_id, paths, format=format, dry_run=dry_run, stdin=stdin, progress=progress
+        )
 
     async def get(self, reference: Reference, node_type: str | None = None) -> Concept:
         """A concept by name, alias or id; what was merged leads to its keeper."""

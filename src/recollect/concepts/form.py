@@ -10,9 +10,12 @@ a plan of one merge. Its text, weight and maker stay with it, the journal tells 
 
 import math
 import time
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -29,7 +32,7 @@ from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.remember import models_of
 from recollect.memories.sql import nodes
-from recollect.model import Formed, Kind, NewConcept, Node, Space
+from recollect.model import Formed, FormedMany, Kind, NewConcept, Node, Refused, Space
 from recollect.plan import Draft, Plan
 from recollect.plans.sql import changes
 from recollect.ports import Vectors
@@ -39,41 +42,124 @@ from recollect.store.database import Transaction
 
 COUNT_SECONDS = 30.0
 KINDS = (Kind.CONCEPT.value,)
+BATCH = 200
+SHOWN_EVERY = 20
+Progress = Callable[[int], None]
 
 
 async def form(core: Core, space_id: UUID, new: NewConcept, *, threshold: float = THRESHOLD) -> Formed:
     """Make a concept, unless it is one of its type that is there: then that one gains what is new about it."""
-    if not 0 < threshold <= 1:
-        raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")
-    limits = {name: getattr(core.settings, name) for name in ("max_text_bytes", "max_metadata_bytes")}
-    new = checked(new, core.now(), **limits)
-    async with core.transaction(space_id) as db:
-        space = await spaces.by_id(db)
-    forming = Forming(core, space, new, threshold)
-    await forming.embed()
+    _check(threshold)
+    (forming,) = await _embedded(core, space_id, [_checked(core, new)], threshold)
     async with core.transaction(space_id) as db:
         return await forming.form(db)
+
+
+async def form_many(
+    core: Core,
+    space_id: UUID,
+    given: Sequence[NewConcept],
+    *,
+    threshold: float = THRESHOLD,
+    atomic: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> FormedMany:
+    """Make many, each as if it came by itself after those before it; `atomic` makes all or none.
+
+    They are embedded and stored some at a time, so an end in the midst of it leaves those before it. A dry run does it
+    all in one transaction that is then given up.
+    """
+    _check(threshold)
+    news, refused = _all_checked(core, given, atomic=atomic)
+    results: list[_Result] = []
+    size = len(news) if atomic or dry_run else BATCH
+    with suppress(_Rehearsed):
+        for first in range(0, len(news), size or 1):
+            forming = await _embedded(core, space_id, news[first : first + size], threshold)
+            async with core.transaction(space_id) as db:
+                for one in forming:
+                    results.append(await one.settle(db))
+                    if progress and len(results) % SHOWN_EVERY == 0:
+                        progress(len(results))
+                if dry_run:
+                    raise _Rehearsed
+    fates = Counter(one.fate for one in results)
+    return FormedMany(
+        ids=tuple(one.id for one in results),
+        made=fates["made"],
+        there=fates["there"],
+        joined=fates["joined"],
+        refused=tuple(refused),
+    )
+
+
+class _Rehearsed(Exception):
+    """What was done is given up."""
+
+
+def _check(threshold: float) -> None:
+    if not 0 < threshold <= 1:
+        raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")
+
+
+def _checked(core: Core, new: NewConcept) -> NewConcept:
+    limits = {name: getattr(core.settings, name) for name in ("max_text_bytes", "max_metadata_bytes")}
+    return checked(new, core.now(), **limits)
+
+
+def _all_checked(core: Core, given: Sequence[NewConcept], *, atomic: bool) -> tuple[list[NewConcept], list[Refused]]:
+    good: list[NewConcept] = []
+    refused: list[Refused] = []
+    for position, new in enumerate(given):
+        try:
+            good.append(_checked(core, new))
+        except InvalidInput as problem:
+            if atomic:
+                raise
+            refused.append(Refused(position=position, code=problem.code, message=problem.message))
+    return good, refused
+
+
+async def _embedded(core: Core, space_id: UUID, news: Sequence[NewConcept], threshold: float) -> list["Forming"]:
+    """The concepts with the vectors of their words; without one (no provider answers, or the model cannot read them)
+    only its very name is looked for."""
+    async with core.transaction(space_id) as db:
+        space = await spaces.by_id(db)
+    embedder, vectors = core.embedder(space.embedding_model), list[Vectors | None]()
+    for first in range(0, len(news), BATCH):
+        words = [words_of(new.name, new.text) for new in news[first : first + BATCH]]
+        try:
+            vectors += await embed_readable(embedder, words)
+        except ProviderProblem:
+            vectors += [None] * len(words)
+    return [Forming(core, space, new, threshold, vector) for new, vector in zip(news, vectors, strict=True)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Result:
+    """The concept that one became, how, and why."""
+
+    id: UUID
+    fate: Literal["made", "there", "joined"]
+    told: Mapping[str, Any]
 
 
 class Forming:
     """One concept on its way into a space."""
 
-    def __init__(self, core: Core, space: Space, new: NewConcept, threshold: float) -> None:
-        self.core, self.space, self.new, self.threshold = core, space, new, threshold
-        self.embedder = core.embedder(space.embedding_model)
-        self.model = self.embedder.model
-        self.vector: Vectors | None = None
+    def __init__(self, core: Core, space: Space, new: NewConcept, threshold: float, vector: Vectors | None) -> None:
+        self.core, self.space, self.new, self.threshold, self.vector = core, space, new, threshold, vector
+        self.model = core.embedder(space.embedding_model).model
         self.now = core.now()
 
-    async def embed(self) -> None:
-        """The vector of its words; without one (no provider answers, or the model cannot read them) only its very name
-        is looked for."""
-        try:
-            (self.vector,) = await embed_readable(self.embedder, [words_of(self.new.name, self.new.text)])
-        except ProviderProblem:
-            self.vector = None
-
     async def form(self, db: Transaction) -> Formed:
+        result = await self.settle(db)
+        node = await nodes.get(db, result.id)
+        (concept,) = await concepts.in_full(db, [node])
+        return Formed(concept=concept, is_new=result.fate == "made", **result.told)
+
+    async def settle(self, db: Transaction) -> _Result:
         exactly = await self.is_small(db)
         await concepts.hold(db, self.new.node_type, exactly=exactly)
         alike = await self.best(db, exactly=exactly)
@@ -105,9 +191,8 @@ class Forming:
         vector = None if self.vector is None else concepts.unit(self.vector.astype(np.float16))
         return best_likeness(self.new, vector, found, self.threshold, apart_from)
 
-    async def _make(self, db: Transaction, alike: Likeness | None) -> Formed:
-        id_ = await self._store(db)
-        return await self._formed(db, id_, is_new=True, **_why_new(alike))
+    async def _make(self, db: Transaction, alike: Likeness | None) -> _Result:
+        return _Result(id=await self._store(db), fate="made", told=_why_new(alike))
 
     async def _store(self, db: Transaction) -> UUID:
         id_ = self.new.id or uuid4()
@@ -132,24 +217,19 @@ class Forming:
         if self.space.embedding_model is None:
             await spaces.use_model(db, self.model)
 
-    async def _join(self, db: Transaction, alike: Likeness) -> Formed:
+    async def _join(self, db: Transaction, alike: Likeness) -> _Result:
         """What is said again is counted; what says something new becomes part of the one that is there, by a plan."""
         keeper, score = alike.candidate.id, alike.factors.score
         named = f"{self.new.name!r} is {alike.candidate.name!r}"
         reason = f"{named}: {alike.reason}" + ("" if alike.by_name else f", at least {self.threshold:g}")
         if await concepts.was_said(db, keeper, self.new):
             await concepts.add_energy(db, keeper, self.new.energy)
-            return await self._formed(db, keeper, is_new=False, reason=reason, score=score)
+            return _Result(id=keeper, fate="there", told={"reason": reason, "score": score})
         variant = await self._store(db)
         found = await nodes.get_many(db, [keeper, variant])
         plan = joining(found[keeper], found[variant], alike.factors, reason, self.now)
         await changes.apply(db, plan, self.now)
-        return await self._formed(db, keeper, is_new=False, reason=reason, score=score, plan_id=plan.id)
-
-    async def _formed(self, db: Transaction, id_: UUID, **told: Any) -> Formed:
-        node = await nodes.get(db, id_)
-        (concept,) = await concepts.in_full(db, [node])
-        return Formed(concept=concept, **told)
+        return _Result(id=keeper, fate="joined", told={"reason": reason, "score": score, "plan_id": plan.id})
 
     async def is_small(self, db: Transaction) -> bool:
         """Whether each concept is looked at, or the index walked; counted at most every half minute."""

@@ -12,7 +12,10 @@ from recollect.cases.import_ import Progress as CasesImportProgress
 from recollect.cases.look import LIMIT, WARN_BELOW, CaseHealth, Reflection, Summary
 from recollect.cases.tidy import Consolidation
 from recollect.concepts.compare import Duplicate, Why
+from recollect.concepts.form import Progress as ConceptsFormProgress
 from recollect.concepts.growth import Ticked
+from recollect.concepts.import_ import ConceptImport
+from recollect.concepts.import_ import Format as ConceptsImportFormat
 from recollect.concepts.review import Review
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
@@ -50,12 +53,14 @@ from recollect.model import (
     ContentType,
     Edge,
     Formed,
+    FormedMany,
     JobCounts,
     KeptApart,
     Kind,
     Metadata,
     Mode,
     NewCase,
+    NewConcept,
     NewEdge,
     Node,
     NodeFilter,
@@ -736,6 +741,26 @@ class Concepts:
         threshold: float = THRESHOLD,
     ) -> Formed:
         """Make a concept; one of its type that is the same beyond doubt is returned instead, with the reason."""
+    def add_many(
+        self,
+        concepts: Sequence[NewConcept],
+        *,
+        threshold: float = THRESHOLD,
+        atomic: bool = False,
+        progress: ConceptsFormProgress | None = None,
+    ) -> FormedMany:
+        """Make many, each as `add` would after those before it: the good are stored, the bad reported; `atomic` makes
+        all or none."""
+    def import_(
+        self,
+        sources: Sequence[str | Path],
+        *,
+        format: ConceptsImportFormat = "auto",
+        dry_run: bool = False,
+        stdin: BinaryIO | bytes | None = None,
+        progress: ConceptsFormProgress | None = None,
+    ) -> ConceptImport:
+        """Bring in CSV or JSON lines: name, type, text; every other column is a field of the metadata."""
     def get(self, reference: Reference, node_type: str | None = None) -> Concept:
         """A concept by name, alias or id; what was merged leads to its keeper."""
     def resolve(self, reference: Reference, node_type: str | None = None) -> UUID:

@@ -4,7 +4,7 @@ The only set of classes for these nouns: the store makes them from rows, the doo
 """
 
 from recollect.model.cases import Case, CaseFilter, CaseHit, CaseHits, CaseOutcome, CasePage, CaseStatus, NewCase
-from recollect.model.concepts import Concept, Formed, KeptApart, NewConcept, Variant
+from recollect.model.concepts import Concept, Formed, FormedMany, KeptApart, NewConcept, Variant
 from recollect.model.graph import Edge, NewEdge, Topic
 from recollect.model.memories import (
     Activity,
@@ -60,6 +60,7 @@ __all__ = [
     "Edge",
     "ExportedMemory",
     "Formed",
+    "FormedMany",
     "Hit",
     "JobCounts",
     "KeptApart",

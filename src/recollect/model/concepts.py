@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from recollect.model.memories import Metadata, Status
+from recollect.model.memories import Metadata, Refused, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +82,18 @@ class Formed:
     score: float | None = None
     resembles: tuple[UUID, ...] = ()
     plan_id: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormedMany:
+    """What became of many concepts: the one that each became, in order, less those refused; how many were made, how
+    many were there already, and how many of these gained what was new, each by a plan of its own."""
+
+    ids: tuple[UUID, ...]
+    made: int = 0
+    there: int = 0
+    joined: int = 0
+    refused: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

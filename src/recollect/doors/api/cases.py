@@ -11,11 +11,10 @@ from recollect.cases.look import Reflection
 from recollect.cases.rules.cases import case_from_mapping
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading, Writing
-from recollect.doors.api.memories import Atomic, Cursor, IfMatch, Limit, Wait, batch_of
+from recollect.doors.api.memories import Atomic, Cursor, IfMatch, Limit, Wait, batch_of, parsed_batch
 from recollect.doors.api.schemas import WITH_BODY, Batch, ReasonIn, Time, problems
-from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import LONGEST_NAME, parsed_time
-from recollect.model import Case, CaseHits, CaseOutcome, CasePage, CaseStatus, NewCase, Refused
+from recollect.model import Case, CaseHits, CaseOutcome, CasePage, CaseStatus
 from recollect.plan import HistoryEntry
 
 router = access.router("cases", problems(409))
@@ -138,24 +137,11 @@ async def add_cases(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = _parsed(cases, atomic=atomic)
+    known, refused = parsed_batch(cases, case_from_mapping, atomic=atomic)
     added = await engine.cases.add_many([case for _, case in known], wait=wait, atomic=atomic)
     batch = batch_of(added, refused, [position for position, _ in known])
     response.status_code = 207 if batch.refused else 201
     return batch
-
-
-def _parsed(items: Sequence[Any], *, atomic: bool) -> tuple[list[tuple[int, NewCase]], list[Refused]]:
-    known: list[tuple[int, NewCase]] = []
-    refused: list[Refused] = []
-    for position, item in enumerate(items):
-        try:
-            known.append((position, case_from_mapping(item)))
-        except InvalidInput as problem:
-            if atomic:
-                raise
-            refused.append(Refused(position=position, code=problem.code, message=problem.message))
-    return known, refused
 
 
 # -- looking

@@ -1,22 +1,23 @@
 """Concepts: named ideas, each there once; why two are taken for one, and how to keep them two."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Body, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from recollect.concepts.compare import Duplicate, Why
 from recollect.concepts.concepts import MOST_QUESTIONS
 from recollect.concepts.review import Review
 from recollect.concepts.rules.detection.detect import THRESHOLD
+from recollect.concepts.rules.tables import concept_from_mapping
 from recollect.doors.api import access
 from recollect.doors.api.access import Consolidating, Reading, Writing
-from recollect.doors.api.memories import Cursor, Limit, Word
+from recollect.doors.api.memories import Atomic, Cursor, Limit, Word, parsed_batch
 from recollect.doors.api.schemas import WITH_BODY, Time, problems
 from recollect.memories.rules.contract import parsed_time
-from recollect.model import Concept, Formed, KeptApart
+from recollect.model import Concept, Formed, FormedMany, KeptApart
 from recollect.plan import Outcome
 
 router = access.router("concepts", problems(409))
@@ -109,6 +110,31 @@ async def add_concept(new: ConceptIn, engine: Writing, response: Response) -> Fo
     response.status_code = 201 if formed.is_new else 200
     response.headers["Location"] = f"/api/v1/concepts/{formed.concept.id}"
     return formed
+
+
+@router.post(
+    "/concepts/batch",
+    status_code=201,
+    summary="Add many concepts",
+    responses={
+        **WITH_BODY,
+        201: {"model": FormedMany, "description": "All are there now."},
+        207: {"model": FormedMany, "description": "Some were refused: `refused` says which, by position, and why."},
+    },
+)
+async def add_concepts(
+    concepts: Annotated[list[SkipValidation[ConceptIn]], Body(min_length=1)],
+    engine: Writing,
+    response: Response,
+    atomic: Atomic = False,
+) -> FormedMany:
+    """Each as by itself, after those before it. What is no field of a concept is one of its metadata."""
+    known, refused = parsed_batch(concepts, concept_from_mapping, atomic=atomic)
+    formed = await engine.concepts.add_many([one for _, one in known], atomic=atomic)
+    moved = [replace(one, position=known[one.position][0]) for one in formed.refused]
+    everything = tuple(sorted([*refused, *moved], key=lambda one: one.position))
+    response.status_code = 207 if everything else 201
+    return replace(formed, refused=everything)
 
 
 @router.get("/concepts", summary="List concepts, newest first")

@@ -1,10 +1,10 @@
 """Memories: add, look, edit, archive, history, export. A text is never changed, nothing is ever deleted (D01)."""
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import fields, replace
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from fastapi import Body, Depends, Header, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
@@ -34,9 +34,10 @@ from recollect.memories.rules import exported
 from recollect.memories.rules.contract import checked_metadata_filter, memory_from_mapping, parsed_time
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import ImportOptions
-from recollect.model import Added, Kind, NewMemory, Node, NodeFilter, Order, Page, Refused, Status
+from recollect.model import Added, Kind, Node, NodeFilter, Order, Page, Refused, Status
 from recollect.plan import HistoryEntry
 
+Given = TypeVar("Given")
 router = access.router("memories")
 
 NEVER_DELETED = "A memory is never deleted: POST /api/v1/memories/{id}/archive takes it out of recall, and keeps it."
@@ -134,7 +135,7 @@ async def add_memories(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = _parsed(memories, atomic=atomic)
+    known, refused = parsed_batch(memories, memory_from_mapping, atomic=atomic)
     added = await engine.add_many([memory for _, memory in known], wait=wait, atomic=atomic)
     batch = batch_of(added, refused, [position for position, _ in known])
     response.status_code = 207 if batch.refused else 201
@@ -264,13 +265,15 @@ async def export(engine: Reading) -> StreamingResponse:
 # -- parsing and formatting
 
 
-def _parsed(items: Sequence[Any], *, atomic: bool) -> tuple[list[tuple[int, NewMemory]], list[Refused]]:
-    """The memories of a batch with their positions, and refusals of what is none."""
-    known: list[tuple[int, NewMemory]] = []
+def parsed_batch(
+    items: Sequence[Any], read: Callable[[Any], Given], *, atomic: bool
+) -> tuple[list[tuple[int, Given]], list[Refused]]:
+    """What a batch holds, each with its position, and refusals of what cannot be read."""
+    known: list[tuple[int, Given]] = []
     refused: list[Refused] = []
     for position, item in enumerate(items):
         try:
-            known.append((position, memory_from_mapping(item)))
+            known.append((position, read(item)))
         except InvalidInput as problem:
             if atomic:
                 raise

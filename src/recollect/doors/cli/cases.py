@@ -385,10 +385,7 @@ def _show_hits(hits: CaseHits) -> None:
 
 def _show_import(report: "CaseImport") -> None:
     output.say(f"{report}.")
-    for line in report.lines[:MOST_LINES]:
-        output.note(f"{line.what}: {line}")
-    if len(report.lines) > MOST_LINES:
-        output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
+    output.lines(report.lines)
     for why, number in report.postponed.items():
         output.note(f"Found by words alone so far: {counted(number, 'case')} ({why}): `recollect work` tries again.")
 

@@ -1,9 +1,10 @@
 """Concepts: named ideas, each there once; why two are taken for one, and how to keep them two."""
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,12 +18,15 @@ from recollect.wording import counted
 
 if TYPE_CHECKING:
     from recollect.concepts.compare import Duplicate, Why
+    from recollect.concepts.import_ import ConceptImport
     from recollect.engine.engine import Engine
 
 app = typer.Typer()
 group = typer.Typer()
 never_merge = typer.Typer()
 PANEL = "Concepts"
+
+Format = Literal["auto", "jsonl", "csv"]
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A concept: its name, an alias, its id or the id's beginning.")
@@ -67,6 +71,29 @@ def list_again(
 ) -> None:
     """List the concepts, newest first."""
     list_concepts(door, type_, limit, cursor)
+
+
+@command(group, "import")
+def import_(
+    door: Door,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="CSV or JSONL files; - reads stdin.")],
+    format_: Annotated[Format, typer.Option("--format", "-f", help="What they are; by their endings, else.")] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+) -> None:
+    """Import concepts from CSV or JSON lines.
+
+    A CSV file names its columns in its first line: name (or title, or label), and where there are such type, text (or
+    description), base_weight, created_by, created_at; every other column is a field of the metadata. What is there
+    already is found again, so an import that was interrupted is simply repeated. Exit code 1 if something was refused.
+
+    \b
+    recollect concepts import glossary.csv
+    recollect concepts import products.jsonl --dry-run
+    """
+    report = door.ask(partial(_import, paths=paths, format=format_, dry_run=dry_run))
+    door.show(report, _show_import)
+    if report.refused:
+        raise typer.Exit(1)
 
 
 @command(group, "add")
@@ -255,6 +282,17 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 # -- showing
+
+
+async def _import(memory: "Engine", *, paths: list[str], format: Format, dry_run: bool) -> "ConceptImport":
+    stdin = None if sys.stdin.isatty() else sys.stdin.buffer
+    with output.progress("Importing") as progress:
+        return await memory.concepts.import_(paths, format=format, dry_run=dry_run, stdin=stdin, progress=progress)
+
+
+def _show_import(report: "ConceptImport") -> None:
+    output.say(f"{report}.")
+    output.lines(report.lines)
 
 
 def show_concepts(found: Sequence[Concept], *, more: str | None = None) -> None:

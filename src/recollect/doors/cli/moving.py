@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 PANEL = "Look after the data"
-MOST_LINES = 20
 
 Format = Literal[
     "auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0", "chatgpt", "claude", "letta", "graphiti"
@@ -162,10 +161,7 @@ def _show_report(report: "ImportReport") -> None:
     output.say(f"{report}.")
     if not (report.added or report.already_there or report.lines):
         output.note("There was nothing to read: name a file with text, or a folder that holds such files.")
-    for line in report.lines[:MOST_LINES]:
-        output.note(f"{line.what}: {line}")
-    if len(report.lines) > MOST_LINES:
-        output.note(f"And {len(report.lines) - MOST_LINES:,} more: --json tells all of them.")
+    output.lines(report.lines)
     for why, number in report.postponed.items():
         output.note(f"Found by words alone so far: {counted(number, 'text')} ({why}): `recollect work` tries again.")
 

@@ -26,9 +26,12 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from recollect.memories.sources import SourceLine
+
 SHORTENED = 160  # columns of a text in a line that nobody may ever see on a screen
 LINES_OF_BLOCK = 3
 INDENT = 4
+MOST_LINES = 20
 LEAST_OF_LAST = 20  # columns that the last column of a table needs to be read
 BROKEN_PIPE = 141  # as for every program that a closed pipe ends: 128 + SIGPIPE
 SHORT_ID = 8
@@ -243,6 +246,14 @@ def progress(doing: str) -> Iterator[Progress]:
     with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total=None: bar.update(task, completed=done, total=total)
+
+
+def lines(report: "Sequence[SourceLine]") -> None:
+    """What an import has to say of the lines it read, the first of it."""
+    for line in report[:MOST_LINES]:
+        note(f"{line.what}: {line}")
+    if len(report) > MOST_LINES:
+        note(f"And {len(report) - MOST_LINES:,} more: --json tells all of them.")
 
 
 # -- words and values

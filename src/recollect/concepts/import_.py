@@ -1,0 +1,104 @@
+"""Importing concepts from CSV and JSON lines. Each is formed as if it were added by itself, so what is there already is
+found again: an import that was interrupted is simply repeated. Refusals name their line."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal
+from uuid import UUID
+
+import anyio.to_thread
+
+from recollect.concepts import form
+from recollect.concepts.rules.tables import ConceptRow, csv_concepts, jsonl_concepts
+from recollect.engine.core import Core
+from recollect.errors import InvalidInput
+from recollect.memories.rules.documents import decoded
+from recollect.memories.sources import STDIN, SourceLine, check
+from recollect.model import NewConcept
+
+Format = Literal["auto", "jsonl", "csv"]
+Progress = Callable[[int], None]
+BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
+
+
+@dataclass(kw_only=True, slots=True)
+class ConceptImport:
+    """What an import did, or in a rehearsal would do. `joined` were there already and gained what is new."""
+
+    dry_run: bool
+    made: int = 0
+    there: int = 0
+    joined: int = 0
+    lines: list[SourceLine] = field(default_factory=list)
+
+    @property
+    def refused(self) -> tuple[SourceLine, ...]:
+        return tuple(line for line in self.lines if line.what == "refused")
+
+    def __str__(self) -> str:
+        would_be = "would be " if self.dry_run else ""
+        return (
+            f"{self.made:,} {would_be}added, {self.joined:,} {would_be}joined to one that is there, "
+            f"{self.there:,} there already, {len(self.refused):,} {would_be}refused"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundConcept:
+    """A concept that was read, and where."""
+
+    concept: NewConcept
+    file: str
+    line: int
+
+
+async def import_(
+    core: Core,
+    space_id: UUID,
+    sources: Sequence[Path],
+    *,
+    format: Format = "auto",
+    dry_run: bool = False,
+    stdin: BinaryIO | bytes | None = None,
+    progress: Progress | None = None,
+) -> ConceptImport:
+    """Bring in what files hold, or the standard input (`-`); a dry run only says what would happen."""
+    stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
+    check(sources, format, stream)
+    report = ConceptImport(dry_run=dry_run)
+    found = [one for source in sources for one in await anyio.to_thread.run_sync(_read, source, stream, format, report)]
+    formed = await form.form_many(core, space_id, [one.concept for one in found], dry_run=dry_run, progress=progress)
+    report.made, report.there, report.joined = formed.made, formed.there, formed.joined
+    for refused in formed.refused:
+        one = found[refused.position]
+        report.lines.append(SourceLine(what="refused", file=one.file, line=one.line, message=refused.message))
+    return report
+
+
+def _read(source: Path, stdin: BinaryIO | None, format: Format, report: ConceptImport) -> list[FoundConcept]:
+    """The concepts of one file; what cannot be read becomes lines of the report."""
+    name = str(source)
+    found: list[FoundConcept] = []
+    try:
+        data = stdin.read() if source == STDIN and stdin is not None else source.read_bytes()
+        for row in _rows(decoded(data), source, format):
+            if row.concept is None:
+                report.lines.append(SourceLine(what="refused", file=name, line=row.line, message=row.problem or ""))
+            else:
+                found.append(FoundConcept(concept=row.concept, file=name, line=row.line))
+    except InvalidInput as problem:
+        report.lines.append(SourceLine(what="refused", file=name, message=problem.message))
+    except OSError as error:
+        said = f"It cannot be read ({error.strerror or error})."
+        report.lines.append(SourceLine(what="refused", file=name, message=said))
+    return found
+
+
+def _rows(text: str, source: Path, format: Format) -> Iterator[ConceptRow]:
+    known = BY_SUFFIX.get(source.suffix.lower()) if format == "auto" else format
+    if known is None:
+        known = "jsonl" if text.lstrip().startswith("{") else "csv"
+    read = jsonl_concepts if known == "jsonl" else csv_concepts
+    return read(io.StringIO(text, newline=""))
