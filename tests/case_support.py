@@ -60,7 +60,8 @@ async def with_vector(memory: Engine, case: UUID, vector: Sequence[float]) -> No
         await raw.execute(
             """INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable)
                VALUES ($1, $2, $3, $4, $5, 'case', true)
-               ON CONFLICT (space_id, node_id, model, passage) DO UPDATE SET vector = excluded.vector, dim = excluded.dim""",
+               ON CONFLICT (space_id, node_id, model, passage)
+                   DO UPDATE SET vector = excluded.vector, dim = excluded.dim""",
             *(memory.space.id, case, model, len(numbers), HalfVector(numbers)),
         )
     async with memory.core.database.owner() as connection:

@@ -68,6 +68,7 @@ class Settings(BaseSettings):
     cache_seconds: float = Field(60.0, gt=0, description="How long a kept recall may be used; ages count in ranking.")
 
     max_text_bytes: int = Field(1_000_000, ge=1, description="Longest text of one memory, in UTF-8 bytes.")
+    max_batch_items: int = Field(10_000, ge=1, description="Most items of one batch over HTTP.")
     max_metadata_bytes: int = Field(4096, ge=2, description="Largest metadata of one memory, as UTF-8 JSON.")
     chunk_tokens: int = Field(2000, ge=50, le=3000, description="The importer cuts documents longer than this.")
     summaries: bool = Field(False, description="Whether summaries may be kept (each waits for approval).")

@@ -382,3 +382,21 @@ async def test_D06_numbers_at_the_edge_survive_the_way_there_and_back(client: ht
     extra = {"big": 10**300, "small": 1e-300, "deep": json.loads("[" * 40 + "]" * 40), "emoji": "🦊", "empty": {}}
     node = await added(client, metadata={"extra": extra})
     assert node["metadata"]["extra"] == extra
+
+
+@pytest.mark.parametrize("path", ["memories", "cases", "concepts"])
+async def test_S02_a_batch_of_too_many_items_is_refused_whole(
+    client: httpx.AsyncClient, engine: Engine, path: str
+) -> None:
+    most = engine.settings.max_batch_items
+    answer = await client.post(f"/api/v1/{path}/batch", json=[{}] * (most + 1))
+    assert f"{most + 1:,} items, the limit is {most:,}" in problem(answer, 413, "too_large")
+
+
+async def test_S03_a_search_by_address_leaves_nothing_behind(client: httpx.AsyncClient, engine: Engine) -> None:
+    """A page of somebody else may make a browser ask it, with the browser's own credentials."""
+    await client.post(f"{MEMORIES}?wait=true", json={"text": "green tea"})
+    for path, times in (("/api/v1/search?q=green tea", 0), ("/api/v1/search", 1)):
+        answer = await (client.post(path, json={"query": "green tea"}) if times else client.get(path))
+        assert [hit["node"]["text"] for hit in answer.json()["hits"]] == ["green tea"]
+        assert len((await engine.recalls()).items) == times

@@ -135,7 +135,7 @@ async def add_memories(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = parsed_batch(memories, memory_from_mapping, atomic=atomic)
+    known, refused = parsed_batch(memories, memory_from_mapping, engine, atomic=atomic)
     added = await engine.add_many([memory for _, memory in known], wait=wait, atomic=atomic)
     batch = batch_of(added, refused, [position for position, _ in known])
     response.status_code = 207 if batch.refused else 201
@@ -266,9 +266,11 @@ async def export(engine: Reading) -> StreamingResponse:
 
 
 def parsed_batch(
-    items: Sequence[Any], read: Callable[[Any], Given], *, atomic: bool
+    items: Sequence[Any], read: Callable[[Any], Given], engine: Engine, *, atomic: bool
 ) -> tuple[list[tuple[int, Given]], list[Refused]]:
     """What a batch holds, each with its position, and refusals of what cannot be read."""
+    if len(items) > (most := engine.settings.max_batch_items):
+        raise HTTPException(413, f"The batch has {len(items):,} items, the limit is {most:,}: send less at a time.")
     known: list[tuple[int, Given]] = []
     refused: list[Refused] = []
     for position, item in enumerate(items):

@@ -47,8 +47,9 @@ async def search_by_address(
     kind: Annotated[list[Kind] | None, Query(description="Any of these; memories, if nothing is said.")] = None,
     weak: Annotated[bool, Query(description="Also what is hardly related, behind what is.")] = False,
 ) -> Recall:
-    """The same as POST; note that addresses end up in the logs of proxies and in a browser's history."""
-    return await engine.recall(q, limit=limit, kinds=kind or (Kind.MEMORY,), weak=weak)
+    """The same as POST, and neither noted nor counted: a page of somebody else may make a browser ask this. Addresses
+    end up in the logs of proxies and in a browser's history."""
+    return await engine.recall(q, limit=limit, kinds=kind or (Kind.MEMORY,), weak=weak, noted=False)
 
 
 @router.get("/calibration", summary="Measure what similarity means on your own memories")
