@@ -32,7 +32,10 @@ own_database = support.own_database
 
 ALL_OF_THEM = int(os.environ.get("TEST_TIMES", "1")) > 1
 AT_ONCE = 26
-NEEDS_NO_DATABASE = {("config",), ("notify",), ("notify", "test"), ("plan", "policies")}
+NEEDS_NO_DATABASE = {
+    *(("config",), ("notify",), ("notify", "test"), ("plan", "policies")),
+    *(("mcp", "install"), ("mcp", "uninstall")),
+}
 ITS_OWN_DATABASE = {("demo",)}
 WORD = "abcd"
 # What a command must be told besides its required arguments, or other than any word.

@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from recollect import __version__
 from recollect.doors.cli import (
+    agents,
     care,
     cases,
     concepts,
@@ -117,7 +118,9 @@ def build() -> typer.Typer:
     app.add_typer(jobs.group, name="jobs", cls=CommandGroup, rich_help_panel=care.PANEL)
     app.add_typer(schedules.app, name="schedules", cls=CommandGroup, rich_help_panel=care.PANEL)
     app.add_typer(notify.app, name="notify", cls=CommandGroup, rich_help_panel=care.PANEL)
-    for part in (server.app, config.app, demo.app):
+    app.add_typer(server.app)
+    app.add_typer(agents.app, name="mcp", cls=CommandGroup, rich_help_panel=agents.PANEL)
+    for part in (config.app, demo.app):
         app.add_typer(part)
     return app
 

@@ -1,4 +1,4 @@
-"""The servers: the API for agents and programs, with a worker and the daily round beside it; and one for an agent."""
+"""The server: the API for agents and programs, with a worker and the daily round beside it."""
 
 from functools import partial
 from typing import Annotated
@@ -36,33 +36,6 @@ def serve(
     settings = door.settings(host=host, port=port, production=production or None)
     logs.configure(level=settings.log_level, format=settings.log_format)
     run_server(settings, ready=partial(_say_ready, door))
-
-
-@command(app, "mcp", rich_help_panel="Serve and set up")
-def mcp(
-    door: Door,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            metavar="KEY",
-            envvar="RECOLLECT_API_KEY",
-            show_envvar=False,
-            help="Only what this API key may do; RECOLLECT_API_KEY. Without one, everything.",
-        ),
-    ] = None,
-) -> None:
-    """Serve one agent over stdin and stdout by the Model Context Protocol, until stdin ends.
-
-    This is for the settings of an agent, which starts it by itself. `recollect serve` offers the same over HTTP, at
-    /mcp.
-
-    \b
-    claude mcp add recollect -- recollect mcp
-    """
-    from recollect.doors.mcp.stdio import serve as converse
-
-    converse(door.settings(), key=key)
 
 
 def _say_ready(door: Door, address: str) -> None:
