@@ -30,6 +30,8 @@ POOL_SIZE = 4
 HERE = Path(__file__).parent
 # Rooms of a subject that need neither a browser nor processes of their own; and what speaks to providers.
 FAST = {"rules", "policies", "providers", "architecture"}
+# What takes long by itself: programs that are started and ended many times, and a browser.
+LONG = ("quality/test_blocks", "doors/test_ending", "plans/test_P06", "doors/test_api_schema", "web/")
 # Nobody needs this server after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
 HASTE = "fsync = off\nfull_page_writes = off\n"
 # No example is too slow, nor too slow to make: that would be the machine's fault.
@@ -53,6 +55,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave it to the others to say no, unless only what is fast was asked for."""
     is_slow = collection_path.suffix == ".py" and not FAST & set(collection_path.relative_to(HERE).parts)
     return True if config.getoption("--fast") and is_slow and collection_path.name.startswith("test_") else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: whoever is done early then takes over some of the short ones, and nobody waits for the last."""
+    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
