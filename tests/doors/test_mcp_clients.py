@@ -38,7 +38,7 @@ def servers(file: Path) -> Any:
     return json.loads(file.read_text())["mcpServers"]
 
 
-def test_M01_it_is_shown_first_written_when_asked_and_taken_back(in_default: Cli, person: Path) -> None:
+def test_it_is_shown_first_written_when_asked_and_taken_back(in_default: Cli, person: Path) -> None:
     before = everything(person)
     shown = in_default("mcp", "install", "claude-code")
     assert (shown.code, everything(person)) == (1, before)
@@ -65,7 +65,7 @@ def test_M01_it_is_shown_first_written_when_asked_and_taken_back(in_default: Cli
     assert "nothing to change" in in_default("mcp", "uninstall", "claude-code", "--yes").out
 
 
-def test_M01_every_program_that_is_here_is_told_which_memory_is_meant(in_default: Cli, person: Path) -> None:
+def test_every_program_that_is_here_is_told_which_memory_is_meant(in_default: Cli, person: Path) -> None:
     told = in_default.json("mcp", "install", "--yes", "--space", "work", "--key", "rk_x")
     files = {Path(one["file"]).name: one["change"] for one in told["files"]}
     assert files == {".claude.json": "change", "SKILL.md": "create", "mcp.json": "create"}
@@ -78,7 +78,7 @@ def test_M01_every_program_that_is_here_is_told_which_memory_is_meant(in_default
     assert not (person / ".cursor/mcp.json").exists()
 
 
-def test_M01_a_project_is_told_nothing_secret_and_no_path_of_this_machine(in_default: Cli, person: Path) -> None:
+def test_a_project_is_told_nothing_secret_and_no_path_of_this_machine(in_default: Cli, person: Path) -> None:
     done = in_default("mcp", "install", "cursor", "--project", "--yes", "--space", "work", "--key", "rk_x")
     assert "not written into a project's files" in done.err
     entry = servers(person / ".cursor/mcp.json")["recollect"]
@@ -89,14 +89,14 @@ def test_M01_a_project_is_told_nothing_secret_and_no_path_of_this_machine(in_def
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"mcpServers": 3}', "// a comment\n{}"])
-def test_M01_a_file_that_cannot_be_read_is_left_as_it_is(in_default: Cli, person: Path, broken: str) -> None:
+def test_a_file_that_cannot_be_read_is_left_as_it_is(in_default: Cli, person: Path, broken: str) -> None:
     (person / ".claude.json").write_text(broken)
     for verb in ("install", "uninstall"):
         assert "Nothing was changed." in in_default.refused("mcp", verb, "claude-code", "--yes", code=2)
     assert everything(person) == {".claude.json": broken}
 
 
-def test_M01_what_somebody_else_wrote_is_not_replaced(in_default: Cli, person: Path) -> None:
+def test_what_somebody_else_wrote_is_not_replaced(in_default: Cli, person: Path) -> None:
     skill = person / ".claude/skills/recollect/SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("mine")
@@ -106,7 +106,7 @@ def test_M01_what_somebody_else_wrote_is_not_replaced(in_default: Cli, person: P
     assert skill.read_text() == "mine"
 
 
-def test_M01_a_link_stays_a_link_and_nobody_here_is_said(in_default: Cli, person: Path) -> None:
+def test_a_link_stays_a_link_and_nobody_here_is_said(in_default: Cli, person: Path) -> None:
     (person / "dotfiles.json").write_text("{}")
     (person / ".cursor/mcp.json").symlink_to(person / "dotfiles.json")
     assert in_default("mcp", "install", "cursor", "--yes").code == 0
@@ -118,7 +118,7 @@ def test_M01_a_link_stays_a_link_and_nobody_here_is_said(in_default: Cli, person
     assert "name one" in in_default.refused("mcp", "install", code=2)
 
 
-def test_M01_each_program_has_its_own_place(person: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_program_has_its_own_place(person: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(person / "elsewhere"))
     assert known_clients()["claude-code"].config == person / "elsewhere" / ".claude.json"
     monkeypatch.setenv("PATH", "")

@@ -575,6 +575,7 @@ async def test_M01_a_batch_keeps_its_good_items(client: Client) -> None:
         ("propose_consolidation", {"policy": "nothing"}, "propose_consolidation"),
         ("show_plan", {"id": "abcdef"}, "history"),
         ("get", {"id": "abcdef"}, "recall"),
+        ("history", {"id": "abcdef"}, "recall"),
         ("why", {"a": "this", "b": "that"}, "recall"),
     ],
 )

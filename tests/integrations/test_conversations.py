@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from recollect import AsyncRecollect, Recollect
+from recollect.errors import InvalidInput
 from recollect.integrations.langchain import RecollectChatMessageHistory, RecollectRetriever
 from recollect.integrations.openai_agents import RecollectSession
 from recollect.model import NodeFilter, Status
@@ -66,6 +67,10 @@ async def test_a_session_keeps_its_items_in_order_and_apart(settings: Settings) 
         hits = await memory.recall("green tea left")
         assert hits[0].node.thread in ("linh", "an")
         assert not any("call_id" in (hit.node.text or "") for hit in await memory.recall("two boxes", weak=True))
+
+        with pytest.raises(InvalidInput, match="NUL"):
+            await session.add_items([{"role": "user", "content": "good"}, {"role": "user", "content": "a\0b"}])
+        assert await session.get_items() == ITEMS
 
         await session.clear_session()
         assert await session.get_items() == []

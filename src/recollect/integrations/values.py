@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 from recollect.engine.engine import Engine
 from recollect.errors import DuplicateText, InvalidInput
+from recollect.memories.rules.contract import checked
 from recollect.memories.rules.text import normalise
 from recollect.model import ContentType, ExportedMemory, Metadata, Node
 
@@ -80,8 +81,12 @@ class Shelf:
         return value
 
     async def add(self, values: Sequence[KeptValue]) -> list[UUID]:
-        """Keep new values, in their order; where one says what is remembered already, it is marked."""
-        added = await self.engine.add_many([self.memory(one) for one in values])
+        """Keep new values, in their order, all or none; where one says what is remembered already, it is marked."""
+        memories = [self.memory(one) for one in values]
+        core = self.engine.core
+        for memory in memories:
+            checked(memory, core.contract(self.engine.space), core.now())
+        added = await self.engine.add_many(memories)
         twins = []
         for refused in added.refused:
             if refused.code != DuplicateText.code:

@@ -140,7 +140,9 @@ async def _node_or_edge(db: Transaction, reference: str) -> UUID:
     for resolve in (nodes.resolve, edges.resolve):
         with suppress(NotFound):
             return await resolve(db, reference)
-    raise NotFound(f"Nothing is remembered under {reference}, and there is no edge of that id.")
+    raise NotFound(
+        f"Nothing is remembered under {reference}, and there is no edge of that id: `recollect list` shows what is."
+    )
 
 
 async def _get(core: Core, space_id: UUID, id_: UUID) -> Node:

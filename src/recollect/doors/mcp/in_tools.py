@@ -6,7 +6,7 @@ import re
 A_PERSON = "the person who runs this memory"
 TOOLS = {
     "plan show": "show_plan",
-    "plan list": "history",
+    "plan list": "history of a memory",
     "plan accept": "apply_plan with accept",
     "plan policies": "propose_consolidation",
     "plan": "propose_consolidation",
