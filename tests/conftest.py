@@ -58,7 +58,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: whoever is done early then takes over some of the short ones, and nobody waits for the last."""
+    """The longest first: whoever is done early takes over some of the short ones, and nobody waits for the last."""
     items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
 
 
