@@ -33,7 +33,7 @@ LEFT_OUT_SHOWN = 50
 COMPARED = 60
 LOOKED_AT = 120
 # The vector leg takes so many times as many windows as texts are wanted, where texts are long (D47).
-BROADEST = 4
+BROADEST = 8
 COUNT_SECONDS = 30.0
 LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name != "activation")
 

@@ -110,3 +110,53 @@ def test_any_answer_can_be_read(answer: str, number: int) -> None:
     reading = read(answer, mode=Mode.SYNTHESIZE, given=number)
     assert all(1 <= cited <= number for cited in reading.cited)
     assert 0 <= reading.confidence <= 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "bare"),
+    [
+        ("Linh drinks tea [Memory 1]. She gave up coffee [Memory 2].", []),
+        ("Linh drinks tea [Memory 1]. She gave up coffee.", ["She gave up coffee."]),
+        ("Linh drinks tea. [Memory 1] She gave up coffee. [Memory 2][1]", []),
+        ("She gave up coffee. Linh drinks tea. [Memory 1]", ["She gave up coffee."]),
+        ("In short:\n- tea [1]\n- never coffee\n1. cake [2]", ["never coffee"]),
+        ("## What is known\n**Drinks**\nTea [1].\n\n```\nno. sentence. here.\n```", []),
+        ("Dr. Halloran and J. Smith met Mrs. Quist at 3.30 p.m. in St. Ives [1].", []),
+        ("It cost 2.9 percent, approx. 40 euros [1]. Was it dear? That is open!", ["That is open!"]),
+        ("林喝茶 [1]。她不喝咖啡。", ["她不喝咖啡。"]),
+        ("Линь пьёт чай [1]. Кофе она не пьёт.", ["Кофе она не пьёт."]),
+        ("Linh drinks tea [1]. The memories do not answer that.", []),
+        ("Tea [1]. “Never coffee.” So she said [2].", ["“Never coffee.”"]),
+    ],
+)
+def test_D51_a_sentence_without_a_citation_is_named(answer: str, bare: list[str]) -> None:
+    problems = read(answer, mode=Mode.SYNTHESIZE, given=2).problems
+    assert len(problems) == bool(bare)
+    for sentence in bare:
+        assert f'"{sentence}"' in problems[0]
+    if bare:
+        assert problems[0].startswith("1 sentence cites no memory: ")
+
+
+def test_D51_of_many_sentences_the_first_are_named_and_the_others_counted() -> None:
+    answer = "Tea [1]. " + " ".join(f"Claim number {number} is made here." for number in range(8))
+    (problem,) = read(answer, mode=Mode.SYNTHESIZE, given=1).problems
+    assert problem.startswith('8 sentences cite no memory: "Claim number 0 is made here.", ')
+    assert problem.endswith('"Claim number 4 is made here.", and 3 more.')
+    (long,) = read(f"Tea [1]. {'On and on ' * 40}.", mode=Mode.SYNTHESIZE, given=1).problems
+    assert len(long) < 120
+
+
+def test_D51_knowledge_from_outside_needs_no_citation_and_a_stranger_is_named_once() -> None:
+    answer = "Tea [Memory 1]. [External] It holds caffeine. It was grown in Assam."
+    (problem,) = read(answer, mode=Mode.EXPAND, given=1).problems
+    assert '"It was grown in Assam."' in problem
+    assert "caffeine" not in problem
+    (stranger,) = read("Tea [Memory 1]. Coffee [Memory 9].", mode=Mode.SYNTHESIZE, given=1).problems
+    assert "[Memory 9]" in stranger
+
+
+@given(st.text(max_size=300), st.sampled_from(list(Mode)))
+def test_D51_any_answer_can_be_read_and_every_named_sentence_is_in_it(answer: str, mode: Mode) -> None:
+    told = f"Tea [1]. {answer}"
+    assert "cites no memory: check" not in " ".join(read(told, mode=mode, given=1).problems)

@@ -1,24 +1,26 @@
 """A long text is read in windows: one vector for all of it would be a blur in which a single fact is lost (D47).
 
-Windows are of about 200 tokens and overlap, so that what stands at the end of one stands whole in the next. They are
-spread evenly over the text and end, where they can, with a line or a sentence. A text of hardly more than one window
-has only one: itself. Of a very long text the windows are longer instead of more.
+Windows are of about 64 tokens, two or three sentences, and overlap, so that what stands at the end of one stands whole
+in the next. They are spread evenly over the text and end, where they can, with a line or a sentence. A text of up to
+250 tokens has only one: itself. Of a very long text the windows are longer instead of more.
+
+A passage, which is what people are shown, is the window that was found and about as much before and after it.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from recollect.memories.rules.text import each_piece, pieces_of
 
-TOKENS = 200
-OVERLAP = 40
+TOKENS = 64
+OVERLAP = 16
 ONE_IS_ENOUGH = 250
-MOST = 100
+MOST = 200
 # A window may end this much earlier, as a share of it, to end with a sentence.
-LEEWAY = 0.2
+LEEWAY = 0.35
 
 _ENDS = re.compile(r"\n+|(?<=[.!?;:…])\s+|(?<=[。！？；។])")
 _SPACE = re.compile(r"\s+")
@@ -35,6 +37,8 @@ class Window(NamedTuple):
 
 
 WHOLE = Window(0, None)
+# So many windows before and after the one that was found are shown with it.
+BESIDE = 1
 
 
 def may_be_long(text: str) -> bool:
@@ -45,6 +49,13 @@ def may_be_long(text: str) -> bool:
 def is_long(text: str) -> bool:
     """Whether a text has more than one window."""
     return may_be_long(text) and any(islice(each_piece(text), ONE_IS_ENOUGH, None))
+
+
+def passage(window: Window, windows: Sequence[Window]) -> Window:
+    """A window with those beside it."""
+    ordered = sorted(windows)
+    at = ordered.index(window)
+    return Window(ordered[max(at - BESIDE, 0)].start, ordered[min(at + BESIDE, len(ordered) - 1)].end)
 
 
 def windows(text: str) -> list[Window]:

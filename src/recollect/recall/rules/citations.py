@@ -1,5 +1,7 @@
 """What a model's answer stands on: its citations, its own confidence, what it marks as outside knowledge (D42).
 
+Citations are looked for sentence by sentence, and a sentence without one is named (D51).
+
 A citation is [Memory 2], [Memory 1, 3], [Memories 1-3], [Memory 1; Memory 4], or just [2]. Dates in brackets, links and
 indices in code are none.
 """
@@ -10,11 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.model import Mode
+from recollect.recall.rules.sentences import statements
 
 NOT_ANSWERED = "The memories do not answer that."
 RERANK_TO = 5
 DEFAULT_CONFIDENCE = 0.5
 MOST_IN_A_RANGE = 50
+MOST_NAMED = 5
+LONGEST_NAMED = 80
 
 _NUMBER = r"(?:memor(?:y|ies)\s*)?#?\d{1,3}"
 _NUMBERS = rf"{_NUMBER}(?:\s*(?:,\s*and\b|,|;|&|and\b|-|–)\s*{_NUMBER})*"
@@ -86,11 +91,32 @@ def chosen_in(answer: str, *, given: int) -> list[int] | None:
 
 
 def _about_citations(text: str, numbers: Sequence[int], *, external: bool, mode: Mode) -> list[str]:
-    if numbers or NOT_ANSWERED.rstrip(".").lower() in text.lower():
+    if not numbers and NOT_ANSWERED.rstrip(".").lower() in text.lower():
         return []
+    if numbers:
+        return _about_sentences([one for one in statements(text, CITATION) if not _stands_on_something(one)])
     if external and mode is Mode.EXPAND:
         return ["The answer cites no memory: all of it is knowledge from outside."]
     return ["The answer cites no memory: check it against the memories themselves."]
+
+
+def _stands_on_something(sentence: str) -> bool:
+    """On a memory, or openly on none: marked as knowledge from outside, or saying that the memories are silent."""
+    says_nothing = NOT_ANSWERED.rstrip(".").lower() in sentence.lower()
+    return says_nothing or bool(CITATION.search(sentence) or _EXTERNAL.search(sentence))
+
+
+def _about_sentences(bare: Sequence[str]) -> list[str]:
+    if not bare:
+        return []
+    named = ", ".join(f'"{_beginning(one)}"' for one in bare[:MOST_NAMED])
+    more = f", and {len(bare) - MOST_NAMED} more" if len(bare) > MOST_NAMED else ""
+    cite = "1 sentence cites" if len(bare) == 1 else f"{len(bare)} sentences cite"
+    return [f"{cite} no memory: {named}{more}."]
+
+
+def _beginning(sentence: str) -> str:
+    return sentence if len(sentence) <= LONGEST_NAMED else f"{sentence[: LONGEST_NAMED - 1].rstrip()}…"
 
 
 def _about_strangers(strangers: Sequence[int], given: int) -> list[str]:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from recollect.memories.rules.windows import Window
+from recollect.memories.rules.windows import Window, passage
 from recollect.recall.rules import lexical
 
 
 def passage_of(text: str, windows: Sequence[Window], *, question: str, nearest: bool) -> str:
-    """The first window, which is the nearest; or, where words found the text, the one that holds most of them."""
-    passages = [window.of(text) for window in windows]
-    return passages[0 if nearest else _holding_most(passages, lexical.words(question))]
+    """What stands around the first window, which is the nearest; or, where words found the text, around the one that
+    holds most of them."""
+    place = 0 if nearest else _holding_most([one.of(text) for one in windows], lexical.words(question))
+    return passage(windows[place], windows).of(text)
 
 
 def _holding_most(passages: Sequence[str], words: Sequence[str]) -> int:

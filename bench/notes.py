@@ -1,0 +1,249 @@
+"""Notes as people keep them: facts deep in long notes (D47), and when `ask` answers and when it keeps silent (D45).
+
+./run bench notes [--size 12]          facts of an invented life among real documentation; so many facts a set
+./run bench notes --chats DIR          and conversations (as `bench recall --data`): their own questions, and another's
+
+Two sets. `development` is what relevance was fitted on (docs/adr/0020-relevance.md); `kept back` was written later and
+nothing was chosen by it. The documentation is that of Python and of the packages that are installed, so that figures
+differ a little from one version of those to the next.
+"""
+
+import argparse
+import ast
+import asyncio
+import csv
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import cycle
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import NamedTuple
+from uuid import uuid4
+
+from bench.figures import Figure
+from bench.recall import rows, taught, temporary_engine
+from recollect.engine.engine import Engine
+from recollect.model import Mode, NewMemory
+
+TOLD = Path(__file__).parent / "notes_told"
+SETS = {"development": "development.tsv", "kept back": "kept_back.tsv"}
+PACKAGES = ("numpy", "sqlalchemy", "alembic", "pydantic", "fastapi", "httpx", "rich", "typer", "anyio")
+WORDS = (2000, 7000)
+PARAGRAPHS = 400
+LONG_NOTES = 24
+FIRST = 5
+
+LOST, SHOWN, FOUND = 0.05, 0.10, 0.80
+
+
+class Told(NamedTuple):
+    """A line of a set: what is told, and what is asked, in other words than those and in the same."""
+
+    kind: str
+    told: str
+    asked: str
+    plainly: str
+
+
+class Silence(NamedTuple):
+    """Of questions whose answer is ranked first, how many `ask` does not answer; of those in vain, how many it does."""
+
+    ranked_first: int
+    lost: int
+    asked_in_vain: int
+    shown: int
+
+
+def run(size: int | None, rest: list[str]) -> list[Figure]:
+    parser = argparse.ArgumentParser(prog="./run bench notes")
+    parser.add_argument("--chats", type=Path, help="a folder with one folder a conversation")
+    given = parser.parse_args(rest)
+    return asyncio.run(measured(size, given.chats))
+
+
+async def measured(size: int | None, chats: Path | None) -> list[Figure]:
+    figures: list[Figure] = []
+    documentation = cycle(prose(PACKAGES))
+    topic = iter(paragraphs(text for _, text in sorted(topics.items())))
+    async with temporary_engine() as engine:
+        for name, file in SETS.items():
+            told = lines(TOLD / file, size)
+            around = [next(topic) for _ in range(PARAGRAPHS)]
+            figures += await among_paragraphs(engine, name, told, around)
+            figures += await in_long_notes(engine, name, told["fact"][:LONG_NOTES], documentation)
+            print(f"{name}: {len(told['fact'])} facts", flush=True)
+        if chats:
+            figures += await in_chats(engine, chats)
+    return figures
+
+
+def lines(file: Path, most: int | None) -> Mapping[str, Sequence[Told]]:
+    """What a set tells and asks, by kind."""
+    with file.open(encoding="utf8", newline="") as opened:
+        told = [Told(**line) for line in csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    return {
+        kind: [one for one in told if one.kind == kind][:most] for kind in ("fact", "vain", "title", "typo", "script")
+    }
+
+
+# -- what stands around the facts
+
+
+def paragraphs(texts: Iterator[str]) -> Iterator[str]:
+    """The paragraphs of some texts that are prose: of 12 to 120 words, mostly letters; each once."""
+    seen: set[str] = set()
+    for text in texts:
+        for part in re.split(r"\n\s*\n", text):
+            words = part.split()
+            one = " ".join(words)
+            if (
+                12 <= len(words) <= 120
+                and one not in seen
+                and sum(c.isalpha() or c == " " for c in one) > 0.9 * len(one)
+            ):
+                seen.add(one)
+                yield one
+
+
+def prose(packages: Sequence[str]) -> list[str]:
+    """The documentation inside installed packages, shuffled always alike."""
+    found = sorted(paragraphs(docstring for package in packages for docstring in docstrings(package)))
+    random.Random(47).shuffle(found)
+    return found
+
+
+def docstrings(package: str) -> Iterator[str]:
+    """Of every module, class and function of a package, without importing any of them."""
+    spec = find_spec(package)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for file in sorted(Path(folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield ast.get_docstring(node) or ""
+
+
+def long_note(fact: str, documentation: Iterator[str], chance: random.Random) -> str:
+    """A fact somewhere in the middle of a note of 2,000 to 7,000 words."""
+    length, body, words = chance.randint(*WORDS), [], 0
+    while words < length:
+        body.append(next(documentation))
+        words += len(body[-1].split())
+    body.insert(chance.randint(len(body) // 5, 4 * len(body) // 5), fact)
+    return "\n\n".join(body)
+
+
+# -- measuring
+
+
+async def fresh(engine: Engine) -> Engine:
+    await engine.add_space(slug := f"n-{uuid4().hex[:12]}")
+    return await engine.in_space(slug)
+
+
+async def among_paragraphs(
+    engine: Engine, name: str, told: Mapping[str, Sequence[Told]], around: Sequence[str]
+) -> list[Figure]:
+    """Short notes: each fact is one, and so is each paragraph of documentation around them."""
+    space = await fresh(engine)
+    texts = [one.told for kind in ("fact", "typo", "script") for one in told[kind]]
+    await space.add_many([NewMemory(text=text) for text in [*texts, *around[len(told["title"]) :]]])
+    await space.import_texts({one.told: text for one, text in zip(told["title"], around, strict=False)})
+    facts = told["fact"]
+    asked = [(one.asked, one.told) for one in facts] + [(one.plainly, one.told) for one in facts]
+    silence = await silence_of(space, asked, [one.asked for one in told["vain"]])
+    figures = silent(f"notes, {name}", silence)
+    for kind in ("title", "typo", "script"):
+        if told[kind]:
+            first = [one.told in await names_of_first(space, one.asked) for one in told[kind]]
+            how = f"{sum(first)} of {len(first)} in the first {FIRST}"
+            figures.append(Figure(name=f"notes, {name}: by {kind}", value=sum(first) / len(first), how=how))
+    return figures
+
+
+async def names_of_first(space: Engine, question: str) -> set[str | None]:
+    """The texts of the first hits, and the files they came from."""
+    found = await space.recall(question, limit=FIRST)
+    return {name for hit in found for name in (hit.node.text, hit.node.thread)}
+
+
+async def silence_of(space: Engine, answerable: Sequence[tuple[str, str]], vain: Sequence[str]) -> Silence:
+    first = lost = 0
+    for question, answer in answerable:
+        ranked = await space.recall(question, limit=1, weak=True)
+        if ranked and ranked[0].node.text == answer:
+            first += 1
+            lost += not (await space.ask(question, mode=Mode.RECALL)).recall
+    shown = [bool((await space.ask(question, mode=Mode.RECALL)).recall) for question in vain]
+    return Silence(ranked_first=first, lost=lost, asked_in_vain=len(vain), shown=sum(shown))
+
+
+def silent(name: str, one: Silence) -> list[Figure]:
+    return [
+        Figure(
+            name=f"{name}: nothing shown",
+            value=one.lost / max(one.ranked_first, 1),
+            bar=LOST,
+            better="lower",
+            how=f"`ask` for {one.lost} of {one.ranked_first} questions whose answer is ranked first",
+        ),
+        Figure(
+            name=f"{name}: something shown in vain",
+            value=one.shown / max(one.asked_in_vain, 1),
+            bar=SHOWN,
+            better="lower",
+            how=f"`ask` for {one.shown} of {one.asked_in_vain} questions about what is not there",
+        ),
+    ]
+
+
+async def in_long_notes(engine: Engine, name: str, facts: Sequence[Told], around: Iterator[str]) -> list[Figure]:
+    """Each fact in a long note of its own, all of them in one space; asked in other words, and in its own."""
+    space, chance = await fresh(engine), random.Random(len(facts))
+    notes = [long_note(one.told, around, chance) for one in facts]
+    added = await space.add_many([NewMemory(text=note) for note in notes])
+    assert len(added.ids) == len(notes)
+    assert not added.postponed
+    figures = []
+    for how, bar in (("asked", FOUND), ("plainly", None)):
+        found = passages = 0
+        for fact, id_ in zip(facts, added.ids, strict=True):
+            hits = [hit for hit in await space.recall(getattr(fact, how), limit=FIRST) if hit.node.id == id_]
+            found += len(hits)
+            passages += sum(fact.told in " ".join(hit.text.split()) for hit in hits)
+        words = "in other words" if how == "asked" else "in its own words"
+        what = f"{found} of {len(facts)} facts in notes of {WORDS[0]:,} to {WORDS[1]:,} words, in the first {FIRST}"
+        figures += [
+            Figure(name=f"long notes, {name}: found {words}", value=found / len(facts), bar=bar, how=what),
+            Figure(
+                name=f"long notes, {name}: shown {words}",
+                value=passages / max(found, 1),
+                how=f"the passage of {passages} of those {found} holds the fact",
+            ),
+        ]
+    return figures
+
+
+async def in_chats(engine: Engine, data: Path) -> list[Figure]:
+    """Conversations: each is asked what it was told, and what another was told."""
+    folders = sorted(one for one in data.iterdir() if (one / "queries.jsonl").exists())
+    questions = {one: [row for row in rows(one / "queries.jsonl") if row.get("relevant")] for one in folders}
+    total = Silence(0, 0, 0, 0)
+    for folder, other in zip(folders, [*folders[1:], folders[0]], strict=True):
+        space, names = await taught(engine, rows(folder / "corpus.jsonl"))
+        one = await chat_silence(space, names, questions[folder], [row["text"] for row in questions[other]])
+        total = Silence(*map(sum, zip(total, one, strict=True)))
+        print(f"{folder.name}: {one}", flush=True)
+    return silent(f"chats of {data.name}", total)
+
+
+async def chat_silence(
+    space: Engine, names: Mapping[str, Sequence[str]], asked: Sequence[Mapping[str, object]], vain: Sequence[str]
+) -> Silence:
+    texts = {}
+    for row in asked:
+        ranked = await space.recall(str(row["text"]), limit=1, weak=True)
+        if ranked and {*names[ranked[0].node.source_id or ""]} & {*row["relevant"]}:  # type: ignore[misc]
+            texts[str(row["text"])] = ranked[0].node.text or ""
+    return await silence_of(space, list(texts.items()), vain)
