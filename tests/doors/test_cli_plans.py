@@ -1,6 +1,7 @@
 """Plans and links on the command line: proposed, shown, declined, applied, stale, undone; and every bad command."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
@@ -18,6 +19,7 @@ from tests.doors.test_cli_support import Cli
 
 own_database, in_default, cli = support.own_database, support.in_default, support.cli
 T = TypeVar("T")
+SOME_ID = re.compile(r"[0-9a-f]{8}")
 NOBODY = "00000000-0000-4000-8000-000000000009"
 
 
@@ -149,8 +151,13 @@ def test_P02_links_and_topics_that_do_not_exist_yet_have_names_too(cli: Cli) -> 
     assert "tag:react\ttag:react has 3 members" in cli("plan", "topics").out
 
 
-def test_nothing_to_do_is_said(cli: Cli) -> None:
-    assert cli("plan", "prune").err == "There is nothing to do.\n"
+def test_P24_nothing_to_do_is_said_without_an_id_that_is_listed_nowhere(cli: Cli) -> None:
+    answer = cli("plan", "prune")
+    assert answer.err == "There is nothing to do.\n"
+    assert not SOME_ID.search(answer.out)
+    assert cli.json("plan", "prune")["id"] is None
+    assert not SOME_ID.search(cli("tidy", "prune").out)
+    assert cli.json("plan", "list")["items"] == []
 
 
 # -- deciding

@@ -36,6 +36,7 @@ from tests.waiting import until
 NOT_RUN = {
     ("README.md", "installs packages; the first job of CI does it, in an environment of its own"): 1,
     ("CONTRIBUTING.md", "it is the suite itself"): 2,
+    ("docs/how-it-is-tested.md", "it is the suite itself"): 1,
     ("docs/how-to/agents.md", "needs Claude Code"): 1,
     ("docs/how-to/ask-with-a-model.md", "needs a language model"): 1,
     ("docs/how-to/case-bank.md", "needs an address that takes notices"): 1,

@@ -330,7 +330,7 @@ async def _show(
 
 def _head(plan: "ShownPlan") -> dict[str, Any]:
     """A plan as JSON but for its decisions, each of which will carry its own label."""
-    head: dict[str, Any] = output.plain(plan)
+    head: dict[str, Any] = {**output.plain(plan), "id": showing.id_of(plan)}
     return {name: value for name, value in head.items() if name not in ("decisions", "labels", "next_after")}
 
 

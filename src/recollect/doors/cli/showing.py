@@ -21,9 +21,9 @@ LEFT_ALONE = 20
 
 def head(plan: "ShownPlan") -> None:
     known = {
-        "plan": str(plan.id),
+        "plan": id_of(plan) or "",
         "what": plan.title,
-        "state": f"{plan_text.state_word(plan.status)}; {plan_text.states_of(plan)}",
+        "state": f"{plan_text.state_word(plan.status)}; {plan_text.states_of(plan)}" if plan.counts else "",
         "policy": f"{plan.policy}, {plan.risk.value} risk",
         "made": f"{output.minute(plan.created_at)} by {plan.created_by}",
         "undoes": str(plan.undoes or ""),
@@ -32,6 +32,11 @@ def head(plan: "ShownPlan") -> None:
         "rows": str(plan.tally),
     }
     output.facts((name, value) for name, value in known.items() if value)
+
+
+def id_of(plan: Plan) -> str | None:
+    """Who found nothing to do made no plan, and there is no id to go on with (P24)."""
+    return str(plan.id) if plan.counts else None
 
 
 def decisions(plan: "ShownPlan") -> None:
@@ -221,7 +226,7 @@ def tidied(done: "Sequence[Tidied]") -> None:
         ("plan", "policy", "what", "became"),
         [
             (
-                output.short(one.plan.id),
+                output.short(one.plan.id) if id_of(one.plan) else "",
                 one.plan.policy,
                 one.plan.title,
                 " ".join(one.notes)

@@ -1,0 +1,43 @@
+"""P25: whatever kinds of plans meet in whatever order, what a plan promises holds after every step.
+
+    TEST_TIMES=50 pytest tests/plans/test_P25_all_kinds.py       a night's worth: thousands of sequences, of many seeds
+    python -m tests.plans.finding                                how soon it finds what it is there to find
+
+The machine is in all_kinds_machine.py, what must hold in all_kinds.py; docs/how-it-is-tested.md tells of both.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.plans.all_kinds_machine import opened, play, replay
+from tests.plans.found import FOUND
+from tests.plans.mendings import MENDINGS, taken_out
+
+TIMES = int(os.environ.get("TEST_TIMES", "1"))
+SEQUENCES = 30
+
+
+@pytest.fixture(scope="module")
+def machine(database_url: str) -> Iterator[None]:
+    with opened(database_url):
+        yield
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("seed", range(1, 1 + TIMES))
+def test_P25_every_kind_of_plan_keeps_its_promises_beside_every_other(seed: int) -> None:
+    play(seed, SEQUENCES if TIMES == 1 else 2 * SEQUENCES)
+
+
+def test_P25_every_mending_has_steps_that_lead_to_its_fault() -> None:
+    assert FOUND.keys() == MENDINGS.keys()
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("name", FOUND)
+def test_P25_what_a_mending_prevents_is_found_without_it(database_url: str, name: str) -> None:
+    with taken_out(name, database_url), pytest.raises(AssertionError, match=FOUND[name].says):
+        replay(FOUND[name].steps)
+    replay(FOUND[name].steps)
