@@ -15,6 +15,7 @@ from recollect.memories.sql import jobs, vectors
 from recollect.model import NewMemory
 from recollect.ports import Vectors
 from recollect.store.database import driver
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -245,3 +246,13 @@ async def test_D27_recall_gives_the_nearest_twenty_in_order(memory: Engine) -> N
     mine = (await memory.core.embedder().embed([found[0].node.text or ""]))[0]
     assert found[0].parts.cosine == pytest.approx(float(np.dot(asked, mine)), abs=2e-3)
     assert str(found).splitlines()[0].endswith("text number 7")
+
+
+async def test_D53_statistics_do_not_wait_for_who_builds_an_index(memory: Engine) -> None:
+    """Who builds one holds the table and waits for all who look at it: two that wait for each other never end."""
+    await memory.add("a text", wait=False)
+    async with memory.core.database.alone() as builder:
+        await builder.execute("BEGIN; LOCK TABLE embeddings IN SHARE UPDATE EXCLUSIVE MODE")
+        async with asyncio.timeout(HANG_SECONDS):
+            await vectors.settle(memory.core.database)
+        await builder.execute("ROLLBACK")

@@ -33,7 +33,7 @@ class Names:
 def title(node: Node) -> str:
     """What a note is called: its name, or the beginning of what it says."""
     first = next((line for line in (node.name or node.text or "").splitlines() if line.strip()), "")
-    clean = " ".join(_UNFIT.sub(" ", first).split())
+    clean = " ".join(_UNFIT.sub(" ", first).split()).lstrip("-+`. ")
     while len(clean.encode()) > LONGEST_BYTES:
         clean = clean[: -max(1, (len(clean.encode()) - LONGEST_BYTES) // 4)]
     clean = clean.strip(" .")

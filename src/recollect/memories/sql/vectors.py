@@ -56,9 +56,13 @@ async def build_index(database: Database, model: str, dim: int, *, m: int, ef_co
 
 
 async def settle(database: Database) -> None:
-    """After a load: statistics of what search reads, and what its indexes have not sorted in yet."""
+    """After a load: statistics of what search reads, and what its indexes have not sorted in yet.
+
+    Whoever builds an index holds the table and waits for everybody who looks at it: who waits for the table in turn
+    would never get it (a deadlock), so what is held is left for the next time.
+    """
     async with database.alone() as connection:
-        await connection.execute("ANALYZE nodes, embeddings, lexicon, term_stats, spellings, activity")
+        await connection.execute("ANALYZE (SKIP_LOCKED) nodes, embeddings, lexicon, term_stats, spellings, activity")
         for index in ("lexicon_terms", "spellings_keys", "nodes_metadata"):
             await connection.execute(f"SELECT gin_clean_pending_list('{index}')")
 
