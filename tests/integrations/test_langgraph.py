@@ -3,10 +3,21 @@
 import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, InvalidNamespaceError, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
 
 from recollect import AsyncRecollect, Recollect
 from recollect.errors import InvalidInput, NotFound
@@ -243,3 +254,26 @@ async def test_the_store_works_with_await_over_either_memory(settings: Settings)
             store.get(("t",), "0")
     with Recollect(settings=own) as here:
         assert (await RecollectStore(here).aget(("t",), "1")) is not None
+
+
+def test_any_walk_comes_to_what_the_store_in_memory_comes_to(store: RecollectStore) -> None:
+    """The same operations on LangGraph's own store and on ours, with few keys and values, so that they meet often."""
+    walk, known = Random(7), InMemoryStore()
+    namespaces = [("a",), ("a", "b"), ("a", "b", "c"), ("b",), ("ab",)]
+    values = [{"n": 1}, {"n": 2, "text": "tea"}, {"text": "tea"}, {"text": "Tea "}, {"n": [1, {"m": 2}]}, {}]
+    filters = [None, {"n": 1}, {"text": "tea"}, {"n": {"$ne": 1}}, {"text": {"$eq": "Tea "}}]
+    for _ in range(12):
+        ops: list[Op] = [
+            PutOp(walk.choice(namespaces), walk.choice("xyz"), walk.choice([*values, None])) for _ in range(3)
+        ]
+        for one in (known, store):
+            one.batch(ops)
+        space = walk.choice([(), *namespaces])
+        wanted = walk.choice(filters)
+        assert store.list_namespaces() == sorted({one.namespace for one in known.search((), limit=100)})
+        ours, theirs = (one.search(space, filter=wanted, limit=100) for one in (store, known))
+        assert sorted((one.namespace, one.key, str(one.value)) for one in ours) == (
+            sorted((one.namespace, one.key, str(one.value)) for one in theirs)
+        )
+        asked = store.search(space, filter=wanted, query="tea", limit=100)
+        assert len(asked) == len(theirs)
