@@ -328,8 +328,8 @@ async def test_E34_cases_with_other_answers_wait_for_a_person_with_usage_and_suc
     (finding,) = (await cases.plans.get(done.plan_id)).findings
     assert "9 uses, 80 % success" in finding.text
     assert "4 uses, 80 % success" in finding.text
-    (in_doubt,) = (await cases.overview()).in_doubt
-    assert (in_doubt.plan_id, in_doubt.number) == (done.plan_id, 1)
+    (asked,) = (await cases.questions.list()).items
+    assert (asked.keep.id, asked.other.id) == (keeper, other)
 
 
 async def test_E34_the_rest_of_a_run_is_applied_while_the_doubtful_wait(cases: Engine) -> None:

@@ -105,7 +105,6 @@ GUARDED = [
     ("GET", "/api/v1/concepts/duplicates"),
     ("POST", "/api/v1/concepts/apart"),
     ("POST", "/api/v1/concepts/merge"),
-    ("GET", "/api/v1/concepts/review"),
     ("GET", "/api/v1/concepts/{reference}"),
     ("POST", "/api/v1/concepts/{reference}/energy"),
     ("POST", "/api/v1/consolidation/dry-run"),

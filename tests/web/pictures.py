@@ -35,7 +35,7 @@ VIEWS = {
     "memories": ("#/memories", "[data-row]", None),
     "node": ("#/node/{node}", "[data-row]", None),
     "graph": ("#/graph", "[data-ready=true][data-settled=true]", None),
-    "duplicates": ("#/duplicates", "table", None),
+    "review": ("#/review", "table", None),
     "plan": ("#/plans/{plan}", "main img", None),
     "plans": ("#/plans", "[data-row]", None),
     "cases": ("#/cases", "[data-row]", None),

@@ -1,5 +1,6 @@
-"""Journeys through the graph and the duplicates in a real browser: what a person does, and what they then see."""
+"""Journeys through the graph and the review in a real browser: what a person does, and what they then see."""
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 browser, address, house = support.browser, support.address, support.house
 
 NARROW, WIDE = {"width": 360, "height": 740}, {"width": 1900, "height": 1000}
+LONG_AGO = "2020-01-01T00:00:00Z"
 SCRIPT = "<script>document.title = 'taken'</script>"
 # How many dots of the layer above the edges are painted: the marks of bridges and of what is protected.
 MARKS = """() => {
@@ -54,16 +56,20 @@ def concept(house: House, name: str, **more: Any) -> str:
     return str(house.said("POST", "/concepts", given)["concept"]["id"])
 
 
-def twins(house: House) -> list[str]:
-    """Three pairs of concepts that may be one."""
-    pairs = (("tea house", "tea houses"), ("green tea ceremony", "ceremony of green tea"), ("cache", "caches"))
-    ids = [
-        concept(house, name, text=f"{TEXT} {place}", node_type=f"kind {place}")
-        for place, pair in enumerate(pairs)
-        for name in pair
+def twins(house: House, number: int = 3) -> list[str]:
+    """Pairs of concepts that may be one: the names differ by an ending, and each pair is of a type of its own."""
+    return [
+        concept(
+            house, f"Society of Natural Philosophy Ar{ending}", node_type=f"kind {place}", metadata={ending: "known"}
+        )
+        for place in range(number)
+        for ending in "cs"
     ]
-    house.said("GET", "/concepts")
-    return ids
+
+
+def asked(page: "Page") -> str:
+    """The names in the question that is asked now, in their order."""
+    return str(page.locator("h2.names").inner_text())
 
 
 def drawn(page: "Page") -> None:
@@ -184,86 +190,155 @@ def test_an_address_that_leads_nowhere_is_told(house: House) -> None:
     page.get_by_role("alert").get_by_text("There is no topic 'tag:none'").wait_for()
 
 
-# -- duplicates
+# -- review
 
 
 def test_C28_a_duplicate_is_reviewed_merged_and_taken_back(house: House) -> None:
     twins(house)
-    page = house.window("#/duplicates")
-    pair = page.get_by_role("region", name="The pair")
-    pair.wait_for()
-    first = pair.get_by_role("heading").inner_text()
-    keep, other = first.split(" and ")
-    assert page.get_by_text("3 pairs to look at").is_visible()
+    page = house.window("#/review")
+    page.get_by_text("3 questions left").wait_for()
+    first = asked(page)
+    page.get_by_text("How the score comes about").click()
     factors = page.get_by_role("table", name="How alike they are").get_by_role("row").all_inner_texts()
     assert [row.split()[0] for row in factors] == ["factor", "cosine", "name", "metadata", "score"]
     page.keyboard.press("m")
-    page.get_by_text("2 pairs to look at").wait_for()
-    page.get_by_role("status").get_by_text(f"Merged “{other}” into “{keep}”.").wait_for()
-    assert house.said("GET", f"/concepts/{other}")["name"] == keep
-    page.keyboard.press("u")
-    page.get_by_text("3 pairs to look at").wait_for()
-    assert house.said("GET", f"/concepts/{other}")["name"] == other
-    assert pair.get_by_role("heading").inner_text() == first
+    page.get_by_text("2 questions left").wait_for()
+    page.get_by_role("status").get_by_text("Merged “Society").wait_for()
+    assert merged(house) == 1
+    page.keyboard.press("b")
+    page.get_by_text("3 questions left").wait_for()
+    assert asked(page) == first
+    assert merged(house) == 0
 
 
-def test_C28_the_next_pair_is_there_while_the_server_still_works(house: House) -> None:
+def merged(house: House) -> int:
+    """How many concepts went into another."""
+    return len(house.said("GET", "/memories?kind=concept&status=merged")["items"])
+
+
+def test_C36_twenty_duplicates_are_reviewed_by_keys_and_one_is_undone(house: House) -> None:
+    twins(house, 20)
+    page = house.window("#/review")
+    page.get_by_text("20 questions left").wait_for()
+    for left, key in zip(range(19, -1, -1), "mmsm" * 5, strict=True):
+        page.keyboard.press(key)
+        said = re.compile(f"^{left} question" if left else "^$")
+        page.locator("h1 + [role=status]", has_text=said).wait_for(state="attached")
+    page.get_by_text("That was the last question.").wait_for()
+    answered = page.locator("section", has=page.get_by_role("heading", name="Answered just now"))
+    until(page, lambda: answered.get_by_role("listitem").count() == 20)
+    assert merged(house) == 15
+    answered.get_by_role("listitem").nth(6).get_by_role("button", name="Undo").click()
+    page.get_by_text("1 question left").wait_for()
+    assert house.said("GET", "/questions")["total"] == 1
+
+
+def test_C28_the_next_question_is_there_while_the_server_still_works(house: House) -> None:
     twins(house)
-    page = house.window("#/duplicates")
-    heading = page.get_by_role("region", name="The pair").get_by_role("heading")
-    heading.wait_for()
+    page = house.window("#/review")
+    page.get_by_text("3 questions left").wait_for()
     held: list[Route] = []
-    page.route("**/concepts/merge", lambda route: held.append(route))
-    first = heading.inner_text()
-    page.keyboard.press("s")
-    assert heading.inner_text() == " and ".join(reversed(first.split(" and ")))
+    page.route("**/questions/answers", lambda route: held.append(route))
+    first = asked(page)
+    page.keyboard.press("o")
+    assert asked(page).split(":")[0].split(" and ") == list(reversed(first.split(":")[0].split(" and ")))
     page.keyboard.press("m")
-    page.wait_for_function("(before) => document.querySelector('h2.names').innerText !== before", arg=first)
+    page.get_by_text("2 questions left").wait_for()
     until(page, lambda: held)
-    assert (len(held), house.said("GET", "/concepts/review")["total"]) == (1, 3)
+    assert (len(held), house.said("GET", "/questions")["total"]) == (1, 3)
     held[0].fulfill(status=409, json={"code": "conflict", "message": "It changed.", "correlation_id": "x"})
     page.get_by_role("status").get_by_text("It changed.").wait_for()
-    page.get_by_text("3 pairs to look at").wait_for()  # what was refused is asked again
+    page.get_by_text("3 questions left").wait_for()  # what was refused is asked again
 
 
-def test_P11_apart_never_and_later(house: House) -> None:
+def test_C36_separate_never_and_later(house: House) -> None:
     twins(house)
-    page = house.window("#/duplicates")
-    heading = page.get_by_role("region", name="The pair").get_by_role("heading")
-    heading.wait_for()
-    first = heading.inner_text()
+    page = house.window("#/review")
+    page.get_by_text("3 questions left").wait_for()
     page.keyboard.press("l")
-    second = heading.inner_text()
-    assert second != first
-    page.keyboard.press("a")
-    page.get_by_text("are two, for now.").first.wait_for()
-    page.keyboard.press("x")
-    page.get_by_text("stay two, for good.").first.wait_for()
-    assert heading.inner_text() == first  # what was for later comes last
-    kept = house.said("GET", "/never-merge")
-    assert sorted(one["until"] is None for one in kept) == [False, True]
-    decided = page.locator("section", has=page.get_by_role("heading", name="Decided here"))
-    buttons = decided.get_by_role("button", name="Undo")
-    for left in (1, 0):
-        with page.expect_response("**/never-merge?*"):
-            buttons.first.click()
-        page.wait_for_function("(left) => document.querySelectorAll('main .list .plain').length === left", arg=left)
+    page.get_by_role("status").get_by_text("put off for later").wait_for()
+    for key, said in (("s", "kept separate"), ("n", "never asked about again")):
+        page.keyboard.press(key)
+        page.get_by_role("status").get_by_text(said).wait_for()
+    (last,) = house.said("GET", "/questions")["items"]
+    assert last["postponed_at"] is not None
+    assert sorted(one["until"] is None for one in house.said("GET", "/never-merge")) == [False, True]
+    for left in (2, 3):
+        page.keyboard.press("b")
+        page.get_by_text(f"{left} questions left").wait_for()
     assert house.said("GET", "/never-merge") == []
-    page.get_by_text("3 pairs to look at").wait_for()
 
 
-def test_C28_without_duplicates_it_says_what_to_do_first(house: House) -> None:
-    page = house.window("#/duplicates")
-    page.get_by_text("There are no concepts yet.").wait_for()
-    concept(house, "tea house")
-    page.reload()
-    page.get_by_text("Nothing waits to be looked at.").wait_for()
+def test_C36_a_group_is_answered_at_once(house: House) -> None:
+    for ending in "csk":
+        concept(house, f"The Society of Natural Philosophy Ar{ending}", metadata={ending: "known"})
+    page = house.window("#/review")
+    group = page.get_by_role("region", name="The group")
+    group.get_by_text("2 questions belong together").wait_for()
+    group.get_by_role("button", name="Keep all separate").click()
+    page.get_by_role("status").get_by_text("2 questions of a group kept separate.").wait_for()
+    page.get_by_text("That was the last question.").wait_for()
+    page.keyboard.press("b")
+    page.get_by_text("2 questions left").wait_for()
+    page.keyboard.press("M")
+    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_role("status").get_by_text("2 questions of a group merged.").wait_for()
+    assert len(house.said("GET", "/concepts")["items"]) == 1
+
+
+def test_C36_questions_about_cases_are_asked_with_both_answers(house: House) -> None:
+    twins(house, 1)
+    for seconds in (5, 8):
+        answer = f"Take it off its base, and hold the button on the left for {seconds} seconds: the light goes out."
+        used = {"usage_count": 5, "created_at": LONG_AGO, "last_accessed_at": LONG_AGO}
+        house.said("POST", "/cases?wait=true", {"query": "How is the kettle reset?", "response_text": answer, **used})
+    assert house.said("POST", "/questions/look")["kinds"] == {"concept": 1, "case": 1}
+    page = house.window("#/review")
+    page.get_by_role("button", name="Cases 1").click()
+    page.get_by_text("the same case?").wait_for()
+    page.get_by_role("cell", name="for 8 seconds").wait_for()
+    page.get_by_text("Their questions are alike").wait_for()
+    page.keyboard.press("m")
+    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_role("button", name="All").click()
+    page.get_by_text("the same concept?").wait_for()
+
+
+def test_W08_what_was_answered_is_told_where_it_covers_nothing(house: House) -> None:
+    """On a phone too: the line with its undo has a place of its own, and every target is high enough for a finger."""
+    twins(house)
+    page = house.window("#/review", viewport={"width": 390, "height": 740}, has_touch=True, is_mobile=True)
+    page.get_by_text("3 questions left").wait_for()
+    before = page.locator("h2.names").bounding_box()
+    page.get_by_role("button", name="Merge", exact=True).tap()
+    page.get_by_role("status").get_by_text("Merged “Society").wait_for()
+    after = page.locator("h2.names").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert before["y"] == after["y"]
+    heights = [box["height"] for one in page.locator("main button").all() if (box := one.bounding_box())]
+    assert min(heights) >= 40
+    assert not page.locator("kbd").first.is_visible()
+    page.get_by_role("button", name="Back").tap()
+    page.get_by_text("3 questions left").wait_for()
+
+
+def test_C36_without_questions_it_says_so(house: House) -> None:
+    page = house.window("#/review")
+    page.get_by_text("Nothing needs your review.").wait_for()
+    twins(house, 1)
+    page.get_by_role("button", name="Look again").click()
+    page.get_by_text("1 question left").wait_for()
 
 
 def test_D01_what_two_records_say_is_text(house: House) -> None:
-    for name in ("tea house", "tea houses"):
-        concept(house, name, text=f"{SCRIPT} {TEXT} **bold** " + "long" * 100, metadata={"extra": {"a": SCRIPT}})
-    page = house.window("#/duplicates", viewport=NARROW)
+    for ending in "cs":
+        said = {
+            "text": f"{SCRIPT} {TEXT} **bold** " + "long" * 100,
+            "metadata": {"extra": {"a": SCRIPT}, ending: "known"},
+        }
+        concept(house, f"The Society of Natural Philosophy Ar{ending}", **said)
+    page = house.window("#/review", viewport=NARROW)
     page.get_by_role("cell", name=SCRIPT).first.wait_for()
     assert "taken" not in page.title()
     assert not is_too_wide(page)
@@ -274,22 +349,24 @@ def test_E28_a_key_that_may_only_read_looks_and_decides_nothing(browser: "Browse
 
     async def key() -> str:
         async with Engine(settings) as engine:
-            for name in ("tea house", "tea houses"):
-                await engine.concepts.add(name, text=TEXT, threshold=0.999)
+            for ending in "cs":
+                name = f"The Society of Natural Philosophy Ar{ending}"
+                await engine.concepts.add(name, text=TEXT, metadata={ending: "known"})
+            await engine.questions.look()
             return await key_for(engine, Scope.READ)
 
     secret = run_apart(key)
     with listening(settings) as address:
         page = browser.new_page()
         page.set_default_timeout(support.PATIENCE_MS)
-        page.goto(f"{address}/#/duplicates")
+        page.goto(f"{address}/#/review")
         page.get_by_label("API key").fill(secret)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_text("Your key may look, not decide.").wait_for()
-        assert page.get_by_role("button", name="Merge").is_disabled()
+        assert page.get_by_role("button", name="Merge", exact=True).is_disabled()
         page.keyboard.press("m")
         page.wait_for_load_state("networkidle")
-        assert page.get_by_text("1 pair to look at").is_visible()
+        assert page.get_by_text("1 question left").is_visible()
         page.close()
 
 
@@ -305,11 +382,11 @@ def test_axe_finds_nothing_serious(house: House, scheme: str) -> None:
     page.get_by_label("Find a node").fill("tea")
     page.get_by_text("Shown here").wait_for()
     assert serious(page) == []
-    page = house.window("#/duplicates", color_scheme=scheme)
-    page.get_by_role("heading", name="Why they may be one").wait_for()
+    page = house.window("#/review", color_scheme=scheme)
+    page.get_by_role("region", name="The question").wait_for()
     assert serious(page) == []
     page.keyboard.press("?")
-    page.get_by_role("dialog").get_by_text("merge the two").wait_for()
+    page.get_by_role("dialog").get_by_text("keep the other one").wait_for()
     assert serious(page) == []
 
 
@@ -320,8 +397,8 @@ def test_it_fits_every_screen(house: House, viewport: dict[str, int]) -> None:
     page = house.window(f"#/graph/{ids['kettle']}", viewport=viewport)
     drawn(page)
     assert not is_too_wide(page)
-    page = house.window("#/duplicates", viewport=viewport)
-    page.get_by_role("heading", name="Why they may be one").wait_for()
+    page = house.window("#/review", viewport=viewport)
+    page.get_by_role("region", name="The question").wait_for()
     assert not is_too_wide(page)
 
 

@@ -71,6 +71,22 @@ def test_D09_a_text_that_is_known_is_refused_with_the_way_to_it(house: House) ->
     page.wait_for_url(f"**/#/node/{known}")
 
 
+@pytest.mark.parametrize("heading", ["", "# Diary\n\n"])
+def test_D47_a_hit_of_a_long_note_shows_its_passage_and_opens_at_it(house: House, heading: str) -> None:
+    days = [f"On day {day} it rained, the market was closed and nothing else happened.\n\n" for day in range(200)]
+    days[150] = "The spare key of the boathouse hangs behind the blue barometer.\n\n"
+    house.add(heading + "".join(days))
+    page = house.window("#/recall?q=spare key of the boathouse")
+    hit = page.locator("ol.hits > li").first
+    hit.locator("mark", has_text="boathouse").wait_for()
+    hit.locator("a.text").click()
+    found = page.locator(".found", has_text="behind the blue barometer")
+    found.wait_for()
+    assert "On day 3 it rained" not in found.inner_text()
+    where = "(found) => found.getBoundingClientRect().top - found.closest('.text').getBoundingClientRect().top"
+    assert -100 < found.evaluate(where) < 500  # scrolled to, in a text of many screens
+
+
 def test_D24_what_is_not_found_says_why(house: House) -> None:
     house.add("tea, green and black")
     house.add("a bicycle with a flat tyre")

@@ -1,4 +1,4 @@
-"""Concepts compared: which one is meant, which are alike, why two are or are not one, and merging by hand."""
+"""Concepts compared: which one is meant, which are alike, why two are or are not one; merged or kept apart by hand."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import numpy as np
 
 from recollect.concepts.policies.merge_duplicate_concepts import POLICY, absorb, blocked, found_around, one_of_node
 from recollect.concepts.rules.clusters import ClusterOptions, KnownPairs
-from recollect.concepts.rules.concepts import KnownConcepts, ids_of, pair_of
+from recollect.concepts.rules.concepts import KnownConcepts, ids_of, pair_of, state_of
 from recollect.concepts.rules.detection import ConceptColumns, FoundPairs
 from recollect.concepts.rules.evidence import weigh
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import Factors, Traits, compare
 from recollect.concepts.rules.why import Explanation, PairEstimate, why
-from recollect.concepts.sql import concepts
+from recollect.concepts.sql import concepts, never_merge
 from recollect.engine.core import Core
 from recollect.engine.part import Reference
 from recollect.engine.sql import spaces
@@ -24,16 +24,17 @@ from recollect.graph.rules.merging import MergedLinks
 from recollect.graph.sql import edges
 from recollect.memories.edit import checked_reason
 from recollect.memories.sql import nodes
-from recollect.model import Kind, Node, Status
+from recollect.model import KeptApart, Kind, Node, Status
 from recollect.plan import Draft, HistoryEntry, Outcome, Plan
 from recollect.plans import apply
-from recollect.plans.sql import journal, plans
+from recollect.plans.sql import declined, journal, plans
 from recollect.plans.sql.reader import StoreReader
 from recollect.recall.sql import candidates
 from recollect.store.database import Transaction
 
 # In larger spaces `why` shows the score alone: to learn from all takes as long as a pass over them.
 MOST_FOR_WHY = 20_000
+BY_HAND = "two things, as a person said"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -286,3 +287,18 @@ def _refuse_unfit(keeper: Node, absorbed: Sequence[Node]) -> None:
             raise Conflict(
                 f"{node.name!r} is a {node.subtype}, {keeper.name!r} a {keeper.subtype}: only one type merges."
             )
+
+
+async def keep_apart(core: Core, space_id: UUID, a: Reference, b: Reference, *, never: bool) -> KeptApart:
+    """Say that two concepts are two: until either changes or the wait for declined merges ends, or for good (P11)."""
+    now = core.now()
+    async with core.transaction(space_id) as db:
+        one, other = [await find(db, given) for given in (a, b)]
+        if one.id == other.id:
+            raise InvalidInput("These are one concept: give two.", field="b")
+        pair = pair_of(one.id, other.id)
+        state = state_of([one.name or "", other.name or ""], [one.version, other.version])
+        days = None if never else core.settings.declined_days
+        await declined.keep_apart(db, [(*pair, state)], now=now, days=days, reason=BY_HAND)
+        (kept,) = [one for one in await never_merge.list_all(db, now) if (one.a, one.b) == pair]
+        return kept

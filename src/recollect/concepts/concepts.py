@@ -11,10 +11,8 @@ from uuid import UUID
 
 from recollect.concepts import compare, form, growth
 from recollect.concepts import import_ as concept_import
-from recollect.concepts import review as reviewing
 from recollect.concepts.compare import Duplicate, Why
 from recollect.concepts.growth import Ticked
-from recollect.concepts.review import Review
 from recollect.concepts.rules.concepts import checked_concept_name, checked_energy
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.names import plain
@@ -29,7 +27,6 @@ from recollect.plan import Outcome
 
 LONGEST_PAGE = 1000
 MOST_PAIRS = 10_000
-MOST_QUESTIONS = 500
 
 
 class Concepts(Face):
@@ -131,12 +128,6 @@ class Concepts(Face):
         _check_limit(limit, MOST_PAIRS)
         return await compare.duplicates(self.core, self.space_id, threshold=threshold, node_type=node_type, limit=limit)
 
-    async def review(self, *, threshold: float = THRESHOLD, limit: int = 50) -> Review:
-        """The pairs a person should look at, most alike first: what would merge, and what is in doubt."""
-        _check_threshold(threshold)
-        _check_limit(limit, MOST_QUESTIONS)
-        return await reviewing.review(self.core, self.space_id, threshold=threshold, limit=limit)
-
     async def merge(self, keep: Reference, *others: Reference, reason: str | None = None) -> Outcome:
         """Merge concepts by hand into the first one, at once; `undo` takes it back like any other plan."""
         if not others:
@@ -169,7 +160,7 @@ class Concepts(Face):
 
     async def set_apart(self, a: Reference, b: Reference, *, never: bool = False) -> KeptApart:
         """Say that these two are two: while both stay as they are and for some days, or `never` to be asked again."""
-        return await reviewing.keep_apart(self.core, self.space_id, a, b, never=never)
+        return await compare.keep_apart(self.core, self.space_id, a, b, never=never)
 
     async def kept_apart(self) -> Sequence[KeptApart]:
         """The never-merge list; declined merges that rest for a while stand at its end."""

@@ -16,7 +16,6 @@ from recollect.concepts.form import Progress as ConceptsFormProgress
 from recollect.concepts.growth import Ticked
 from recollect.concepts.import_ import ConceptImport
 from recollect.concepts.import_ import Format as ConceptsImportFormat
-from recollect.concepts.review import Review
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
 from recollect.doors.portal import Portal
@@ -773,8 +772,6 @@ class Concepts:
         self, *, threshold: float = THRESHOLD, node_type: str | None = None, limit: int = 100
     ) -> Sequence[Duplicate]:
         """Pairs of concepts that score at least the threshold, best first. It looks, and changes nothing (C01)."""
-    def review(self, *, threshold: float = THRESHOLD, limit: int = 50) -> Review:
-        """The pairs a person should look at, most alike first: what would merge, and what is in doubt."""
     def merge(self, keep: Reference, *others: Reference, reason: str | None = None) -> Outcome:
         """Merge concepts by hand into the first one, at once; `undo` takes it back like any other plan."""
     def why(self, a: Reference, b: Reference, *, threshold: float = THRESHOLD) -> Why:

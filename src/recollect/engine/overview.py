@@ -11,8 +11,6 @@ from recollect.engine.sql import care, overview
 from recollect.engine.sql.overview import Day, Held
 from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
-from recollect.plans.sql import looks
-from recollect.plans.sql.looks import InDoubt
 
 GROWTH = timedelta(days=30)
 IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
@@ -20,7 +18,7 @@ IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overview:
-    """What is remembered, how it grew of late, how it is, and what waits for a person."""
+    """What is remembered, how it grew of late, and how it is."""
 
     held: Sequence[Held]
     added: Sequence[Day]
@@ -28,14 +26,12 @@ class Overview:
     embedding_model: str | None
     index: IndexWord
     last_backup_at: datetime | None
-    in_doubt: Sequence[InDoubt]
 
 
 async def show(core: Core, space_id: UUID) -> Overview:
     async with core.transaction(space_id) as db:
         held = await overview.held(db)
         added = await overview.added(db, core.now() - GROWTH)
-        in_doubt = await looks.in_doubt(db)
         waiting = await jobs.counts(db)
         model, dim = await overview.searched(db)
     async with core.database.owner() as connection:
@@ -47,7 +43,6 @@ async def show(core: Core, space_id: UUID) -> Overview:
         embedding_model=model,
         index=await _index(core, model, dim),
         last_backup_at=backed_up,
-        in_doubt=in_doubt,
     )
 
 

@@ -1,4 +1,4 @@
-// The keys that work everywhere, unless somebody is writing. `[data-row]` is what j and k walk through.
+// The keys that work everywhere, unless somebody is writing; a view's own come first. `[data-row]` is what j and k walk through.
 import { keysHere } from "./viewkeys.svelte";
 
 const PATIENCE_MS = 1200;
@@ -24,7 +24,9 @@ export function keyboard(acts: Acts): () => void {
     if (!isForUs(event)) return;
     const going = Date.now() - wentAt < PATIENCE_MS;
     wentAt = 0;
+    const own = keysHere().find((one) => one.key === event.key);
     if (going) acts.go(event.key);
+    else if (own) own.does();
     else if (event.key === "g") wentAt = Date.now();
     else if (event.key === "/") acts.search();
     else if (event.key === "n") acts.remember();
@@ -32,11 +34,7 @@ export function keyboard(acts: Acts): () => void {
     else if (event.key === "t") acts.theme();
     else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
-    else {
-      const own = keysHere().find((one) => one.key === event.key);
-      if (!own) return;
-      own.does();
-    }
+    else return;
     event.preventDefault();
   }
 

@@ -7,6 +7,8 @@ export interface Marked {
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const SHORTEST = 3;
+/** How much of a passage stands before what is asked for. */
+const BEFORE = 60;
 // Scripts without blanks between words: there a question's own characters are looked for.
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
@@ -25,6 +27,18 @@ export function marked(text: string, query: string): Marked[] {
   }
   if (from < text.length) found.push({ text: text.slice(from), hit: false });
   return found;
+}
+
+/** A passage in one run of text, from a little before the first word that is asked for. */
+export function around(passage: string, query: string): string {
+  const text = passage.trim().replace(/\s+/g, " ");
+  let before = 0;
+  for (const piece of marked(text, query)) {
+    if (piece.hit) break;
+    before += piece.text.length;
+  }
+  if (before <= 2 * BEFORE || before === text.length) return text;
+  return text.slice(text.indexOf(" ", before - BEFORE) + 1);
 }
 
 /** Where in a word a question is spoken of: all of it, or in unspaced scripts the part that is asked for. */

@@ -39,6 +39,8 @@ function decoded(part: string): string {
 
 export const route = new Route();
 export const nodeLink = (id: string): string => `#/node/${id}`;
+/** A node, opened at a passage of its text. */
+export const passageLink = (id: string, from: number, to: number): string => `${nodeLink(id)}?from=${from}&to=${to}`;
 export const planLink = (id: string): string => `#/plans/${id}`;
 export const caseLink = (id: string): string => `#/cases/${id}`;
 export const pageLink = (name: string): string => `#/pages/${encodeURIComponent(name)}`;

@@ -1,7 +1,6 @@
 // The views: where each is, what it is called, and the letter that follows `g`. A new view is a line here.
 import type { Component } from "svelte";
 import Cases from "./Cases.svelte";
-import Duplicates from "./Duplicates.svelte";
 import Graph from "./Graph.svelte";
 import Home from "./Home.svelte";
 import Memories from "./Memories.svelte";
@@ -9,6 +8,7 @@ import Node from "./Node.svelte";
 import Pages from "./Pages.svelte";
 import Plans from "./Plans.svelte";
 import Recall from "./Recall.svelte";
+import Review from "./Review.svelte";
 import Settings from "./Settings.svelte";
 
 export interface View {
@@ -25,7 +25,7 @@ export const VIEWS: View[] = [
   { path: "memories", title: "Memories", letter: "m", inNavigation: true, component: Memories },
   { path: "graph", title: "Graph", letter: "g", inNavigation: true, component: Graph },
   { path: "plans", title: "Plans", letter: "p", inNavigation: true, component: Plans },
-  { path: "duplicates", title: "Review", letter: "d", inNavigation: true, component: Duplicates },
+  { path: "review", title: "Review", letter: "d", inNavigation: true, component: Review },
   { path: "cases", title: "Cases", letter: "c", inNavigation: true, component: Cases },
   { path: "pages", title: "Pages", letter: "w", inNavigation: true, component: Pages },
   { path: "settings", title: "Settings", letter: "s", inNavigation: true, component: Settings },

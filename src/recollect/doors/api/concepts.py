@@ -8,8 +8,6 @@ from fastapi import Body, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from recollect.concepts.compare import Duplicate, Why
-from recollect.concepts.concepts import MOST_QUESTIONS
-from recollect.concepts.review import Review
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.tables import concept_from_mapping
 from recollect.doors.api import access
@@ -154,16 +152,6 @@ async def list_duplicates(
 ) -> Sequence[Duplicate]:
     """It looks, and changes nothing; the policy `merge_duplicate_concepts` proposes what to do."""
     return await engine.concepts.duplicates(threshold=threshold, node_type=node_type, limit=limit)
-
-
-@router.get("/concepts/review", summary="Pairs that a person should look at, most alike first")
-async def review_duplicates(
-    engine: Reading,
-    threshold: Threshold = THRESHOLD,
-    limit: Annotated[int, Query(ge=1, le=MOST_QUESTIONS, description="At most so many.")] = 50,
-) -> Review:
-    """Looked for anew: what would be merged by itself, and what is in doubt. Pairs that are kept apart are left out."""
-    return await engine.concepts.review(threshold=threshold, limit=limit)
 
 
 @router.post("/concepts/apart", summary="Say that two concepts are two", responses=WITH_BODY)

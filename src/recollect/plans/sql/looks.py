@@ -1,15 +1,15 @@
 """Looks: runs of a policy that found nothing to do. Each is a run, under the id of the plan that it would have been,
 and is shown like a plan without decisions; among the plans there is none (P24)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import insert, select
 
 from recollect.plan import Finding, Plan, PlanStatus, Risk
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import runs
 
 LOOK = "look"
@@ -21,21 +21,6 @@ SAID = f"""(
     SELECT id, report->>'policy', report->'options', report->'summary', '{{}}'::jsonb, 'applied', started_at, started_at
       FROM runs WHERE space_id = $1 AND action = '{LOOK}') AS said
 """
-
-# Only what the last plan of a policy left to a person still stands: the next one looks anew.
-IN_DOUBT = f"""
-SELECT DISTINCT ON (policy) id, policy, (summary->>'review')::int AS number FROM {SAID}
- WHERE jsonb_typeof(summary->'review') = 'number' ORDER BY policy, created_at DESC
-"""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InDoubt:
-    """So many groups may be the same; the findings of this plan name them."""
-
-    plan_id: UUID
-    policy: str
-    number: int
 
 
 async def note(db: Transaction, plan: Plan) -> None:
@@ -76,11 +61,6 @@ async def get(db: Transaction, plan_id: UUID) -> Plan | None:
         seen=said["seen"],
         decisions=(),
     )
-
-
-async def in_doubt(db: Transaction) -> Sequence[InDoubt]:
-    found = await (await driver(db)).fetch(IN_DOUBT, db.space_id)
-    return [InDoubt(plan_id=row["id"], policy=row["policy"], number=row["number"]) for row in found if row["number"]]
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
