@@ -29,7 +29,6 @@ from hypothesis.stateful import (
     get_state_machine_test,
     initialize,
     invariant,
-    precondition,
     rule,
 )
 
@@ -107,26 +106,34 @@ OPENINGS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
+Operation = Callable[..., None]
 # An operation by its name, and what it was given.
 Step = tuple[str, Mapping[str, Any]]
 
 
-def step(operation: Callable[..., None]) -> Callable[..., None]:
-    """Of an operation: it notes that it was done, unless it is part of another."""
+def step(can_be: "Callable[[AllKinds], Any]" = lambda _machine: True) -> Callable[[Operation], Operation]:
+    """Of an operation: it notes that it was done, unless it is part of another; where it cannot be done, nothing is.
 
-    @wraps(operation)
-    def noted(machine: "AllKinds", **given: Any) -> None:
-        if machine.inside:
-            return operation(machine, **given)
-        machine.steps.append((operation.__name__, given))
-        machine.inside = True
-        try:
+    What can be done hangs on ids, which are random, and what is drawn must not: so no rule has a precondition.
+    """
+
+    def of(operation: Operation) -> Operation:
+        @wraps(operation)
+        def noted(machine: "AllKinds", **given: Any) -> None:
+            if machine.over or not can_be(machine):
+                return
+            if machine.inside:
+                operation(machine, **given)
+                return
+            machine.steps.append((operation.__name__, given))
+            machine.inside = True
             with machine.noticing():
                 operation(machine, **given)
-        finally:
             machine.inside = False
 
-    return noted
+        return noted
+
+    return of
 
 
 class Killed(Exception):
@@ -142,8 +149,9 @@ class AllKinds(RuleBasedStateMachine):
     connection: ClassVar[asyncpg.Connection]
     dsn: ClassVar[str]
     number: ClassVar[int] = 0
-    # The first sequence that failed: which it was, its steps, and what was wrong.
-    failed: "ClassVar[tuple[int, Sequence[Step], str] | None]" = None
+    # The sequences that failed: which each was, its steps, and what was wrong. The first is the end, or all are wanted.
+    failed: ClassVar[list[tuple[int, Sequence[Step], str]]] = []
+    wants_all: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,17 +169,18 @@ class AllKinds(RuleBasedStateMachine):
         self.order: list[UUID] = []
         self.chance = random.Random(0)
         self.steps: list[Step] = []
-        self.inside = False
+        self.inside = self.over = False
 
     @contextmanager
     def noticing(self) -> Iterator[None]:
-        """Whatever goes wrong in here first of all is remembered with the steps that led to it."""
+        """Whatever goes wrong in here is remembered with the steps that led to it, and ends the sequence."""
         try:
             yield
         except Exception as problem:
-            if AllKinds.failed is None:
-                AllKinds.failed = AllKinds.number, list(self.steps), str(problem) or repr(problem)
-            raise
+            self.over = True
+            AllKinds.failed.append((AllKinds.number, list(self.steps), str(problem) or repr(problem)))
+            if not AllKinds.wants_all:
+                raise
 
     # -- looking
 
@@ -234,7 +243,7 @@ class AllKinds(RuleBasedStateMachine):
         shown=st.lists(st.sampled_from(sorted(POLICIES)), max_size=2, unique=True),
         chance=st.integers(0, 999),
     )
-    @step
+    @step()
     def begin(
         self, opening: str, some: Sequence[tuple[Any, ...]] = (), shown: Sequence[str] = (), chance: int = 0
     ) -> None:
@@ -272,7 +281,7 @@ class AllKinds(RuleBasedStateMachine):
             self.given.rows["nodes", new] = {**row, "status": "active", "merged_into": None, "recallable": True}
 
     @rule(some=st.lists(LINKS, min_size=1, max_size=2))
-    @step
+    @step()
     def link(self, some: list[tuple[Any, ...]]) -> None:
         """New links; not where one was before, which could then not come back. (That is P20's, and tested there.)"""
         nodes = self.nodes()
@@ -289,9 +298,8 @@ class AllKinds(RuleBasedStateMachine):
         if wanted:
             self.give(lambda: self.there.graph.link_many(wanted))
 
-    @precondition(lambda self: self.edges())
     @rule(place=PLACES, kind=st.sampled_from(sorted(GAINS)))
-    @step
+    @step(lambda self: self.edges())
     def use(self, place: int, kind: str) -> None:
         edge = self.edges()[place % len(self.edges())]
         strength = strength_at(self.world.edges[edge], self.at)
@@ -304,15 +312,14 @@ class AllKinds(RuleBasedStateMachine):
         self.given.uses[edge].use(gain, self.at, walks=kind == "traversal")
 
     @rule(days=st.sampled_from([0.5, 8, 60]))
-    @step
+    @step()
     def wait(self, days: float) -> None:
         self.at += timedelta(days=days)
 
     # -- by hand
 
-    @precondition(lambda self: self.edges())
     @rule(place=PLACES, what=st.sampled_from(["unlink", "unlink", "protect", "important", "again"]))
-    @step
+    @step(lambda self: self.edges())
     def change_an_edge(self, place: int, what: str) -> None:
         edge = self.edges()[place % len(self.edges())]
         row = self.world.edges[edge]
@@ -328,9 +335,8 @@ class AllKinds(RuleBasedStateMachine):
             with suppress(Conflict):
                 self.there.graph.link_many([again])
 
-    @precondition(lambda self: self.nodes())
     @rule(place=PLACES, what=st.sampled_from(["forget", "forget", "restore", "protect", "importance"]))
-    @step
+    @step(lambda self: self.nodes())
     def change_a_node(self, place: int, what: str) -> None:
         archived = self.nodes(status="archived")
         if what == "restore" and archived:
@@ -345,9 +351,8 @@ class AllKinds(RuleBasedStateMachine):
         else:
             self.there.edit(node, importance=importance)
 
-    @precondition(lambda self: len(self.nodes("concept")) > 1)
     @rule(place=PLACES)
-    @step
+    @step(lambda self: len(self.nodes("concept")) > 1)
     def merge_concepts(self, place: int) -> None:
         some = self.nodes("concept")
         keep, other = some[place % len(some)], some[(place + 1) % len(some)]
@@ -378,7 +383,7 @@ class AllKinds(RuleBasedStateMachine):
                 self.used(id_, strength_at(before[id_], self.at), "traversal")
 
     @rule(place=PLACES, what=st.sampled_from(["case", "page", "recall", "concept", "say more"]))
-    @step
+    @step()
     def something_else(self, place: int, what: str) -> None:
         if what == "case":
             self.add_case(place)
@@ -399,7 +404,7 @@ class AllKinds(RuleBasedStateMachine):
         otherwise=st.booleans(),
         by=st.sampled_from(["user", "schedule"]),
     )
-    @step
+    @step()
     def propose(self, policy: str, at_once: bool = False, otherwise: bool = False, by: str = "user") -> None:
         before = self.world
         options = POLICIES[policy] | (OTHERWISE[policy] if otherwise else {})
@@ -408,9 +413,8 @@ class AllKinds(RuleBasedStateMachine):
         if at_once and plan.decisions and plan.counts.get("proposed"):
             self.carry_out(plan.id)
 
-    @precondition(lambda self: self.waiting())
     @rule(place=PLACES, never=st.booleans(), back=st.booleans())
-    @step
+    @step(lambda self: self.waiting())
     def decline(self, place: int, never: bool = False, back: bool = False) -> None:
         id_ = self.waiting()[place % len(self.waiting())]
         waiting = [one for one in self.there.plans.get(id_).decisions if one.status == "proposed"]
@@ -425,9 +429,8 @@ class AllKinds(RuleBasedStateMachine):
             self.given.never.add(frozenset(one.factors["pair"]))
         self.same(before, "a no changes nothing but the plan")
 
-    @precondition(lambda self: self.waiting())
     @rule(place=PLACES, how=st.sampled_from(["plainly", "killed", "by two", "beside an unlink", "beside a forget"]))
-    @step
+    @step(lambda self: self.waiting())
     def apply(self, place: int, how: str = "plainly") -> None:
         id_ = self.waiting()[place % len(self.waiting())]
         if how == "killed":
@@ -512,7 +515,7 @@ class AllKinds(RuleBasedStateMachine):
             assert components(between[0]) == components(self.world), "P17: pruning cut what hung together"
 
     @rule(policy=st.sampled_from(["prune_weak_edges", "merge_parallel_edges"]))
-    @step
+    @step()
     def come_by_schedule(self, policy: str) -> None:
         """P22: a scheduled run says what it did, of plans too that an earlier one had left."""
         seen = self.world
@@ -549,9 +552,8 @@ class AllKinds(RuleBasedStateMachine):
 
     # -- undo
 
-    @precondition(lambda self: self.world.standing())
     @rule(place=PLACES, with_later=st.booleans())
-    @step
+    @step(lambda self: self.world.standing())
     def undo(self, place: int, with_later: bool = False) -> None:
         """All of it, or a conflict that names a plan which stands, and nothing changed."""
         standing = self.undoable()
@@ -624,8 +626,9 @@ class AllKinds(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_wrong(self) -> None:
-        with self.noticing():
-            self.is_sound()
+        if not self.over:
+            with self.noticing():
+                self.is_sound()
 
     def is_sound(self) -> None:
         wrong = faults(self.world, self.given)
@@ -633,7 +636,7 @@ class AllKinds(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Undo everything, in any order, as the conflicts say: every row is as it was."""
-        if not self.given.rows or AllKinds.failed is not None:
+        if not self.given.rows or self.over:
             return
         with self.noticing():
             self.undo_all()
@@ -702,9 +705,11 @@ def opened(database_url: str) -> Iterator[None]:
         AllKinds.runner.run(AllKinds.connection.close())
 
 
-def play(number: int, sequences: int) -> None:
-    """So many sequences, always the same ones for a number. What fails is in `AllKinds.failed`, not shortened."""
-    AllKinds.failed, AllKinds.number = None, 0
+def play(number: int, sequences: int, *, on_and_on: bool = False) -> None:
+    """So many sequences, always the same ones for a number. What fails is in `AllKinds.failed`, as it was; the first
+    is the end, unless it is to go `on_and_on`."""
+    AllKinds.wants_all = on_and_on
+    AllKinds.failed, AllKinds.number = [], 0
     test = get_state_machine_test(
         AllKinds,
         settings=settings(
@@ -722,7 +727,7 @@ def play(number: int, sequences: int) -> None:
 
 def replay(steps: Iterable[Step]) -> None:
     """Do some steps again, as they were done."""
-    AllKinds.failed = None
+    AllKinds.failed, AllKinds.wants_all = [], False
     machine = AllKinds()
     for name, given in steps:
         getattr(machine, name)(**given)

@@ -2,6 +2,7 @@
 
     python -m tests.plans.finding                     every mending: the table of docs/how-it-is-tested.md
     python -m tests.plans.finding P15 P18             these alone
+    python -m tests.plans.finding --together          all of them taken out at once; what fails is played again for each
     python -m tests.plans.finding --seeds 1-50 none   nothing taken out: a long look at the code as it is
 
 The steps that are printed go into found.py, where the suite plays them again.
@@ -15,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from pprint import pformat
 
@@ -40,7 +41,7 @@ def wrong_with(steps: Sequence[Step]) -> str | None:
     """What comes of some steps; None when all is well."""
     with suppress(Exception):  # whatever it is: it is compared with what is looked for
         replay(steps)
-    return None if AllKinds.failed is None else AllKinds.failed[2]
+    return AllKinds.failed[0][2] if AllKinds.failed else None
 
 
 def shortened(steps: Sequence[Step], wrong: str) -> Sequence[Step]:
@@ -73,8 +74,8 @@ def find(seeds: Sequence[int], sequences: int) -> tuple[int, int, Sequence[Step]
     for number in seeds:
         with suppress(Exception):  # it is noted where it happens
             play(number, sequences)
-        if AllKinds.failed is not None:
-            return number, *AllKinds.failed
+        if AllKinds.failed:
+            return number, *AllKinds.failed[0]
         print(f"seed {number}: {sequences} sequences, nothing found", file=sys.stderr, flush=True)
     return None
 
@@ -105,11 +106,15 @@ def main() -> None:
     arguments.add_argument("names", nargs="*", default=sorted(MENDINGS), help="mendings, or none")
     arguments.add_argument("--seeds", default="1-20")
     arguments.add_argument("--sequences", type=int, default=SEQUENCES, help="for each seed")
+    arguments.add_argument("--together", action="store_true", help="all taken out at once: many are found in one go")
     chosen = arguments.parse_args()
     first, _, last = chosen.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with a_server() as url:
+        if chosen.together:
+            find_together(chosen.names, seeds, chosen.sequences, url)
+            return
         for name in chosen.names:
             with taken_out(name, url), opened(url):
                 tell(name, seeds, chosen.sequences)
@@ -120,7 +125,31 @@ def tell(name: str, seeds: Sequence[int], sequences: int) -> None:
     if found is None:
         print(f"{name}: not found", flush=True)
         return
-    seed, took, steps, wrong = found
+    _print(name, *found)
+
+
+def find_together(names: Sequence[str], seeds: Sequence[int], sequences: int, url: str) -> None:
+    """Sequences that fail while all mendings are out, each played again with one of them out at a time."""
+    left = list(names)
+    for seed in seeds:
+        with ExitStack() as out:
+            for name in left:
+                out.enter_context(taken_out(name, url))
+            with opened(url):
+                play(seed, sequences, on_and_on=True)
+        failed = AllKinds.failed
+        print(f"seed {seed}: {len(failed)} of {sequences} fail without {', '.join(left)}", file=sys.stderr, flush=True)
+        for name in tuple(left):
+            with taken_out(name, url), opened(url):
+                for took, steps, _ in failed:
+                    if (wrong := wrong_with(steps)) is not None:
+                        _print(name, seed, took, steps, wrong)
+                        left.remove(name)
+                        break
+    print(f"not found: {', '.join(left) or 'none'}")
+
+
+def _print(name: str, seed: int, took: int, steps: Sequence[Step], wrong: str) -> None:
     fewer = shortened(steps, wrong)
     print(f"| {name} | {seed} | {took} | {len(steps)} | {len(fewer)} |\n# {wrong[:400]}")
     print(f"{pformat(list(fewer), width=118, sort_dicts=False)}\n", flush=True)
