@@ -260,8 +260,21 @@ def test_any_walk_comes_to_what_the_store_in_memory_comes_to(store: RecollectSto
     """The same operations on LangGraph's own store and on ours, with few keys and values, so that they meet often."""
     walk, known = Random(7), InMemoryStore()
     namespaces = [("a",), ("a", "b"), ("a", "b", "c"), ("b",), ("ab",)]
-    values = [{"n": 1}, {"n": 2, "text": "tea"}, {"text": "tea"}, {"text": "Tea "}, {"n": [1, {"m": 2}]}, {}]
-    filters = [None, {"n": 1}, {"text": "tea"}, {"n": {"$ne": 1}}, {"text": {"$eq": "Tea "}}]
+    values: list[dict[str, Any]] = [
+        {"n": 1},
+        {"n": 2, "text": "tea"},
+        {"text": "tea"},
+        {"text": "Tea "},
+        {"n": [1, {"m": 2}]},
+        {},
+    ]
+    filters: list[dict[str, Any] | None] = [
+        None,
+        {"n": 1},
+        {"text": "tea"},
+        {"n": {"$ne": 1}},
+        {"text": {"$eq": "Tea "}},
+    ]
     for _ in range(12):
         ops: list[Op] = [
             PutOp(walk.choice(namespaces), walk.choice("xyz"), walk.choice([*values, None])) for _ in range(3)
