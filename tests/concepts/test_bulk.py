@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ async def test_C19_many_are_made_as_if_each_came_by_itself(settings: Settings) -
         assert many.ids[0] == many.ids[1] != many.ids[3]
 
 
-def _fields(new: NewConcept) -> dict[str, object]:
+def _fields(new: NewConcept) -> dict[str, Any]:
     return {"name": new.name, "node_type": new.node_type, "text": new.text, "metadata": dict(new.metadata)}
 
 
