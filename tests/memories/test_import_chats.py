@@ -190,9 +190,14 @@ async def test_D54_an_agent_of_letta_brings_blocks_passages_and_what_was_said(me
     assert texts == {
         "human: Likes tea": None,
         "The roses were cut in May": None,
-        "I moved to Huế": "letta/agent-0",
-        "Noted, Huế.": "letta/agent-0",
+        "I moved to Huế": "letta/Host",
+        "Noted, Huế.": "letta/Host",
     }
+    other = {
+        "agents": [{"id": "agent-0", "name": "Guest", "messages": [{**said[3], "content": "Hello"}]}],
+        "blocks": [],
+    }
+    assert (await memory.import_([saved(tmp_path, "guest.af", other)])).added == 1  # ids count within a file alone
     old = {"agent_type": "memgpt_agent", "name": "Host", "core_memory": blocks, "messages": said}
     assert (await memory.import_([saved(tmp_path, "old.af", old)])).already_there == 3
 

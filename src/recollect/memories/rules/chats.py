@@ -25,7 +25,7 @@ class Turn:
     role: str
     text: str
     at: datetime | None
-    id: str | None
+    id: str | None = None
 
 
 def is_chatgpt(found: Mapping[str, Any]) -> bool:
@@ -66,7 +66,8 @@ def claude(found: Mapping[str, Any]) -> ForeignPiece:
 
 
 def letta(found: Mapping[str, Any]) -> ForeignPiece:
-    """An agent file of Letta: what its blocks and passages say, and what was said."""
+    """An agent file of Letta: what its blocks and passages say, and what was said. Its ids (message-0) count within the
+    file alone, so none is taken over."""
     agents = objects_in(found, "agents") or [dict(found)]
     name = in_one_name(agents)
     kept = [
@@ -85,7 +86,6 @@ def letta(found: Mapping[str, Any]) -> ForeignPiece:
             metadata={"extra": {"agent": name}},
             created_at=time_in(passage, "created_at"),
             source=LETTA,
-            source_id=_id(passage, "id"),
         )
         for passage in (*objects_in(found, "passages"), *objects_in(found, "archival_memory"))
         if isinstance(passage.get("text"), str) and passage["text"].strip()
@@ -94,7 +94,7 @@ def letta(found: Mapping[str, Any]) -> ForeignPiece:
         memory
         for agent in agents
         for memory in _conversation(
-            LETTA, agent.get("id") or agent.get("name"), agent.get("name"), _letta_turns(agent), None
+            LETTA, agent.get("name") or agent.get("id"), agent.get("name"), _letta_turns(agent), None
         ).memories
     ]
     return ForeignPiece(memories=(*kept, *said))
@@ -188,11 +188,11 @@ def _part(part: object) -> str:
 
 def _letta_turns(agent: Mapping[str, Any]) -> Iterator[Turn]:
     for message in objects_in(agent, "messages"):
-        at, id_ = time_in(message, "created_at"), _id(message, "id")
+        at = time_in(message, "created_at")
         text = _text_of(message.get("content")) or str(message.get("text") or "")
-        yield Turn(role=str(message.get("role", "")), text=_unwrapped(text), at=at, id=id_)
-        for number, said in enumerate(_sent(message), start=1):
-            yield Turn(role="assistant", text=said, at=at, id=id_ and f"{id_}/{number}")
+        yield Turn(role=str(message.get("role", "")), text=_unwrapped(text), at=at)
+        for said in _sent(message):
+            yield Turn(role="assistant", text=said, at=at)
 
 
 def _unwrapped(text: str) -> str:
