@@ -167,7 +167,7 @@ def test_D54_what_is_not_json_is_said_once(text: str) -> None:
 
 
 async def test_D54_an_agent_of_letta_brings_blocks_passages_and_what_was_said(memory: Engine, tmp_path: Path) -> None:
-    said = [
+    said: list[dict[str, Any]] = [
         {"role": "system", "content": [{"type": "text", "text": "be kind"}]},
         {"role": "user", "text": json.dumps({"type": "user_message", "message": "I moved to Huế", "time": "x"})},
         {"role": "user", "text": json.dumps({"type": "heartbeat", "reason": "x"})},
