@@ -109,6 +109,8 @@ OPENINGS: dict[str, list[tuple[Any, ...]]] = {
 Operation = Callable[..., None]
 # An operation by its name, and what it was given.
 Step = tuple[str, Mapping[str, Any]]
+# A sequence that failed: which it was, its steps, and what was wrong.
+Failed = tuple[int, Sequence[Step], str]
 
 
 def step(can_be: "Callable[[AllKinds], Any]" = lambda _machine: True) -> Callable[[Operation], Operation]:
@@ -149,8 +151,8 @@ class AllKinds(RuleBasedStateMachine):
     connection: ClassVar[asyncpg.Connection]
     dsn: ClassVar[str]
     number: ClassVar[int] = 0
-    # The sequences that failed: which each was, its steps, and what was wrong. The first is the end, or all are wanted.
-    failed: ClassVar[list[tuple[int, Sequence[Step], str]]] = []
+    # The sequences that failed. The first is the end, or all are wanted.
+    failed: ClassVar[list[Failed]] = []
     wants_all: ClassVar[bool] = False
 
     def __init__(self) -> None:

@@ -343,6 +343,27 @@ async def test_P20_a_link_taken_away_under_something_else_is_said_in_words(graph
     assert [one.id for one in outcome.chain] == [merge.id, plan.id]
 
 
+async def test_P20_a_link_that_took_in_another_with_its_node_is_not_taken_away_under_it(graph: Engine) -> None:
+    """A plan made an edge; two concepts became one, and so did their edges: that one is named, not a key."""
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    await link(graph, (b, c))
+    draft, edge = Draft(), UUID(int=13)
+    row = {"id": str(edge), "source": str(a), "target": str(c), "relation": "similar", "strength": 0.5}
+    row |= {"created_by": "auto", "created_at": LONG_AGO.isoformat()}
+    draft.decide("link", edge, "linked", [Change(table="edges", id=edge, before=None, after=row)])
+    plan = draft.plan(policy="hand", title="link", now=NOW)
+    async with graph.core.transaction(graph.space.id) as db:
+        await kept.save(db, plan)
+    await graph.plans.apply(plan.id)
+    merge = await graph.concepts.merge(a, b)
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(plan.id)
+    assert str(merge.plan_id) in refused.value.message
+    assert "refused" not in refused.value.message
+    outcome = await graph.plans.undo(plan.id, with_later=True)
+    assert [one.id for one in outcome.chain] == [merge.plan_id, plan.id]
+
+
 async def test_P20_an_apply_that_the_database_refuses_names_the_row_and_the_plan(graph: Engine) -> None:
     a, b = await some_nodes(graph, 2)
     draft, edge, gone = Draft(), UUID(int=11), UUID(int=12)

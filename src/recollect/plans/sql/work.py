@@ -20,7 +20,13 @@ from recollect.plans.sql.premises import KEYS, said, test, why
 from recollect.store.tables import metadata
 
 # What is true of an edge that a plan made unless it said otherwise: an undo takes it away only while that holds.
-UNTOUCHED = {"status": "'active'", "protected": "false", "confidence": "NULL", "explanation": "NULL"}
+UNTOUCHED = {
+    "status": "'active'",
+    "protected": "false",
+    "confidence": "NULL",
+    "explanation": "NULL",
+    "merged_from": "NULL",
+}
 # What a change does to its row, in the order of writing: what retires makes room for what comes back or is made.
 TURNS = {
     "removed": "c.after IS NULL",
