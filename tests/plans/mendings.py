@@ -47,17 +47,30 @@ def living_ends(without: Without) -> None:
     without.patch.setattr(work.Work, "_without_a_place", nowhere)
     asyncio.run(_triggers(without.url, "DISABLE"))
     without.until.callback(lambda: asyncio.run(_triggers(without.url, "ENABLE")))
+    without.until.callback(
+        lambda: asyncio.run(_told(without.url, RETIRE_WHAT_HANGS))
+    )  # others look at this database too
+
+
+RETIRE_WHAT_HANGS = """
+UPDATE recollect.edges e SET status = 'pruned' FROM recollect.nodes n
+ WHERE n.space_id = e.space_id AND n.id IN (e.source, e.target) AND n.status = 'merged' AND e.status = 'active'
+"""
 
 
 async def _triggers(url: str, what: str) -> None:
-    database = await open_database(url, pool_size=1)
-    connection = await asyncpg.connect(database.dsn)
     for table, name in (
         ("edges", "inserted_edges_are_doubted"),
         ("edges", "updated_edges_are_doubted"),
         ("nodes", "merged_nodes_have_no_edges"),
     ):
-        await connection.execute(f"ALTER TABLE recollect.{table} {what} TRIGGER {name}")
+        await _told(url, f"ALTER TABLE recollect.{table} {what} TRIGGER {name}")
+
+
+async def _told(url: str, statement: str) -> None:
+    database = await open_database(url, pool_size=1)
+    connection = await asyncpg.connect(database.dsn)
+    await connection.execute(statement)
     await connection.close()
     await database.close()
 
