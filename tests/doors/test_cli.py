@@ -256,6 +256,13 @@ def test_import_of_bad_lines_takes_the_good_and_names_the_bad(cli: Cli) -> None:
     assert many.err.endswith("And 30 more: --json tells all of them.\n")
 
 
+def test_D54_what_a_vault_cannot_be_is_said(cli: Cli, tmp_path: Path) -> None:
+    vault = str(tmp_path / "vault")
+    assert "name one" in cli.refused("export", "--format", "markdown", code=2)
+    assert "vectors" in cli.refused("export", vault, "--format", "markdown", "--with-vectors", code=2)
+    assert not (tmp_path / "vault").exists()
+
+
 def test_export_and_import_bring_everything_back(cli: Cli, tmp_path: Path) -> None:
     id_ = cli.add("trà", "--tag", "life")
     cli("forget", id_)

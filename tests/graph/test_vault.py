@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from recollect.doors.cli.moving import _export
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput
 from recollect.graph.rules.notes import LONGEST_BYTES, Names, title
@@ -89,3 +90,13 @@ async def test_D54_names_are_short_and_fit_everywhere(memory: Engine) -> None:
         assert len(title(node).encode()) <= LONGEST_BYTES
         assert not set(title(node)) & set('[]#^|\\/:*?"<>\n')
     assert title(replace(nodes[0], name="NUL.txt")).startswith("memory ")
+
+
+async def test_D54_one_command_writes_notes_and_pages(memory: Engine, tmp_path: Path) -> None:
+    await memory.add("a note", wait=False)
+    merge = await memory.pages.import_texts([("guide/tea.md", "# Tea\n\nThree minutes, see [water](water.md).\n")])
+    await memory.pages.apply(merge.plan.id)
+    out = tmp_path / "vault"
+    assert await _export(memory, out=out, format="markdown", with_vectors=False, overwrite=False) == 2
+    written = sorted(str(file.relative_to(out)) for file in out.rglob("*.md"))
+    assert written == ["memories/a note.md", "pages/guide/tea.md"]
