@@ -147,6 +147,45 @@ def test_a_node_is_searched_for_here_and_elsewhere(house: House) -> None:
     assert ids["far away"] in page.url
 
 
+# Where names were written since the last picture was begun: left, right, height of the line, and the width of it all.
+WRITTEN = """() => {
+    const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+    window.written = [];
+    CanvasRenderingContext2D.prototype.clearRect = function (...where) {
+        if (this.canvas.classList.contains("sigma-labels")) window.written = [];
+        return clearRect.apply(this, where);
+    };
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const wide = this.canvas.width / devicePixelRatio;
+        if (this.canvas.classList.contains("sigma-labels"))
+            window.written.push([x, x + this.measureText(text).width, y, wide]);
+        return fillText.call(this, text, x, y);
+    };
+}"""
+
+
+def test_W10_names_never_overlap_nor_leave_the_edge_and_a_click_shows_the_neighbourhood(house: House) -> None:
+    ids = [house.add(f"stone number {number} of the long garden wall") for number in range(24)]
+    for one in ids[1:]:
+        house.said("POST", "/edges", {"source": ids[0], "target": one, "strength": 0.5})
+    page = house.window("#/graph", viewport={"width": 390, "height": 740}, reduced_motion="reduce")
+    drawn(page)
+    page.evaluate(WRITTEN)
+    page.get_by_role("button", name="All", exact=True).click()
+    page.get_by_role("button", name="Zoom in").click()
+    until(page, lambda: page.evaluate("window.written.length"))
+    page.evaluate(PICTURES)
+    names = page.evaluate("window.written")
+    assert names
+    assert all(left >= 0 and right <= wide for left, right, _, wide in names)
+    for at, (left, right, y, _) in enumerate(names):
+        assert not any(abs(y - b) < 12 and left < r and l < right for l, r, b, _ in names[at + 1 :])  # noqa: E741
+    before = picture(page)
+    page.get_by_role("button", name="stone number").nth(1).click()
+    page.get_by_role("region", name="Chosen node").wait_for()
+    until(page, lambda: picture(page) != before)
+
+
 def test_P09_the_slider_goes_back_over_the_journal(house: House) -> None:
     linked(house)
     page = house.window("#/graph")

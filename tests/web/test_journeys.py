@@ -14,7 +14,7 @@ from recollect.settings import Settings
 from tests.doors.test_api_support import key_for, listening
 from tests.waiting import HANG_SECONDS
 from tests.web import test_web_support as support
-from tests.web.test_web_support import House, press_together, run_apart, serious, settings_for, until
+from tests.web.test_web_support import House, findings, press_together, run_apart, serious, settings_for, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -61,10 +61,35 @@ def test_D09_a_text_is_remembered_found_and_explained(house: House) -> None:
     page.get_by_role("heading", name="The spare key is with the neighbours").wait_for()
 
 
+def test_W03_a_case_and_a_concept_are_added_on_the_page(house: House) -> None:
+    page = house.window()
+    page.get_by_role("button", name="New", exact=True).click()
+    page.get_by_role("button", name="Case", exact=True).click()
+    page.get_by_label("Question").fill("How is the kettle reset?")
+    page.get_by_label("Answer").fill("Hold the button for five seconds.")
+    page.get_by_label("Category (optional)").fill("kitchen/kettle")
+    page.get_by_role("button", name="Add case").click()
+    page.get_by_role("status").get_by_role("link", name="Look").click()
+    page.get_by_text("Hold the button for five seconds.").first.wait_for()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("new concept")
+    page.keyboard.press("Enter")
+    for said in ("is added.", "is known already."):
+        page.get_by_label("Name", exact=True).fill("抹茶")
+        page.keyboard.press("Control+Enter")
+        page.get_by_role("status").get_by_text(f"“抹茶” {said}").wait_for()
+        if said == "is added.":
+            page.keyboard.press("Control+k")
+            page.keyboard.type("new concept")
+            page.keyboard.press("Enter")
+    assert [case["category_path"] for case in house.said("GET", "/cases")["items"]] == ["kitchen/kettle"]
+    assert [concept["name"] for concept in house.said("GET", "/concepts")["items"]] == ["抹茶"]
+
+
 def test_D09_a_text_that_is_known_is_refused_with_the_way_to_it(house: House) -> None:
     known = house.add("known already")
     page = house.window()
-    page.get_by_role("button", name="Remember").click()
+    page.get_by_role("button", name="New", exact=True).click()
     page.get_by_label("The text").fill("known already")
     page.keyboard.press("Control+Enter")
     page.get_by_role("link", name="Look at it").click()
@@ -313,7 +338,7 @@ def test_E28_sign_in_wrong_key_other_space_sign_out(browser: "Browser", guarded:
     sign_in(page, keys["mine"])
     page.get_by_text("a secret of mine").wait_for()
     assert page.get_by_text("a secret of theirs").count() == 0
-    assert page.get_by_role("button", name="Remember").is_disabled()
+    assert page.get_by_role("button", name="New", exact=True).is_disabled()
     (cookie,) = context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     assert page.evaluate("[document.cookie, JSON.stringify(localStorage)].join()").find(keys["mine"]) == -1
@@ -429,3 +454,24 @@ def is_too_wide(page: "Page") -> bool:
 
 def ground(page: "Page") -> str:
     return str(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+
+
+def test_W12_axe_finds_nothing_in_any_view_at_any_width(house: House) -> None:
+    middle = furnish(house)
+    case = house.said("POST", "/cases?wait=true", {"query": "How is tea made?", "response_text": "With hot water."})
+    house.said("POST", "/pages/import", {"pages": [{"path": "principles/Tea.md", "text": "# Principle: Tea\n\nHot."}]})
+    for ending in "cs":
+        house.said("POST", "/concepts", {"name": f"Society of Arts Ar{ending}", "metadata": {ending: "known"}})
+    plan = house.said("GET", "/plans")["items"][0]["id"]
+    named = ["memories", "graph", "plans", "review", "cases", "pages", "settings/spaces", "settings/keys"]
+    named += ["settings/schedules", "settings/calibration", "recall?q=tea", f"node/{middle}", f"plans/{plan}"]
+    page = house.window()
+    wrong = []
+    for view in ("", *named, f"cases/{case['case_id']}"):
+        for width in (390, 800, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(f"{house.address}/#/{view}")
+            page.wait_for_load_state("networkidle")
+            page.locator("main h1").wait_for()
+            wrong += [(view, width, *found) for found in findings(page)]
+    assert wrong == []

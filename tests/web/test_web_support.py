@@ -148,12 +148,16 @@ def press_together(page: "Page", keys: str) -> None:
     page.evaluate("() => { Date.now = window.clock }")
 
 
-def serious(page: "Page") -> list[str]:
-    """What axe finds seriously wrong with what is shown, as sentences."""
+def findings(page: "Page") -> list[tuple[str, str]]:
+    """What axe finds wrong with what is shown: how much that matters, and a sentence."""
     page.evaluate(AXE)  # by the debugger's hand: the page itself may run nothing but its own scripts
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
-        f"{one['id']}: {one['help']} ({', '.join(str(node['target']) for node in one['nodes'][:3])})"
+        (one["impact"], f"{one['id']}: {one['help']} ({', '.join(str(node['target']) for node in one['nodes'][:3])})")
         for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
     ]
+
+
+def serious(page: "Page") -> list[str]:
+    """What of it is serious."""
+    return [said for impact, said in findings(page) if impact in ("serious", "critical")]

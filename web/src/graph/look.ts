@@ -4,6 +4,7 @@ import type { Schemas } from "../lib/api";
 type Kind = Schemas["Kind"];
 
 export interface Look {
+  topics: readonly string[];
   kinds: Record<Kind, string>;
   topic: string;
   strong: string;
@@ -18,6 +19,9 @@ export interface Look {
 
 export const STRONG = 0.7;
 export const WEAK = 0.3;
+// Told apart on both grounds, also by most who see fewer colours; what is beyond them is of no colour.
+export const TOPIC_COLOURS = ["#4e79a7", "#e08214", "#3f9a4f", "#a65fa8", "#2aa5a0", "#c2546b", "#9c755f", "#8a9a2b", "#7a6fd0", "#d08fb0"];
+const MARGIN_PX = 6;
 const FONT = "12px system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
 const LINE_PX = 15;
 const LONGEST = 24;
@@ -30,6 +34,7 @@ export function lookNow(): Look {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
   return {
+    topics: TOPIC_COLOURS,
     kinds: { memory: colour("part-1"), concept: colour("part-3"), page: colour("part-4"), case: colour("part-5") },
     topic: colour("edge"),
     strong: colour("strong"),
@@ -65,15 +70,25 @@ export interface Box {
   y: number;
 }
 
-/** A name beside its node, shortened; where another one stands already it is left out. */
+/** A name beside its node, shortened: right of it, or left where it would leave the picture. Where another name stands
+    already, or there is no room on either side, it is left out. */
 export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look, written: Box[]): void {
   if (!node.label) return;
   const text = shortened(node.label);
-  context.font = FONT;
-  const box = { left: node.x, right: node.x + node.size + 4 + context.measureText(text).width, y: node.y };
-  if (written.some((other) => overlap(box, other))) return;
+  const box = placeOf(context, text, node);
+  if (!box || written.some((other) => overlap(box, other))) return;
   written.push(box);
-  write(context, text, node, look);
+  write(context, text, box, look);
+}
+
+function placeOf(context: CanvasRenderingContext2D, text: string, { x, y, size }: Named): Box | null {
+  context.font = FONT;
+  const wide = context.canvas.width / devicePixelRatio - MARGIN_PX;
+  const high = context.canvas.height / devicePixelRatio - MARGIN_PX;
+  const width = context.measureText(text).width;
+  const [right, left] = [x + size + 4, x - size - 4 - width];
+  const start = right + width <= wide && right >= MARGIN_PX ? right : left >= MARGIN_PX && left + width <= wide ? left : null;
+  return start === null || y < LINE_PX || y > high ? null : { left: start, right: start + width, y };
 }
 
 function overlap(one: Box, other: Box): boolean {
@@ -85,24 +100,27 @@ function shortened(label: string): string {
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST).join("").trimEnd()}…` : label;
 }
 
-function write(context: CanvasRenderingContext2D, text: string, node: Named, look: Look): void {
+function write(context: CanvasRenderingContext2D, text: string, { left, y }: Box, look: Look): void {
   context.font = FONT;
   context.lineJoin = "round";
   context.lineWidth = 3;
   context.strokeStyle = look.ground;
   context.fillStyle = look.ink;
-  const [x, y] = [node.x + node.size + 4, node.y + 4];
-  context.strokeText(text, x, y);
-  context.fillText(text, x, y);
+  context.strokeText(text, left, y + 4);
+  context.fillText(text, left, y + 4);
 }
 
+/** What is pointed at or chosen has its name in full, as far as there is room. */
 export function drawHovered(context: CanvasRenderingContext2D, node: Named, look: Look): void {
   context.beginPath();
   context.arc(node.x, node.y, node.size + 3, 0, 2 * Math.PI);
   context.lineWidth = 2;
   context.strokeStyle = look.accent;
   context.stroke();
-  if (node.label) write(context, node.label, node, look);
+  for (const text of node.label ? [node.label, shortened(node.label)] : []) {
+    const box = placeOf(context, text, node);
+    if (box) return write(context, text, box, look);
+  }
 }
 
 export interface Marked {

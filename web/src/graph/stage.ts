@@ -24,6 +24,9 @@ const MANY_EDGES = 4000;
 // Up to so many nodes, each has its name written beside it.
 const FEW_NODES = 120;
 const BESIDE = 12;
+// On a phone nodes are drawn smaller, so that they hide each other less.
+const NARROW_PX = 500;
+const SMALLER = 0.65;
 const GO_MS = 350;
 const STEP_MS = 120;
 const CLOSE = 0.35;
@@ -34,6 +37,8 @@ interface NodeLook {
   size: number;
   label: string;
   kind: Schemas["Kind"] | "topic";
+  /** The place of its largest topic among all of them, by which it is coloured. */
+  topic: number | null;
 }
 interface EdgeLook {
   strength: number | null;
@@ -50,6 +55,7 @@ export class Stage {
   #marked: string[] = [];
   #chosen: string | null = null;
   #lit: Set<string> | null = null;
+  #byTopic = false;
   #acts: Acts;
   #isReady = false;
   #isDrawn = false;
@@ -88,6 +94,7 @@ export class Stage {
     const graph = filled(sight, topics);
     const unknown = this.#place(graph, sight, topics);
     this.#graph = graph;
+    this.#byTopic = sight.topics.some((topic) => topic.members.length);
     this.#marked = graph.filterEdges((_, edge) => edge.protected || edge.bridge);
     this.#sigma.setSettings({
       hideEdgesOnMove: graph.size > MANY_EDGES,
@@ -220,9 +227,10 @@ export class Stage {
 
   #nodeLook(id: string, node: NodeLook): Record<string, unknown> {
     const isOut = this.#lit !== null && !this.#lit.has(id);
-    const colour = node.kind === "topic" ? this.#look.topic : this.#look.kinds[node.kind];
+    const colour = this.#colour(node);
     return {
       ...node,
+      size: this.#sigma?.getDimensions().width < NARROW_PX ? node.size * SMALLER : node.size,
       color: isOut ? this.#look.faded : colour,
       label: isOut ? null : node.label,
       highlighted: id === this.#chosen,
@@ -230,6 +238,12 @@ export class Stage {
       zIndex: isOut ? 0 : 1,
       type: "circle",
     };
+  }
+
+  /** By topic, where there are topics; else by kind. */
+  #colour({ kind, topic }: NodeLook): string {
+    if (this.#byTopic) return (topic === null ? undefined : this.#look.topics[topic]) ?? this.#look.topic;
+    return kind === "topic" ? this.#look.topic : this.#look.kinds[kind];
   }
 
   #edgeLook(edge: string, { strength }: EdgeLook): Record<string, unknown> {
@@ -265,10 +279,11 @@ function filled(sight: Sight, topics: Sight["topics"]): MultiUndirectedGraph<Nod
   const graph = new MultiUndirectedGraph<NodeLook, EdgeLook>();
   const { source, target, relation, relations, strength } = sight.edges;
   const [kept, bridges] = [new Set(sight.edges.protected), new Set(sight.edges.bridges)];
-  for (const node of sight.nodes) {
+  const topicOf = topicsOf(sight);
+  sight.nodes.forEach((node, at) => {
     const label = node.label || node.id.slice(0, 8);
-    graph.addNode(node.id, { x: 0, y: 0, size: nodeSize(node.degree), label, kind: node.kind });
-  }
+    graph.addNode(node.id, { x: 0, y: 0, size: nodeSize(node.degree), label, kind: node.kind, topic: topicOf.get(at) ?? null });
+  });
   source.forEach((from, at) => {
     const [a, b] = [sight.nodes[from]!.id, sight.nodes[target[at]!]!.id];
     const look = { strength: strength[at]!, protected: kept.has(at), bridge: bridges.has(at) };
@@ -276,10 +291,17 @@ function filled(sight: Sight, topics: Sight["topics"]): MultiUndirectedGraph<Nod
   });
   for (const topic of topics) {
     const id = TOPIC + topic.key;
-    graph.addNode(id, { x: 0, y: 0, size: nodeSize(4 * topic.size), label: topic.key, kind: "topic" });
+    graph.addNode(id, { x: 0, y: 0, size: nodeSize(4 * topic.size), label: topic.key, kind: "topic", topic: sight.topics.indexOf(topic) });
     for (const member of topic.members) graph.addEdge(id, sight.nodes[member]!.id, { strength: null, protected: false, bridge: false });
   }
   return graph;
+}
+
+/** For each node the first topic that contains it, as they are listed. */
+function topicsOf(sight: Sight): Map<number, number> {
+  const found = new Map<number, number>();
+  sight.topics.forEach((topic, at) => topic.members.forEach((member) => found.has(member) || found.set(member, at)));
+  return found;
 }
 
 function placeAll(graph: MultiUndirectedGraph<NodeLook, EdgeLook>, sight: Sight, topics: Sight["topics"]): void {
