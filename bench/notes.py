@@ -26,6 +26,7 @@ from bench.figures import Figure
 from bench.recall import rows, taught, temporary_engine
 from recollect.engine.engine import Engine
 from recollect.model import Mode, NewMemory
+from recollect.recall.rules import ranking
 
 TOLD = Path(__file__).parent / "notes_told"
 SETS = {"development": "development.tsv", "kept back": "kept_back.tsv"}
@@ -206,20 +207,31 @@ async def in_long_notes(engine: Engine, name: str, facts: Sequence[Told], around
     assert len(added.ids) == len(notes)
     assert not added.postponed
     figures = []
-    for how, bar in (("asked", FOUND), ("plainly", None)):
-        found = passages = 0
-        for fact, id_ in zip(facts, added.ids, strict=True):
-            hits = [hit for hit in await space.recall(getattr(fact, how), limit=FIRST) if hit.node.id == id_]
-            found += len(hits)
-            passages += sum(fact.told in " ".join(hit.text.split()) for hit in hits)
-        words = "in other words" if how == "asked" else "in its own words"
-        what = f"{found} of {len(facts)} facts in notes of {WORDS[0]:,} to {WORDS[1]:,} words, in the first {FIRST}"
+    for words, field, bar in (("in other words", "asked", FOUND), ("in its own words", "plainly", None)):
+        hits = [
+            hit
+            for fact, id_ in zip(facts, added.ids, strict=True)
+            for hit in await space.recall(getattr(fact, field), limit=FIRST, weak=True)
+            if hit.node.id == id_
+        ]
+        told = {id_: fact.told for fact, id_ in zip(facts, added.ids, strict=True)}
+        related = sum(hit.relevance >= ranking.RELATED for hit in hits)
+        passages = sum(told[hit.node.id] in " ".join(hit.text.split()) for hit in hits)
+        name_ = f"long notes, {name}: {{}} {words}"
+        how = (
+            f"{len(hits)} of {len(facts)} facts in notes of {WORDS[0]:,} to {WORDS[1]:,} words are in the first {FIRST}"
+        )
         figures += [
-            Figure(name=f"long notes, {name}: found {words}", value=found / len(facts), bar=bar, how=what),
+            Figure(name=name_.format("found"), value=len(hits) / len(facts), bar=bar, how=how),
             Figure(
-                name=f"long notes, {name}: shown {words}",
-                value=passages / max(found, 1),
-                how=f"the passage of {passages} of those {found} holds the fact",
+                name=name_.format("shown"),
+                value=related / len(facts),
+                how=f"{related} of {len(facts)} are related enough to be shown without asking for weaker matches",
+            ),
+            Figure(
+                name=name_.format("passage"),
+                value=passages / max(len(hits), 1),
+                how=f"the passage of {passages} of those {len(hits)} holds the fact",
             ),
         ]
     return figures
