@@ -36,7 +36,8 @@ class Settings(BaseSettings):
     statement_timeout_seconds: float = Field(30.0, gt=0, description="A search that takes longer is given up.")
 
     embedder: str = Field(
-        "minilm", description="provider[:model[:dimension]]: minilm, static, hashing, openai:MODEL, ollama:MODEL."
+        "minilm",
+        description="provider[:model[:dimension]]: minilm, static, hashing, or fastembed, openai, ollama with :MODEL.",
     )
     embedding_dimension: int | None = Field(
         None,
@@ -45,6 +46,7 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("RECOLLECT_EMBEDDING_DIMENSION", "EMBEDDING_DIMENSION"),
         description="Vector length, for embedders that allow a choice.",
     )
+    embedding_folder: Path | None = Field(None, description="A folder with the files of a model, for fastembed.")
     embedding_url: str | None = Field(None, description="Base address of an OpenAI-compatible or Ollama server.")
     embedding_api_key: SecretStr | None = Field(None, description="Key for that server, where it needs one.")
     embedding_timeout_seconds: float = Field(30.0, gt=0, description="How long one request to an embedder may take.")

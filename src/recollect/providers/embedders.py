@@ -2,6 +2,7 @@
 
     minilm                              the default, local, 384
     static                              wordllama, local, 256; needs the extra `static`
+    fastembed:BAAI/bge-small-en-v1.5    any ONNX model of fastembed, local; needs the extra `fastembed`
     hashing, hashing:64                 no model; the number is the dimension, 256 if none is given
     openai:text-embedding-3-small:512   OpenAI, or a server like it at RECOLLECT_EMBEDDING_URL
     ollama:nomic-embed-text             Ollama; a model's tag may follow (ollama:bge-m3:567m:1024)
@@ -78,6 +79,16 @@ def _static(spec: Spec, settings: Settings) -> Embedder:
     return StaticEmbedder()
 
 
+def _fastembed(spec: Spec, settings: Settings) -> Embedder:
+    from recollect.providers.fastembed import FastembedEmbedder
+
+    name = _required_model(spec, "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")
+    made = FastembedEmbedder(name=name, folder=settings.embedding_folder, threads=settings.embedding_threads)
+    if spec.dimension not in (None, made.dim):
+        raise InvalidInput(f"{name} has {made.dim} dimensions: it cannot give {spec.dimension}.", field="embedder")
+    return made
+
+
 def _hashing(spec: Spec, settings: Settings) -> Embedder:
     from recollect.providers.hashing import DEFAULT_DIM, HashingEmbedder
 
@@ -114,6 +125,7 @@ def _ollama(spec: Spec, settings: Settings) -> Embedder:
 
 
 PROVIDERS: dict[str, Callable[[Spec, Settings], Embedder]] = {
+    "fastembed": _fastembed,
     "hashing": _hashing,
     "minilm": _minilm,
     "ollama": _ollama,

@@ -90,14 +90,14 @@ def default_threads() -> int:
     return min(cores, MAX_DEFAULT_THREADS)
 
 
-def unknown_share(text: str) -> float:
-    """How much of a text the model cannot read, counted in letters, digits and symbols.
+def unknown_share(text: str, tokenizer: "Tokenizer | None" = None, name: str = UNKNOWN) -> float:
+    """How much of a text a model cannot read (this one, or that of a tokeniser), in letters, digits and symbols.
 
     Not in tokens: a whole Thai sentence is one [UNK], and beside it a single full stop would be half of the text.
     """
     text = text[:MAX_CHARACTERS]
-    tokenizer = the_model().tokenizer
-    unknown, encoding = tokenizer.token_to_id(UNKNOWN), tokenizer.encode(text)
+    tokenizer = tokenizer or the_model().tokenizer
+    unknown, encoding = tokenizer.token_to_id(name), tokenizer.encode(text)
     windows = (encoding, *encoding.overflowing)
     pieces = (piece for window in windows for piece in zip(window.ids, window.offsets, strict=True))
     unread = sum(count_telling(text[start:end]) for id_, (start, end) in pieces if id_ == unknown)

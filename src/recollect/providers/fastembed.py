@@ -1,0 +1,160 @@
+"""Models of the field, run here on the processor: any ONNX model that fastembed knows, or one in a folder of your own.
+
+    fastembed:BAAI/bge-small-en-v1.5, from fastembed's own cache (FASTEMBED_CACHE_PATH)
+    fastembed:our-model, RECOLLECT_EMBEDDING_FOLDER=/srv/models/our-model
+
+Nothing is downloaded: what is not there is named, with what to do. A folder holds `model.onnx` (or `onnx/model.onnx`),
+`tokenizer.json`, `tokenizer_config.json` and `config.json`, as Hugging Face keeps them. Of a model that fastembed does
+not know, the vector of a text is the mean of its tokens, unless `1_Pooling/config.json` says that it is the first one.
+"""
+
+import json
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import numpy as np
+
+from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
+from recollect.ports import Vectors
+from recollect.providers.minilm import MOST_UNKNOWN, unknown_share
+from recollect.providers.pieces import cut, sum_of_pieces
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+# A model reads 512 tokens at most, as a rule: longer texts are embedded in pieces, and the sum counts.
+PIECE_BYTES = 1600
+BATCH = 32
+FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
+UNKNOWN = ("[UNK]", "<unk>")
+
+_registering = threading.Lock()
+
+
+class FastembedEmbedder:
+    def __init__(self, *, name: str, folder: Path | None = None, threads: int = 0) -> None:
+        if find_spec("fastembed") is None:
+            raise NotInstalled('The embedder `fastembed` needs fastembed: pip install "recollect[fastembed]".')
+        self._name, self._folder, self._threads = name, folder, threads or None
+        self._dim = dimension_of(name, folder)
+        self._loading = threading.Lock()
+        self._loaded: TextEmbedding | None = None
+
+    @property
+    def model(self) -> str:
+        return f"fastembed:{self._name}:{self._dim}"
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    def can_read(self, text: str) -> bool:
+        """Whether most of it has tokens of its own; a model that spells what it does not know reads any text."""
+        tokenizer: Any = getattr(self._model().model, "tokenizer", None)
+        unknown = next((name for name in UNKNOWN if tokenizer and tokenizer.token_to_id(name) is not None), None)
+        return unknown is None or unknown_share(text, tokenizer, unknown) <= MOST_UNKNOWN
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await anyio.to_thread.run_sync(self._embed, list(texts))
+
+    async def close(self) -> None:
+        self._loaded = None
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        pieces = [(owner, piece) for owner, text in enumerate(texts) for piece in cut(text, PIECE_BYTES)]
+        made = np.array(list(self._model().embed([piece for _, piece in pieces], batch_size=BATCH)), dtype=np.float32)
+        if made.shape != (len(pieces), self._dim) or not np.isfinite(made).all():
+            raise ProviderMisbehaved(
+                f"The model {self._name} gave vectors of the shape {made.shape}: {self._dim} numbers a text are due."
+            )
+        return sum_of_pieces(made, [owner for owner, _ in pieces], len(texts))
+
+    def _model(self) -> "TextEmbedding":
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = loaded(self._name, self._folder, self._threads)
+            return self._loaded
+
+
+def dimension_of(name: str, folder: Path | None) -> int:
+    """As fastembed knows it, else as the model's own configuration says."""
+    if name.lower() in (known := dimensions()):
+        return known[name.lower()]
+    if folder is None:
+        raise InvalidInput(
+            f"fastembed knows no model {name!r}: name one of its own, or the folder of the model's files in "
+            "RECOLLECT_EMBEDDING_FOLDER.",
+            field="embedder",
+        )
+    said = configuration(folder, "config.json").get("hidden_size")
+    if not isinstance(said, int) or said < 1:
+        raise InvalidInput(
+            f"{folder / 'config.json'} does not say how long vectors are (hidden_size).", field="embedder"
+        )
+    return said
+
+
+def dimensions() -> dict[str, int]:
+    from fastembed import TextEmbedding
+
+    return {one["model"].lower(): int(one["dim"]) for one in TextEmbedding.list_supported_models()}
+
+
+def configuration(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        said = json.loads((folder / name).read_text(encoding="utf8"))
+    except FileNotFoundError:
+        problem = f"There is no {name} in {folder}: RECOLLECT_EMBEDDING_FOLDER is to hold the files of a model."
+        raise InvalidInput(problem, field="embedding_folder") from None
+    except ValueError:
+        raise InvalidInput(f"{folder / name} is not JSON.", field="embedding_folder") from None
+    return said if isinstance(said, dict) else {}
+
+
+def loaded(name: str, folder: Path | None, threads: int | None) -> "TextEmbedding":
+    """The model from its folder, or from fastembed's cache; never from the network."""
+    from fastembed import TextEmbedding
+
+    where: dict[str, Any] = {"local_files_only": True}
+    if folder is not None:
+        where = {"specific_model_path": str(folder)}
+        register(name, folder)
+    try:
+        return TextEmbedding(model_name=name, threads=threads, cuda=False, **where)
+    except Exception as problem:  # whatever fastembed, onnxruntime or the tokeniser say of files that do not do
+        raise ProviderMisbehaved(
+            f"The model {name} cannot be loaded from {folder or 'the cache of fastembed'}: {problem} "
+            "Recollect downloads none: put its files into a folder and name that in RECOLLECT_EMBEDDING_FOLDER."
+        ) from problem
+
+
+def register(name: str, folder: Path) -> None:
+    """Tell fastembed of a model that it does not know, once."""
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    with _registering:
+        if name.lower() in dimensions():
+            return
+        file = next((file for file in FILES if (folder / file).is_file()), None)
+        if file is None:
+            problem = f"There is no ONNX model in {folder}: it is looked for as {', '.join(FILES)}."
+            raise InvalidInput(problem, field="embedding_folder")
+        TextEmbedding.add_custom_model(
+            model=name,
+            pooling=PoolingType.CLS if pools_first(folder) else PoolingType.MEAN,
+            normalization=True,
+            sources=ModelSource(hf=name),
+            dim=dimension_of(name, folder),
+            model_file=file,
+        )
+
+
+def pools_first(folder: Path) -> bool:
+    """Whether a text's vector is that of its first token, as sentence-transformers writes it down."""
+    name = "1_Pooling/config.json"
+    return (folder / name).is_file() and bool(configuration(folder, name).get("pooling_mode_cls_token"))
