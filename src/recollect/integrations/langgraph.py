@@ -36,7 +36,6 @@ from recollect.errors import DuplicateText, InvalidInput, NotFound
 from recollect.integrations.calls import Calls, Memory
 from recollect.integrations.values import KeptValue, Shelf, new_mark, readable
 from recollect.memories.rules.contract import parsed_time
-from recollect.memories.rules.text import normalise
 from recollect.model import Metadata, Node, NodeFilter, Status
 
 OF = "langgraph"
@@ -184,7 +183,7 @@ class _Room:
             if same is None:
                 return kept
             there = await self.engine.restore(same.id, reason="put into the LangGraph store again")
-        if self.shelf.text(there) == normalise(shown.text):
+        if self.shelf.text(there) == shown.text:
             await self._edit(there, shown.metadata)
         else:
             there = await self._correct(there, kept)
