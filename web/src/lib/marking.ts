@@ -58,7 +58,7 @@ function isOneWord(a: string, b: string): boolean {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
   if (short.length < SHORTEST || /\d/.test(short)) return false;
   const stem = short.length > SHORTEST ? short.replace(/[aeiouy]$/, "") : short;
-  return long.startsWith(stem) && long.length - stem.length <= (stem.length > SHORTEST ? 4 : 2);
+  return long.startsWith(stem) && long.length - stem.length <= (stem.length > SHORTEST ? 4 : 1);
 }
 
 function folded(text: string): string {
