@@ -1,6 +1,7 @@
 """Long texts: a vector for each window, the best one counts, and the hit shows the passage that was found (D47)."""
 
 import io
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
@@ -170,7 +171,7 @@ async def faults_of(memory: Engine, id_: object) -> list[str]:
 
 
 async def test_D47_D53_long_texts_take_at_most_12_messages(memory: Engine, messages: list[int]) -> None:
-    await memory.add_many([NewMemory(text=long_note(60 + number), thread="talk") for number in range(3)])
+    await memory.add_many([NewMemory(text=long_note(100 + number), thread="talk") for number in range(3)])
     for _ in range(2):
         memory.core.recalls.clear()
         messages.clear()
@@ -194,3 +195,16 @@ async def test_D47_very_long_texts_are_embedded_a_portion_at_a_time(
     await memory.add_many([NewMemory(text=f"{number} {long_note()}") for number in range(7)])
     assert max(at_once) <= 3 * len(all_of(long_note()))
     assert (await memory.jobs()).completed == 7
+
+
+@pytest.mark.parametrize("wanted", [NodeFilter(), NodeFilter(created_from=datetime(2020, 1, 1, tzinfo=UTC))])
+async def test_D45_the_only_text_that_holds_a_word_is_looked_at_however_far_its_vector_lies(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch, wanted: NodeFilter
+) -> None:
+    """What the leg of words did not return was taken to be as good as its last: here, as good as the only match."""
+    monkeypatch.setattr(search, "LOOKED_AT", 3)
+    await memory.add_many([NewMemory(text=f"striped animal number {number}") for number in range(30)])
+    zebra = await memory.add("zebra")
+    await as_owner(memory, f"UPDATE embeddings SET vector = (vector - vector) - vector WHERE node_id = '{zebra.id}'")
+    found = await memory.recall("zebra", limit=1, wanted=wanted)
+    assert [hit.node.id for hit in found] == [zebra.id]

@@ -176,12 +176,13 @@ class Search:
         return near, matching, (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
 
     def _promising(self, near: Found, matching: Found) -> list[UUID]:
-        """Those that could come out first. What one leg did not return is at most as good there as its last."""
+        """Those that could come out first. What one leg did not return is at most as good there as its last; where it
+        returned all it has, as good as nothing."""
         ids = list(dict.fromkeys([*near, *matching]))
         most = max(LOOKED_AT, 2 * (self.query.limit or LIMIT))
         if len(ids) <= most:
             return ids
-        farthest, poorest = min(near.values(), default=0.0), min(matching.values(), default=0.0)
+        farthest, poorest = (min(leg.values()) if len(leg) >= candidates.POOL else 0.0 for leg in (near, matching))
         cosine = np.array([near.get(id_, farthest) for id_ in ids])
         words = np.array([matching.get(id_, poorest) for id_ in ids])
         lexical = ranking.lexical_match(words, self.asked.most_possible)

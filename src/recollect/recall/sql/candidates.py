@@ -80,13 +80,15 @@ NEARNESS = """SELECT 1 - min(vector::halfvec({dim}) <=> ${2}) AS score FROM embe
 MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
 
 # Both legs, the most promising of what they find, and what ranking needs to know of those: one message to the server.
-# What one leg did not return is at most as good there as its last.
+# What one leg did not return is at most as good there as its last; where it returned all it has, as good as nothing.
 GATHERED = """
 WITH near AS MATERIALIZED ({near}),
      matched AS MATERIALIZED (SELECT node_id AS id, score FROM lexical_candidates($5, $4, $6, {pool})),
      ends AS MATERIALIZED (
-         SELECT (SELECT count(*) FROM near) AS windows, coalesce((SELECT min(cosine) FROM near), 0) AS farthest,
-                (SELECT count(*) FROM matched) AS matched, coalesce((SELECT min(score) FROM matched), 0) AS poorest,
+         SELECT (SELECT count(*) FROM near) AS windows,
+                coalesce((SELECT min(cosine) FROM near HAVING count(*) >= {most}), 0) AS farthest,
+                (SELECT count(*) FROM matched) AS matched,
+                coalesce((SELECT min(score) FROM matched HAVING count(*) >= {pool}), 0) AS poorest,
                 greatest((SELECT max(score) FROM matched), $7, 1e-9) AS full_match),
      either AS (
          SELECT id, max(cosine) AS cosine, max(score) AS words FROM (
@@ -321,7 +323,7 @@ async def _gathered(
     db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, most: int
 ) -> Gathered:
     near = NONE_IS_NEAR if asked.vector is None else _near(asked.dim, kinds="$6", exactly=exactly, most=most)
-    legs = GATHERED.format(near=near, pool=POOL)
+    legs = GATHERED.format(near=near, pool=POOL, most=most)
     words = asked.words or lexicon.LexicalQuestion(match=[], weights=lexicon.NO_WORDS, most_possible=0.0)
     found = await (await driver(db)).fetch(
         f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
