@@ -7,6 +7,7 @@ A newcomer who reads along opens each of those files. What is counted is what ru
 loop and in those that work for it; a file that only holds a noun counts too. No bar is measured in seconds here.
 """
 
+import asyncio
 import sys
 import tempfile
 import threading
@@ -17,8 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
-
-import anyio
 
 import recollect
 from bench.figures import Figure
@@ -117,7 +116,7 @@ async def measure() -> dict[str, Walk]:
 
 def run(_size: int | None, rest: list[str]) -> list[Figure]:
     figures = []
-    for name, walk in anyio.run(measure).items():
+    for name, walk in asyncio.run(measure()).items():
         if name in rest:
             print("\n".join(f"{file}: {', '.join(functions)}" for file, functions in by_file(walk).items()))
         how = f"{len(walk.functions)} functions, {walk.crossings} calls across files"

@@ -4,6 +4,7 @@ Times are those of the page itself: from the moment its address is entered, and 
 main thread used.
 """
 
+import asyncio
 import gzip
 import shutil
 import statistics
@@ -11,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-
-import anyio
 
 from bench.figures import Figure
 from bench.store import texts
@@ -41,7 +40,7 @@ def run(size: int | None, _rest: list[str]) -> list[Figure]:
     try:
         with EmbeddedServer(directory / "home") as server:
             settings = Settings.load(database_url=server.url, embedder="hashing:64")
-            anyio.run(fill, settings, count)
+            asyncio.run(fill(settings, count))
             with listening(settings) as address:
                 return [*in_browser(chromium, address, count), bundle()]
     finally:

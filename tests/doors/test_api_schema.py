@@ -3,10 +3,10 @@
 Every operation gets as many of them, and the same ones on every machine.
 """
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import anyio
 import hypothesis
 import pytest
 import schemathesis
@@ -49,7 +49,7 @@ def known(api_settings: Settings) -> dict[str, str]:
             known = {"memories": node.id, "nodes": node.id, "edges": edge.id, "plans": plan.id, "runs": run, "key": key}
             return {name: str(id_) for name, id_ in known.items()}
 
-    return anyio.run(furnish)
+    return asyncio.run(furnish())
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 No tests here; each module takes the fixtures it needs: `client = support.client`.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ async def sql(url: str, *statements: str) -> Any:
 def api_database(database_url: str) -> str:
     """The address of a database beside the one that the other tests use."""
     name = f"recollect_api_{uuid4().hex[:8]}"
-    anyio.run(sql, database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
+    asyncio.run(sql(database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}"))
     return database_url.replace("/recollect?", f"/{name}?")
 
 

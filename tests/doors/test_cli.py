@@ -1,5 +1,6 @@
 """The command line, in process: every command, as text and as JSON, and every kind of refusal."""
 
+import asyncio
 import io
 import json
 import os
@@ -8,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
-import anyio
 import pytest
 
 from recollect.doors.cli import output
@@ -401,11 +401,11 @@ async def _damage(url: str, space: str) -> None:
 
 def test_D34_verify_finds_damage(cli: Cli, own_database: str) -> None:
     id_ = cli.add("tea")
-    anyio.run(_damage, own_database, cli.space)
+    asyncio.run(_damage(own_database, cli.space))
     found = cli("verify")
     assert (found.code, f"{id_}\ta vector whose length" in found.out) == (1, True)
     assert cli.json("verify")["whole"] is False
-    anyio.run(in_server, own_database, "UPDATE recollect.embeddings SET dim = vector_dims(vector)")
+    asyncio.run(in_server(own_database, "UPDATE recollect.embeddings SET dim = vector_dims(vector)"))
 
 
 def test_backup_and_restore(cli: Cli, tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """The graph on the command line."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from recollect.engine.engine import Engine
@@ -33,7 +33,7 @@ def linked(cli: Cli) -> list[str]:
             )
             await memory.plans.run("topics")
 
-    anyio.run(link)
+    asyncio.run(link())
     return ids
 
 

@@ -1,5 +1,6 @@
 """Plans and links on the command line: proposed, shown, declined, applied, stale, undone; and every bad command."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -8,7 +9,6 @@ from itertools import pairwise
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-import anyio
 import pytest
 
 from recollect.engine.engine import Engine
@@ -30,7 +30,7 @@ def directly(verb: Callable[[Engine], Awaitable[T]]) -> T:
         async with Engine(Settings.load()) as engine:
             return await verb(engine)
 
-    return anyio.run(run)
+    return asyncio.run(run())
 
 
 def doubled(cli: Cli, pairs: int = 2) -> list[str]:

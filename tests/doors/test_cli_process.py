@@ -1,5 +1,6 @@
 """The command line as a program of its own: what only shows in a process. Streams, signals, imports, a terminal."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -11,7 +12,6 @@ import sys
 import termios
 from pathlib import Path
 
-import anyio
 import pytest
 from pydantic import SecretStr
 
@@ -31,7 +31,7 @@ HEAVY = ("sqlalchemy", "numpy", "onnxruntime", "fastapi", "asyncpg", "pydantic",
 @pytest.fixture
 def space(settings: Settings, own_database: str) -> Settings:
     """A space of one test's own, and how to reach it."""
-    return anyio.run(fresh_space, settings.model_copy(update={"database_url": SecretStr(own_database)}))
+    return asyncio.run(fresh_space(settings.model_copy(update={"database_url": SecretStr(own_database)})))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def remember(settings: Settings, text: str, *, wait: bool = True) -> str:
         async with Engine(settings) as memory:
             return str((await memory.add(text, wait=wait)).id)
 
-    return anyio.run(add)
+    return asyncio.run(add())
 
 
 def _run(environment: dict[str, str], *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -4,6 +4,7 @@ spaces; and a way to run commands in process, the way `recollect` does.
 No tests here; each module takes the fixtures it needs: `cli = support.cli`.
 """
 
+import asyncio
 import io
 import json
 import sys
@@ -15,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import anyio
 import asyncpg
 import pytest
 
@@ -81,9 +81,9 @@ async def in_server(url: str, statement: str) -> None:
 @contextmanager
 def a_database(url: str) -> Iterator[str]:
     name = f"cli_{uuid4().hex[:12]}"
-    anyio.run(in_server, url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
+    asyncio.run(in_server(url, f"CREATE DATABASE {name} TEMPLATE {MADE}"))
     yield urlsplit(url)._replace(path=f"/{name}").geturl()
-    anyio.run(in_server, url, f"DROP DATABASE {name} WITH (FORCE)")
+    asyncio.run(in_server(url, f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 @pytest.fixture(scope="module")

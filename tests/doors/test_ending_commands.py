@@ -6,6 +6,7 @@ database (whose lock the test holds), told to end, and must do so with its exit 
 kinds (stdin, a question, embedding) are in test_ending.
 """
 
+import asyncio
 import multiprocessing
 import os
 import re
@@ -157,7 +158,7 @@ def told_to_end_while_they_wait(
     for child in children.values():
         child.start()
     try:
-        anyio.run(until_all_wait, url, children)
+        asyncio.run(until_all_wait(url, children))
     finally:
         for child in children.values():
             child.terminate()

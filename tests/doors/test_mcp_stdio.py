@@ -1,5 +1,6 @@
 """`recollect mcp` as a child process: the SDK's client over stdin and stdout, and what only shows in a process."""
 
+import asyncio
 import json
 import os
 import signal
@@ -36,7 +37,7 @@ HELLO: dict[str, Any] = {
 
 @pytest.fixture
 def space(settings: Settings, own_database: str) -> Settings:
-    return anyio.run(fresh_space, settings.model_copy(update={"database_url": SecretStr(own_database)}))
+    return asyncio.run(fresh_space(settings.model_copy(update={"database_url": SecretStr(own_database)})))
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_stdin_is_the_end
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
     assert process.returncode == 0, err
     assert b"Traceback" not in err
-    assert anyio.run(counted, space) in (0, 300)
+    assert asyncio.run(counted(space)) in (0, 300)
 
 
 def test_M01_what_was_asked_before_stdin_ended_is_answered(environment: dict[str, str]) -> None:

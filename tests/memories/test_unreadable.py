@@ -138,7 +138,7 @@ async def test_D43_another_model_that_can_read_it_gives_it_a_vector(reading: Eng
 async def test_D43_D47_of_a_long_text_the_model_reads_what_it_can(reading: Engine) -> None:
     """Most of it is Thai: it has no vector as a whole, so that nothing links it, and is found by its English part."""
     note = await reading.add(
-        "\n".join([*THAI * 90, "\n", f"{ENGLISH}, and rides it to the harbour every morning. " * 40])
+        "\n".join([*THAI * 150, "\n", f"{ENGLISH}, and rides it to the harbour every morning. " * 40])
     )
     async with reading.core.transaction(reading.space.id) as db:
         rows = await (await driver(db)).fetch("SELECT passage, starts FROM embeddings WHERE node_id = $1", note.id)

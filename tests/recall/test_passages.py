@@ -106,7 +106,7 @@ async def test_D47_a_few_long_texts_do_not_crowd_out_the_others(
     monkeypatch.setattr(candidates, "POOL", 4)
     monkeypatch.setattr(candidates, "EXACT_BELOW", 2)
     tags = {"tags": ["life"]}
-    told = [long_note(), long_note(100), *(f"{SHORT}, {number} times" for number in range(6))]
+    told = [long_note(), long_note(140), *(f"{SHORT}, {number} times" for number in range(6))]
     await memory.add_many([NewMemory(text=text, metadata=tags) for text in told])
     found = await memory.recall("the committee discussed the yearly budget", weak=True, wanted=wanted)
     assert len(found) > 2
@@ -171,7 +171,7 @@ async def faults_of(memory: Engine, id_: object) -> list[str]:
 
 
 async def test_D47_D53_long_texts_take_at_most_12_messages(memory: Engine, messages: list[int]) -> None:
-    await memory.add_many([NewMemory(text=long_note(100 + number), thread="talk") for number in range(3)])
+    await memory.add_many([NewMemory(text=long_note(150 + number), thread="talk") for number in range(3)])
     for _ in range(2):
         memory.core.recalls.clear()
         messages.clear()

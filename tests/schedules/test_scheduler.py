@@ -51,7 +51,7 @@ CASES = "consolidate_cases"  # on Sundays, by the clock
 def alone(database_url: str, tmp_path: Path) -> Iterator[Settings]:
     """A database of the test's own: the scheduler looks at all spaces. Its gate is open unless a test closes it."""
     name = f"scheduler_{uuid4().hex[:12]}"
-    anyio.run(in_server, database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}")
+    asyncio.run(in_server(database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}"))
     yield Settings.load(
         database_url=urlsplit(database_url)._replace(path=f"/{name}").geturl(),
         home=tmp_path,
@@ -61,7 +61,7 @@ def alone(database_url: str, tmp_path: Path) -> Iterator[Settings]:
         gate_min_days=0,
         brake_share=1,
     )
-    anyio.run(in_server, database_url, f"DROP DATABASE {name} WITH (FORCE)")
+    asyncio.run(in_server(database_url, f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ async def cut_off(memory: Engine, kind: str) -> None:
 
 
 CHILD = """
-import anyio, sys
+import asyncio, sys
 from datetime import datetime
 from recollect.schedules import scheduler
 from recollect.engine.engine import Engine
@@ -230,7 +230,7 @@ async def main():
         async with scheduler.leadership(memory.core) as lead:
             print(await scheduler.one_round(memory.core, lead), flush=True)
 
-anyio.run(main)
+asyncio.run(main())
 """
 
 

@@ -179,7 +179,7 @@ async def test_D47_an_upgrade_loses_no_hit_and_long_texts_get_their_windows_whil
     told = {
         "the boat is blue": "boat",
         long_note(): "committee",
-        "字" * 2000: "字字",
+        "字" * 2500: "字字",
         " ".join(["one two three four five six"] * 10): "three",
     }
     settings = Settings.load(database_url=own_server.url, embedder="hashing:8", pool_size=2)
@@ -202,5 +202,5 @@ async def test_D47_an_upgrade_loses_no_hit_and_long_texts_get_their_windows_whil
         assert (await memory.jobs()).pending == 2  # the others have one window, and keep their vector
         assert await found()
         await memory.work()
-        assert await windows_of() == [1, 1 + len(windows(long_note())), 1 + len(windows("字" * 2000)), 1]
+        assert await windows_of() == [1, 1 + len(windows(long_note())), 1 + len(windows("字" * 2500)), 1]
         assert await found()

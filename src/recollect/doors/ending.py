@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import anyio
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 T = TypeVar("T")
@@ -73,7 +71,7 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
             return await main()
 
     try:
-        return anyio.run(until_told)
+        return asyncio.run(until_told())
     finally:
         if came:
             signal.raise_signal(signal.SIGTERM)

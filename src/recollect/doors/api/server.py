@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from ipaddress import ip_address
 
-import anyio
 import structlog
 import uvicorn
 
@@ -43,7 +42,7 @@ Ready = Callable[[str], object]
 
 def serve(settings: Settings, *, ready: Ready | None = None) -> None:
     """Serve until told to stop; `ready` is called with the address once requests are answered."""
-    anyio.run(_serve, settings, ready)
+    asyncio.run(_serve(settings, ready))
 
 
 async def _serve(settings: Settings, ready: Ready | None) -> None:

@@ -29,7 +29,7 @@ GRACE_SECONDS = 5.0
 
 def serve(settings: Settings, *, key: str | None = None) -> None:
     """Serve until stdin ends; with a key, what that key may do."""
-    anyio.run(_serve, settings, key)
+    asyncio.run(_serve(settings, key))
 
 
 async def _serve(settings: Settings, key: str | None) -> None:

@@ -2,7 +2,7 @@
 
 Windows are of about 64 tokens, two or three sentences, and overlap, so that what stands at the end of one stands whole
 in the next. They are spread evenly over the text and end, where they can, with a line or a sentence. A text of up to
-1,500 tokens has only one: itself. Of a very long text the windows are longer instead of more.
+2,200 tokens has only one: itself. Of a very long text the windows are longer instead of more.
 
 A passage, which is what people are shown, is the window that was found and about as much before and after it.
 """
@@ -17,7 +17,7 @@ from recollect.memories.rules.text import each_piece, pieces_of
 
 TOKENS = 64
 OVERLAP = 16
-ONE_IS_ENOUGH = 1500
+ONE_IS_ENOUGH = 2200
 MOST = 200
 # A window may end this much earlier, as a share of it, to end with a sentence.
 LEEWAY = 0.35
