@@ -1,6 +1,7 @@
 """The overview: a space at a glance, for whoever opens the page in the morning."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -11,6 +12,7 @@ from recollect.engine.sql import care, overview
 from recollect.engine.sql.overview import Day, Held
 from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
+from recollect.plans.questions import KINDS, open_questions
 
 GROWTH = timedelta(days=30)
 IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
@@ -18,10 +20,11 @@ IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overview:
-    """What is remembered, how it grew of late, and how it is."""
+    """What is remembered, how it grew of late, how many questions are open of what kind, and how it is."""
 
     held: Sequence[Held]
     added: Sequence[Day]
+    questions: Mapping[str, int]
     jobs: JobCounts
     embedding_model: str | None
     index: IndexWord
@@ -32,6 +35,7 @@ async def show(core: Core, space_id: UUID) -> Overview:
     async with core.transaction(space_id) as db:
         held = await overview.held(db)
         added = await overview.added(db, core.now() - GROWTH)
+        asked = await open_questions(core, db)
         waiting = await jobs.counts(db)
         model, dim = await overview.searched(db)
     async with core.database.owner() as connection:
@@ -39,6 +43,7 @@ async def show(core: Core, space_id: UUID) -> Overview:
     return Overview(
         held=held,
         added=added,
+        questions=Counter(KINDS[one.policy] for one in asked),
         jobs=waiting,
         embedding_model=model,
         index=await _index(core, model, dim),
