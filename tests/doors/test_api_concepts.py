@@ -1,5 +1,7 @@
 """Concepts over HTTP: added once, merged, told why, kept apart; and bad requests."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -72,16 +74,23 @@ async def test_C21_pairs_are_added_listed_and_removed(client: httpx.AsyncClient)
     problem(await client.post("/api/v1/never-merge", json={"a": "tea", "b": "TEA"}), 422, "invalid_input", field="b")
 
 
+async def questions(client: httpx.AsyncClient) -> Any:
+    """What a person is to look at, looked for anew."""
+    assert (await client.post("/api/v1/questions/look")).status_code == 200
+    return (await client.get("/api/v1/questions")).json()
+
+
 async def test_C28_pairs_to_look_at_with_both_records_and_the_factors(client: httpx.AsyncClient) -> None:
     one, other = await add(client, "tea house"), await add(client, "tea houses")
-    review = (await client.get(f"{CONCEPTS}/review")).json()
-    (asked,) = review["items"]
-    assert (review["total"], asked["keep"]["id"], asked["other"]["id"]) == (1, one, other)
-    assert [step["name"] for step in asked["steps"]] == ["cosine", "name", "metadata"]
-    assert sum(step["weight"] * step["value"] for step in asked["steps"]) == pytest.approx(asked["score"], abs=1e-5)
-    assert (asked["verdict"], asked["doubts"]) == ("review", ["the names are not made of the same words"])
+    found = await questions(client)
+    (asked,) = found["items"]
+    assert (found["total"], asked["keep"]["id"], asked["other"]["id"]) == (1, one, other)
+    told = asked["factors"]
+    assert [step["name"] for step in told["steps"]] == ["cosine", "name", "metadata"]
+    assert sum(step["weight"] * step["value"] for step in told["steps"]) == pytest.approx(told["score"], abs=1e-5)
+    assert told["doubts"] == ["the names are not made of the same words"]
     await client.post(f"{CONCEPTS}/merge", json={"keep": one, "others": [other]})
-    assert (await client.get(f"{CONCEPTS}/review")).json() == {"total": 0, "items": []}
+    assert (await questions(client))["items"] == []
 
 
 @pytest.mark.parametrize("never", [False, True])
@@ -91,12 +100,12 @@ async def test_P11_two_that_are_two_are_not_asked_about_until_one_changes(
     one, other = await add(client, "tea house"), await add(client, "tea houses")
     kept = (await client.post(f"{CONCEPTS}/apart", json={"a": one, "b": "tea houses", "never": never})).json()
     assert (kept["until"] is None) == never
-    assert (await client.get(f"{CONCEPTS}/review")).json()["total"] == 0
+    assert (await questions(client))["total"] == 0
     await client.patch(f"/api/v1/memories/{other}", json={"metadata": {"extra": {"since": 1999}}})
-    assert (await client.get(f"{CONCEPTS}/review")).json()["total"] == (0 if never else 1)
+    assert (await questions(client))["total"] == (0 if never else 1)
     taken_back = await client.delete("/api/v1/never-merge", params={"a": kept["a"], "b": kept["b"]})
     assert taken_back.json() == []
-    assert (await client.get(f"{CONCEPTS}/review")).json()["total"] == 1
+    assert (await questions(client))["total"] == 1
     same = await client.post(f"{CONCEPTS}/apart", json={"a": one, "b": one})
     problem(same, 422, "invalid_input", field="b")
     problem(await client.post(f"{CONCEPTS}/apart", json={"a": one, "b": "coffee"}), 404, "not_found")
