@@ -7,7 +7,10 @@ from pathlib import Path
 
 from bench.figures import as_typed, save, show
 
-NAMES = ("store", "recall", "notes", "graph", "cases", "dedupe", "pages", "web", "web_graph", "walks", "year")
+NAMES = (
+    *("store", "recall", "notes", "graph", "cases", "dedupe", "pages", "web", "web_graph", "walks", "year"),
+    *("peers", "faults", "servers", "scale"),
+)
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 ./run bench dedupe --data DIR [--out run.jsonl] [--clusters-out clusters.jsonl]     evaluation data
 ./run bench dedupe [--size 100000] [--names FILE] [--million]                       speed, in process
+./run bench dedupe --on ray [--size 100000 | --million]                             overhead of Ray on one node (X01)
 ./run bench dedupe --store [--size 100000]                                          speed, in the database
 
 --data is bench/dedupe_data. Without it, concepts with real names (--names: a graph's `N id type name` lines, gzip or
@@ -21,6 +22,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -28,17 +30,20 @@ from numpy.typing import NDArray
 
 from bench import dedupe_data, dedupe_store
 from bench.figures import Figure, ratio
+from bench.ray_cluster import ray_cluster
 from bench.recall import vocabulary
-from recollect.concepts.rules.detection import Blocks, ConceptColumns, block, detect
+from recollect.concepts.rules.detection import Blocks, ConceptColumns, Pairs, block, detect
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.pairs import scored
 from recollect.concepts.rules.similarity import (
     WEIGHTS,
 )
 from recollect.providers.minilm import MiniLMEmbedder, default_threads
+from recollect.providers.ray import RayExecutor
 
 SIZE = 100_000
 MILLION = 1_000_000
+BASE = 20_000
 LISTED_FROM = 0.70
 THRESHOLDS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87, 0.85)
 ROUNDS = 3
@@ -59,12 +64,15 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser.add_argument("--names", type=Path, help="a graph whose nodes' names are used")
     parser.add_argument("--cache", type=Path, help="keep vectors here between runs")
     parser.add_argument("--million", action="store_true", help="the run with a million too (minutes, 3 GB)")
+    parser.add_argument("--on", choices=["ray"], help="the same detection on a Ray node of this machine, beside it")
     parser.add_argument("--store", action="store_true", help="what is done in the database (bench/dedupe_store)")
     given = parser.parse_args(rest)
     if given.store:
         return asyncio.run(dedupe_store.figures(made_names(size or SIZE)))
     if given.data:
         return dedupe_data.quality(given.data, given.out, given.clusters_out, given.cache)
+    if given.on:
+        return beside_ray(MILLION if given.million else size or SIZE, given.names, given.cache)
     return speed(size or SIZE, given.names, given.cache, given.million)
 
 
@@ -192,8 +200,8 @@ def score_all(blocks: Blocks, pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
 
 def of_a_million(concepts: ConceptColumns, python: Path, directory: Path, before: Sequence[Figure]) -> list[Figure]:
     """In a process of its own, so that the memory it takes can be told."""
-    np.save(directory / "base.npy", concepts.vectors[:20_000])
-    (directory / "base.json").write_text(json.dumps(list(concepts.names[:20_000])))
+    np.save(directory / "base.npy", concepts.vectors[:BASE])
+    (directory / "base.json").write_text(json.dumps(list(concepts.names[:BASE])))
     told = subprocess.run(
         [sys.executable, "-m", "bench.dedupe", directory], check=True, capture_output=True, text=True
     ).stdout.split()
@@ -214,7 +222,7 @@ def of_a_million(concepts: ConceptColumns, python: Path, directory: Path, before
 def search_a_million(directory: Path) -> None:
     """Names of two real ones, vectors between theirs; one in a hundred stands there twice, slightly changed."""
     base, names = np.load(directory / "base.npy"), json.loads((directory / "base.json").read_text())
-    made, vectors = million_names(names, base)
+    made, vectors = mixed_names(names, base, MILLION)
     np.save(directory / "million.npy", vectors)
     concepts = ConceptColumns.of(names=made, vectors=vectors)
     started, cpu = time.perf_counter(), time.process_time()
@@ -224,19 +232,58 @@ def search_a_million(directory: Path) -> None:
     print(seconds, cpu, peak, len(found.pairs))
 
 
-def million_names(names: Sequence[str], base: Vectors) -> tuple[list[str], Vectors]:
+def mixed_names(names: Sequence[str], base: Vectors, count: int) -> tuple[list[str], Vectors]:
     chance = np.random.default_rng(2)
-    one, other = chance.integers(0, len(names), (2, MILLION))
+    one, other = chance.integers(0, len(names), (2, count))
     made = [f"{names[a]} {names[b]}" for a, b in zip(one.tolist(), other.tolist(), strict=True)]
-    vectors = np.empty((MILLION, base.shape[1]), np.float32)
-    for first in range(0, MILLION, 50_000):
-        part = slice(first, first + 50_000)
-        mixed = 0.6 * base[one[part]] + 0.4 * base[other[part]] + chance.normal(0, 0.01, (50_000, base.shape[1]))
+    vectors = np.empty((count, base.shape[1]), np.float32)
+    for first in range(0, count, 50_000):
+        part = slice(first, min(first + 50_000, count))
+        noise = chance.normal(0, 0.01, (part.stop - first, base.shape[1]))
+        mixed = 0.6 * base[one[part]] + 0.4 * base[other[part]] + noise
         vectors[part] = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
-    for place in range(0, MILLION, 100):
+    for place in range(0, count - 1, 100):
         made[place + 1] = made[place].replace(" ", "_")
         vectors[place + 1] = vectors[place]
     return made, vectors
+
+
+# -- on Ray
+
+
+def beside_ray(count: int, names_file: Path | None, cache: Path | None) -> list[Figure]:
+    """Detection in this process and on a Ray node of this machine with as many processors, in turn: the same pairs."""
+    base = real_names(names_file, BASE) if names_file else made_names(BASE)
+    names, vectors = mixed_names(base, embedded(base, cache), count)
+    concepts = ConceptColumns.of(names=names, vectors=vectors)
+    cores = default_threads()
+    here, there = [], []
+    with ray_cluster([cores], store_bytes=max(500_000_000, 2 * 128 * count)) as (address, _):
+        executor = RayExecutor(address, strict=True)
+        list(executor.map(nothing, None, range(4 * cores)))  # its processes are there, and have loaded what they need
+        for _ in range(ROUNDS if count < MILLION else 1):
+            started = time.perf_counter()
+            ours = detect(concepts, threads=cores)
+            here.append(time.perf_counter() - started)
+            started = time.perf_counter()
+            theirs = detect(concepts, threads=cores, executor=executor)
+            there.append(time.perf_counter() - started)
+            assert same_pairs(ours.pairs, theirs.pairs), "Ray found other pairs"
+        executor.close()
+    how = f"{count:,} concepts, {len(ours.pairs):,} pairs, the same ones; {cores} processors each, in turn"
+    return [
+        Figure(name="detection on one Ray node / here", value=ratio(there, here), bar=1.3, better="lower", how=how),
+        Figure(name="detection on one Ray node, s", value=statistics.median(there), better="lower", how=how),
+        Figure(name="detection here, s", value=statistics.median(here), better="lower", how=how),
+    ]
+
+
+def nothing(_shared: None, number: int) -> int:
+    return number
+
+
+def same_pairs(ours: Pairs, theirs: Pairs) -> bool:
+    return all(np.array_equal(getattr(ours, one.name), getattr(theirs, one.name)) for one in fields(Pairs))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def show(figures: Sequence[Figure]) -> None:
 
 def save(figures: Sequence[Figure], file: Path, command: str) -> None:
     """As one JSON object, each figure with the day, the commit and the command it was measured with."""
-    measured = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": _commit(), "command": command}
+    measured = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "command": command}
     document = {
         one.name: {
             "value": one.value,
@@ -62,7 +62,7 @@ def save(figures: Sequence[Figure], file: Path, command: str) -> None:
     file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
-def _commit() -> str:
+def commit() -> str:
     """The commit that was measured; `+` where files were changed since."""
     said = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--abbrev=7", "--exclude=*"],

@@ -18,7 +18,6 @@ from typing import Any, Literal
 from bench import invented_pages, pages_store
 from bench.figures import Figure
 from recollect.pages.files import PageFile, read_folder
-from recollect.pages.rules import attempts
 from recollect.pages.rules.audit import (
     audit,
     doubled_headings,
@@ -27,17 +26,15 @@ from recollect.pages.rules.audit import (
     missing_headings,
     missing_sentences,
 )
+from recollect.pages.rules.audit import carried_out as with_care
 from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
-from recollect.pages.rules.destinations import Destinations, LinkChanges, destinations
-from recollect.pages.rules.execution import execute
+from recollect.pages.rules.execution import Destinations, LinkChanges, destinations, execute
 from recollect.pages.rules.formats import distinct, export_page, read_page
-from recollect.pages.rules.hierarchy import WIKI, children_by_parent, forward_edges
-from recollect.pages.rules.links import Directory, resolve
+from recollect.pages.rules.hierarchy import WIKI, children_by_parent, detect_subgraphs, forward_edges
+from recollect.pages.rules.links import Directory, relinked, resolve
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import Format, WikiPage, same_content
-from recollect.pages.rules.relinking import relinked
 from recollect.pages.rules.similarity import SuppliedScores, compare, text_for_vector
-from recollect.pages.rules.subgraphs import detect_subgraphs
 from recollect.pages.rules.text import said_in
 from recollect.ports import Vectors
 from recollect.providers.minilm import MiniLMEmbedder
@@ -313,7 +310,7 @@ def large_page(paragraphs: int = PARAGRAPHS) -> Figure:
     started = time.process_time()
     before = {old.id: old}
     plan = plan_merge([new], wiki_of([old]), SuppliedScores(scores={(new.id, old.id): 1.0}))
-    done = attempts.carried_out(plan, before, destinations(plan, before))
+    done = with_care(plan, before, destinations(plan, before))
     spent = time.process_time() - started
     assert said_in(done.after[old.id].texts) >= said_in(new.texts), "nothing is lost"
     how = f"{paragraphs:,} paragraphs into as many, half of them new: merged and audited; CPU time"

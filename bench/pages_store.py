@@ -5,20 +5,18 @@ inside. Planning is measured for a fixed wiki and more and more new pages: it is
 """
 
 import asyncio
-import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from bench.figures import Figure
+from bench.places import temporary_server
 from recollect.engine.engine import Engine
 from recollect.pages.files import PageFile, read_folder
 from recollect.pages.rules.merge_plan import Overall
 from recollect.pages.rules.page import WikiPage
 from recollect.settings import Settings
-from recollect.store.embedded import EmbeddedServer
 
 Files = list[tuple[str, str]]
 
@@ -32,13 +30,8 @@ def files_in(folder: Path) -> Files:
 
 
 def stored(old: Sequence[WikiPage], new: Sequence[WikiPage], more: Sequence[Sequence[WikiPage]] = ()) -> list[Figure]:
-    directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
-    directory.chmod(0o755)
-    try:
-        with EmbeddedServer(directory / "home") as server:
-            return asyncio.run(_measured(server.url, files_of(old), files_of(new), [*map(files_of, more)]))
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with temporary_server() as server:
+        return asyncio.run(_measured(server.url, files_of(old), files_of(new), [*map(files_of, more)]))
 
 
 async def _measured(url: str, old: Files, new: Files, more: Sequence[Files]) -> list[Figure]:

@@ -1,6 +1,7 @@
 """Recall: how well the right memories are found (--data), and how fast beside a bare pgvector query.
 
 ./run bench recall --data DIR [--out run.jsonl]   evaluation data: a folder a conversation
+./run bench recall --data DIR --reranker NAME        and what a reranker gains there; with RECOLLECT_RAY, on the cluster
 ./run bench recall [--size 100000]                   speed
 ./run bench recall --texts FILE                      speed on texts of your own, one a line; the last 100 are asked
 """
@@ -8,14 +9,13 @@
 import argparse
 import asyncio
 import json
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
@@ -26,15 +26,17 @@ import numpy as np
 from pgvector import HalfVector
 
 from bench.figures import Figure
+from bench.places import temporary_server
 from recollect.engine.engine import Engine
 from recollect.memories import embed
 from recollect.model import ExportedMemory, NewMemory, NodeFilter
+from recollect.ports import Executor
+from recollect.providers.executors import make_executor
 from recollect.recall import cache
 from recollect.recall.sql import candidates
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
 from recollect.store.database import driver
-from recollect.store.embedded import EmbeddedServer
 
 SIZE = 100_000
 DEPTH = 100
@@ -50,10 +52,16 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser = argparse.ArgumentParser(prog="./run bench recall")
     parser.add_argument("--data", type=Path, help="a folder with one folder a conversation")
     parser.add_argument("--out", type=Path, help="write the scorer's run file here")
+    parser.add_argument("--reranker", help="ask every question once more with this one, as RECOLLECT_RERANKER")
     parser.add_argument("--texts", type=Path, help="a file with one text a line")
     given = parser.parse_args(rest)
     if given.data:
-        return asyncio.run(quality(given.data, given.out))
+        executor = make_executor(Settings.load().ray)
+        try:
+            return quality(given.data, given.out, given.reranker, executor)
+        finally:
+            if executor:
+                executor.close()
     if given.texts:
         return asyncio.run(speed_on(given.texts))
     return asyncio.run(speed(size or SIZE))
@@ -61,37 +69,92 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
 
 @asynccontextmanager
 async def temporary_engine(**given: Any) -> AsyncIterator[Engine]:
-    directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
-    directory.chmod(0o755)
-    try:
-        with EmbeddedServer(directory / "home") as server:
-            async with Engine(Settings.load(database_url=server.url, **given)) as engine:
-                yield engine
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with temporary_server() as server:
+        async with Engine(Settings.load(database_url=server.url, **given)) as engine:
+            yield engine
+
+
+@asynccontextmanager
+async def second_engine(first: Engine, reranker: str | None) -> AsyncIterator[Engine | None]:
+    """The same memories, asked with a reranker; none where there is no reranker."""
+    if reranker is None:
+        yield None
+        return
+    async with Engine(first.settings.model_copy(update={"reranker": reranker})) as engine:
+        yield engine
 
 
 # -- quality
 
 
-async def quality(data: Path, out: Path | None) -> list[Figure]:
+@dataclass(kw_only=True)
+class Asked:
+    """What was found in one conversation, or in all of them."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    found: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    newer: list[bool] = field(default_factory=list)
+    reranked: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, other: "Asked") -> None:
+        self.lines += other.lines
+        self.newer += other.newer
+        for ours, theirs in ((self.found, other.found), (self.reranked, other.reranked)):
+            for k, values in theirs.items():
+                ours[k] += values
+
+
+Conversation = tuple[str, list[dict[str, Any]], list[dict[str, Any]]]  # name, corpus, questions
+
+
+def quality(
+    data: Path, out: Path | None, reranker: str | None = None, executor: Executor | None = None
+) -> list[Figure]:
     """Ask every question of every conversation, each in a fresh space; plain search, no floors, no caps."""
-    lines: list[dict[str, Any]] = []
-    found: dict[int, list[float]] = defaultdict(list)
-    newer: list[bool] = []
-    async with temporary_engine() as engine:
-        for folder in sorted(one for one in data.iterdir() if (one / "queries.jsonl").exists()):
-            space, names = await taught(engine, rows(folder / "corpus.jsonl"))
-            for question in rows(folder / "queries.jsonl"):
-                started = time.perf_counter()
-                hits = await space.recall(question["text"], limit=DEPTH, weak=True)
-                spent = (time.perf_counter() - started) * 1000
-                ids = [name for hit in hits for name in names[hit.node.source_id or ""]]
-                lines.append(
-                    {"conversation": folder.name, "query_id": question["id"], "retrieved": ids, "latency_ms": spent}
-                )
-                judge(question, ids, found, newer)
-            print(f"{folder.name}: {len(names)} memories", flush=True)
+    folders = sorted(one for one in data.iterdir() if (one / "queries.jsonl").exists())
+    every = ((one.name, rows(one / "corpus.jsonl"), rows(one / "queries.jsonl")) for one in folders)
+    answers = Asked()
+    for one in executor.map(asked_elsewhere, reranker, every) if executor else asked_here(reranker, every):
+        answers.add(one)
+        print(f"{one.lines[0]['conversation'] if one.lines else '-'}: {len(one.lines)} questions", flush=True)
+    return told(data, out, reranker, answers)
+
+
+def asked_elsewhere(reranker: str | None, conversation: Conversation) -> Asked:
+    """One conversation in whichever process, with a database and an engine of its own."""
+    return next(asked_here(reranker, [conversation]))
+
+
+def asked_here(reranker: str | None, conversations: Iterable[Conversation]) -> Iterator[Asked]:
+    with asyncio.Runner() as loop, ExitStack() as stack:
+        engines = AsyncExitStack()
+        stack.callback(lambda: loop.run(engines.aclose()))
+        engine = loop.run(engines.enter_async_context(temporary_engine()))
+        second = loop.run(engines.enter_async_context(second_engine(engine, reranker)))
+        for conversation in conversations:
+            yield loop.run(asked_one(engine, second, conversation))
+
+
+async def asked_one(engine: Engine, second: Engine | None, conversation: Conversation) -> Asked:
+    name, corpus, questions = conversation
+    answers = Asked()
+    space, names = await taught(engine, corpus)
+    again = await second.in_space(space.space.slug) if second else None
+    for question in questions:
+        started = time.perf_counter()
+        hits = await space.recall(question["text"], limit=DEPTH, weak=True)
+        spent = (time.perf_counter() - started) * 1000
+        ids = [name for hit in hits for name in names[hit.node.source_id or ""]]
+        answers.lines.append({"conversation": name, "query_id": question["id"], "retrieved": ids, "latency_ms": spent})
+        judge(question, ids, answers.found, answers.newer)
+        if again:
+            hits = await again.recall(question["text"], limit=DEPTH, weak=True)
+            judge(question, [name for hit in hits for name in names[hit.node.source_id or ""]], answers.reranked, [])
+    return answers
+
+
+def told(data: Path, out: Path | None, reranker: str | None, answers: Asked) -> list[Figure]:
+    lines, found, newer, reranked = answers.lines, answers.found, answers.newer, answers.reranked
     if out:
         out.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return [
@@ -100,6 +163,14 @@ async def quality(data: Path, out: Path | None) -> list[Figure]:
                 name=f"recall@{k}", value=100 * statistics.mean(values), how=f"{len(values)} questions of {data.name}"
             )
             for k, values in sorted(found.items())
+        ),
+        *(
+            Figure(
+                name=f"recall@{k}, gain of the reranker",
+                value=100 * (statistics.mean(values) - statistics.mean(found[k])),
+                how=f"{100 * statistics.mean(values):.1f} with {reranker}",
+            )
+            for k, values in sorted(reranked.items())
         ),
         *(
             [Figure(name="newer above older", value=statistics.mean(newer), how=f"{len(newer)} questions")]

@@ -6,18 +6,16 @@ Ratios only: both sides are measured in turn in one run, so they mean the same o
 import asyncio
 import random
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import uuid4
 
 from bench.figures import Figure, alternate, ratio, seconds
+from bench.places import temporary_server
 from bench.recall import vocabulary
 from recollect.engine.engine import Engine
 from recollect.memories.rules.text import checksum
@@ -25,7 +23,6 @@ from recollect.memories.sql import vectors
 from recollect.model import NewMemory
 from recollect.settings import Settings
 from recollect.store.database import driver
-from recollect.store.embedded import EmbeddedServer
 
 SIZE = 100_000
 EMBED_SHARE = 100  # one in so many texts is embedded: the model is slow, the ratio is the same
@@ -42,18 +39,13 @@ def texts(count: int, seed: int) -> Iterator[str]:
 
 def run(size: int | None, _rest: list[str]) -> list[Figure]:
     count = size or SIZE
-    directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
-    directory.chmod(0o755)
-    try:
-        with EmbeddedServer(directory / "home") as server:
-            return [
-                *asyncio.run(adding(server.url, count)),
-                memory_needed(server.url, count),
-                *asyncio.run(embedding(server.url, max(count // EMBED_SHARE, 256))),
-                start_up(),
-            ]
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with temporary_server() as server:
+        return [
+            *asyncio.run(adding(server.url, count)),
+            memory_needed(server.url, count),
+            *asyncio.run(embedding(server.url, max(count // EMBED_SHARE, 256))),
+            start_up(),
+        ]
 
 
 async def adding(url: str, count: int) -> list[Figure]:

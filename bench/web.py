@@ -28,7 +28,7 @@ from tests.web.test_web_support import ARGUMENTS, MISSING
 SIZE = 100_000
 ROUNDS = 7
 TYPED = " the quick brown fox jumps over the lazy dog"
-READY = "() => document.querySelector('.large')?.textContent === {!r} && document.querySelector('.facts') !== null"
+READY = "() => document.querySelector('.figures b')?.textContent === {!r} && document.querySelector('.facts') !== null"
 
 
 def run(size: int | None, _rest: list[str]) -> list[Figure]:

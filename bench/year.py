@@ -5,15 +5,12 @@
 
 import argparse
 import asyncio
-import shutil
-import tempfile
 import time
-from pathlib import Path
 
 from bench.figures import Figure
+from bench.places import temporary_server
 from recollect import AsyncRecollect
 from recollect.settings import Settings
-from recollect.store.embedded import EmbeddedServer
 from tests.case_year import CaseYear, Clock
 
 SIZE = 2_000
@@ -27,17 +24,12 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
 
 async def a_year(size: int) -> list[Figure]:
     weekly, clock, started = max(1, size // 130), Clock(), time.perf_counter()
-    directory = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
-    directory.chmod(0o755)
-    try:
-        with EmbeddedServer(directory / "home") as server:
-            settings = Settings.load(database_url=server.url, embedder="hashing:256")
-            async with AsyncRecollect(settings=settings, clock=clock, worker=False) as memory:
-                year = CaseYear(memory, clock, cases=size - WEEKS * weekly, weekly=weekly, uses=size // 5)
-                await year.pass_by(WEEKS)
-                await year.take_everything_back()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with temporary_server() as server:
+        settings = Settings.load(database_url=server.url, embedder="hashing:256")
+        async with AsyncRecollect(settings=settings, clock=clock, worker=False) as memory:
+            year = CaseYear(memory, clock, cases=size - WEEKS * weekly, weekly=weekly, uses=size // 5)
+            await year.pass_by(WEEKS)
+            await year.take_everything_back()
     for problem in year.problems[:20]:
         print(problem)
     did = ", ".join(f"{number:,} {what}" for what, number in year.counts.items() if what != "weeks")

@@ -23,7 +23,9 @@ from recollect.engine.core import Core
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
 from recollect.store.database import Database, open_database
+from recollect.store.distribute import distribute
 from recollect.store.embedded import EmbeddedServer
+from tests import citus
 
 MADE = "made"
 POOL_SIZE = 4
@@ -43,6 +45,7 @@ hypothesis.settings.load_profile("any machine")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only rules, policies and worked examples")
+    parser.addoption("--citus", action="store_true", help="on tables that are spread over two servers (tests/citus.py)")
 
 
 def pytest_configure() -> None:
@@ -125,7 +128,7 @@ def made_home() -> Iterator[Path]:
 async def _make_databases(url: str) -> None:
     async with Engine(Settings.load(database_url=url, embedder="hashing:32")):
         pass
-    connection = await asyncpg.connect(url.replace("/recollect?", "/postgres?"))
+    connection = await asyncpg.connect(url.replace("/recollect?", "/template1?"))
     await connection.execute(f"CREATE DATABASE {MADE} TEMPLATE recollect")
     await connection.close()
 
@@ -150,8 +153,35 @@ def server(made_home: Path) -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture(scope="session")
-def database_url(server: EmbeddedServer) -> str:
+def database_url(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue("citus_url" if request.config.getoption("--citus") else "server_url")
+    return found
+
+
+@pytest.fixture(scope="session")
+def server_url(server: EmbeddedServer) -> str:
     return server.url
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[citus.Cluster]:
+    if citus.SCRIPT is None:
+        pytest.skip(citus.ABSENT)
+    with citus.running() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def citus_url(cluster: citus.Cluster) -> str:
+    """A database whose spaces are spread over the two workers of a cluster."""
+    asyncio.run(_distribute(cluster.url))
+    return cluster.url
+
+
+async def _distribute(url: str) -> None:
+    database = await open_database(url, pool_size=2)
+    await distribute(database, shards=4)
+    await database.close()
 
 
 @pytest.fixture
@@ -183,7 +213,9 @@ class Lent(Database):
 async def lent(database_url: str, anyio_backend: str) -> AsyncIterator[Lent]:
     """Connecting, and all that a new connection has yet to learn, takes longer than most tests do."""
     opened = await open_database(database_url, pool_size=POOL_SIZE)
-    lent = Lent(engine=opened.engine, dsn=opened.dsn, role=opened.role, notes=opened.notes)
+    lent = Lent(
+        engine=opened.engine, dsn=opened.dsn, role=opened.role, notes=opened.notes, distributed=opened.distributed
+    )
     yield lent
     await lent.close_for_good()
 

@@ -1,14 +1,18 @@
 """What the engine asks of the outside world, as small protocols."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+Shared = TypeVar("Shared")
+Block = TypeVar("Block")
+Made = TypeVar("Made")
 
 
 @runtime_checkable
@@ -32,6 +36,22 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text, unit length, float32; ProviderUnavailable or ProviderMisbehaved when it cannot."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Reads a question together with each of a few texts: slower than comparing vectors, and closer (D52)."""
+
+    @property
+    def name(self) -> str:
+        """`fastembed:Xenova/ms-marco-MiniLM-L-6-v2`: the provider and the model, for people and logs."""
+        ...
+
+    async def scores(self, question: str, texts: Sequence[str]) -> Vectors:
+        """How well each text answers, 0 to 1; ProviderUnavailable or ProviderMisbehaved when it cannot say."""
         ...
 
     async def close(self) -> None: ...
@@ -91,3 +111,40 @@ class Notifier(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Leads blocks through a pure function: in this process, or on the machines of a cluster (X01).
+
+    The function is one of a module, so that another process finds it by its name; `shared` is what every block needs,
+    and travels once. What comes out is the same wherever it was worked out.
+    """
+
+    @property
+    def name(self) -> str:
+        """`local`, or the address of a cluster: for people and logs."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """How many blocks are worked on at a time."""
+        ...
+
+    def submit(self, work: Callable[[Shared, Block], Made], shared: Shared, block: Block) -> "Future[Made]":
+        """One block; cancelling the future gives it up."""
+        ...
+
+    def map(
+        self,
+        work: Callable[[Shared, Block], Made],
+        shared: Shared,
+        blocks: Iterable[Block],
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[Made]:
+        """The results in the order of the blocks, each told to `progress` by its number, from 1. Whoever stops taking
+        them (`close` of the iterator, or an error) gives up what is still under way."""
+        ...
+
+    def close(self) -> None: ...

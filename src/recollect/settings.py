@@ -29,6 +29,15 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("RECOLLECT_DATABASE_URL", "DATABASE_URL"),
         description="A PostgreSQL >= 16 with pgvector >= 0.8 to use instead of the one inside.",
     )
+    database_read_url: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("RECOLLECT_DATABASE_READ_URL", "DATABASE_READ_URL"),
+        description="A standby of that PostgreSQL, where recalls, lists and exports may read.",
+    )
+    read_wait_seconds: float = Field(
+        0.2, ge=0, description="How long a read waits at the standby for what its caller wrote; then: the primary."
+    )
+    read_lag_seconds: float = Field(10.0, gt=0, description="A standby further behind than this is not read.")
     space: str = Field("default", description="The space (tenant) that is used when none is named.")
     pg_version: Literal[16, 18] = Field(18, description="Version of the PostgreSQL inside, for a new data directory.")
     pg_start_seconds: int = Field(120, ge=1, description="How long the database inside may take to start (recovery).")
@@ -37,7 +46,8 @@ class Settings(BaseSettings):
 
     embedder: str = Field(
         "minilm",
-        description="provider[:model[:dimension]]: minilm, static, hashing, or fastembed, openai, ollama with :MODEL.",
+        description="provider[:model[:dimension]]: minilm, static, hashing, or fastembed, sentence-transformers, "
+        "openai, ollama with :MODEL.",
     )
     embedding_dimension: int | None = Field(
         None,
@@ -46,15 +56,30 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("RECOLLECT_EMBEDDING_DIMENSION", "EMBEDDING_DIMENSION"),
         description="Vector length, for embedders that allow a choice.",
     )
-    embedding_folder: Path | None = Field(None, description="A folder with the files of a model, for fastembed.")
+    embedding_folder: Path | None = Field(
+        None, description="A folder with the files of a model, for fastembed and sentence-transformers."
+    )
     embedding_url: str | None = Field(None, description="Base address of an OpenAI-compatible or Ollama server.")
     embedding_api_key: SecretStr | None = Field(None, description="Key for that server, where it needs one.")
     embedding_timeout_seconds: float = Field(30.0, gt=0, description="How long one request to an embedder may take.")
     embedding_threads: int = Field(0, ge=0, description="Threads of the local model; 0 = all cores.")
     embedding_batch: int = Field(256, ge=1, le=4096, description="Texts a worker claims at once.")
+    ray: str = Field(
+        "",
+        pattern=r"^(auto|ray://[^\s/]+:\d{1,5})?$",
+        description="A Ray cluster for large batches: auto (one that runs on this machine) or ray://HOST:10001; "
+        "empty = everything is done here.",
+    )
     job_max_attempts: int = Field(3, ge=1, le=100, description="How often an embedding is tried before it fails.")
     job_stuck_seconds: float = Field(300.0, gt=0, description="A claimed job older than this goes to another worker.")
     worker_poll_seconds: float = Field(1.0, gt=0, description="How often an idle worker looks for jobs.")
+
+    reranker: str = Field(
+        "",
+        description="provider:model that reads the first hits again and orders them: fastembed:MODEL, "
+        "sentence-transformers:MODEL; empty = none.",
+    )
+    reranker_folder: Path | None = Field(None, description="A folder with the files of that model.")
 
     model: str = Field(
         "", description="provider:model that answers `ask`: openai:MODEL, anthropic:MODEL, ollama:MODEL; empty = none."
@@ -71,6 +96,11 @@ class Settings(BaseSettings):
 
     max_text_bytes: int = Field(1_000_000, ge=1, description="Longest text of one memory, in UTF-8 bytes.")
     max_batch_items: int = Field(10_000, ge=1, description="Most items of one batch over HTTP.")
+    max_large_requests: int = Field(
+        8, ge=1, description="Batches, imports and plans of one caller at a time, over HTTP."
+    )
+    max_connections: int = Field(1000, ge=1, description="Connections that the server answers at a time.")
+    header_seconds: float = Field(15.0, gt=0, description="How long a caller may take to send the head of a request.")
     max_metadata_bytes: int = Field(4096, ge=2, description="Largest metadata of one memory, as UTF-8 JSON.")
     chunk_tokens: int = Field(2000, ge=50, le=3000, description="The importer cuts documents longer than this.")
     summaries: bool = Field(False, description="Whether summaries may be kept (each waits for approval).")

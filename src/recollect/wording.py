@@ -4,7 +4,7 @@ Values are checked by pydantic, whose own sentences are written for programmers 
 unable to parse string as an integer"). People are told what was given, and what it must be.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Error = Mapping[str, Any]
@@ -48,6 +48,12 @@ QUOTE = "'"
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 memory`, `2,000 memories`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *most, last = list(parts) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def place_of(parts: Sequence[str | int]) -> str:

@@ -1,15 +1,23 @@
 """Everything that cannot be accepted: refused with one sentence, never a 500, and nothing is stored."""
 
+import asyncio
 import base64
 import json
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from recollect.doors.api import limits, memories
 from recollect.doors.api.access import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from recollect.doors.api.limits import parsed_in_steps
 from recollect.engine.engine import Engine
+from recollect.memories.rules.contract import memory_from_mapping
 from recollect.model import NodeFilter
 from tests.doors import test_api_support as support
 from tests.doors.test_api_support import added, problem, raw
@@ -400,3 +408,105 @@ async def test_S03_a_search_by_address_leaves_nothing_behind(client: httpx.Async
         answer = await (client.post(path, json={"query": "green tea"}) if times else client.get(path))
         assert [hit["node"]["text"] for hit in answer.json()["hits"]] == ["green tea"]
         assert len((await engine.recalls()).items) == times
+
+
+# -- what one caller may take of the server
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        "[1]",
+        ' [ {"a": [1, "]"]} , null ] ',
+        "[1, 2",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[1] x",
+        '{"a": 1}',
+        "",
+        "[",
+        "nope",
+        '["\ud800"]',
+        "\ufeff[NaN, 1e999]",
+        '{"a": 1, "a": [{}, {"b": "c"}]}',
+        "[[1, [2, {}]], -0.5e3",
+    ],
+)
+def test_S02_a_long_body_is_parsed_item_by_item_as_json_is(body: str) -> None:
+    def outcome(parse: Callable[[bytes], Any]) -> Any:
+        try:
+            return repr(parse(body.encode(errors="surrogatepass")))
+        except json.JSONDecodeError as error:
+            return str(error)
+
+    assert outcome(parsed_in_steps) == outcome(json.loads)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"text": "x", "metadata": {"a": [' + b"{}," * 300_000 + b"{}]}}",
+        b'[{"text": "x", "metadata": {"a": [' + b"{}," * 300_000 + b"{}]}}]",
+    ],
+    ids=["one object", "one item"],
+)
+def test_S02_whatever_a_body_looks_like_others_have_their_turn_while_it_is_parsed(body: bytes) -> None:
+    parsing = threading.Thread(target=parsed_in_steps, args=(body,))
+    parsing.start()
+    turns = 0
+    while parsing.is_alive():
+        time.sleep(0.001)  # G09: a nap is a turn that others leave
+        turns += 1
+    assert turns > 10
+
+
+async def test_S02_a_large_batch_is_read_beside_the_event_loop(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+
+    def noted(given: Any) -> Any:
+        threads.add(threading.get_ident())
+        return memory_from_mapping(given)
+
+    def parsed(body: bytes) -> Any:
+        threads.add(threading.get_ident())
+        return parsed_in_steps(body)
+
+    monkeypatch.setattr(memories, "memory_from_mapping", noted)
+    monkeypatch.setattr(limits, "parsed_in_steps", parsed)
+    many = [{"text": f"{number} {'x' * 1000}"} for number in range(400)]
+    assert (await client.post(f"{MEMORIES}/batch", json=many)).json()["stored"] == 400
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+async def test_S02_of_one_caller_only_a_few_large_requests_are_under_way(
+    app: FastAPI, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, other = await support.key_for(engine), await support.key_for(engine)
+    held, going = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def hold(*_: object, **__: object) -> Any:
+        going.release()
+        await held.wait()
+        return await engine.add_many([], atomic=False)
+
+    monkeypatch.setattr(type(engine), "add_many", hold)
+    most = engine.settings.max_large_requests
+    async with support.visitor(app, key=key) as mine, support.visitor(app, key=other) as theirs:
+        batch: Any = {"json": [{"text": "a"}]}
+        under_way = [asyncio.create_task(mine.post(f"{MEMORIES}/batch", **batch)) for _ in range(most)]
+        for _ in under_way:
+            await going.acquire()
+        refused = await mine.post(f"{MEMORIES}/batch", **batch)
+        assert "large requests of this caller" in problem(refused, 429, "too_many")
+        assert refused.headers["retry-after"]
+        assert (await mine.get(MEMORIES)).status_code == 200, "what is small goes on"
+        under_way.append(asyncio.create_task(theirs.post(f"{MEMORIES}/batch", **batch)))
+        await going.acquire()
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)

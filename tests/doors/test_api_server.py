@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import anyio
 import httpx
 import pytest
 
@@ -93,7 +95,7 @@ def test_D01_a_body_that_never_ends_is_cut_off(address: str) -> None:
 
 
 def test_D03_an_export_that_nobody_hears_out_frees_its_connection(address: str) -> None:
-    long = "long " * 20_000
+    long = "long" * 25_000  # one word: what is slow about words is not looked at here
     with httpx.Client(base_url=address, timeout=HANG_SECONDS) as client:
         client.post(f"{MEMORIES}/batch", json=[{"text": f"{long} {n}"} for n in range(200)]).raise_for_status()
         for _ in range(6):  # more often than there are connections
@@ -283,3 +285,78 @@ def test_D03_JSON_is_the_same_over_the_socket(address: str) -> None:
         node = client.post(MEMORIES, content=body, headers={"Content-Type": "application/json; charset=utf-8"}).json()
     assert node["text"] == "é🦊 / end"
     assert (node["importance"], node["metadata"]) == (0.5, json.loads('{"extra": {"n": 1.0}}'))
+
+
+# -- callers that take their time (S02)
+
+
+def test_S02_whoever_does_not_say_what_they_want_is_not_waited_for(api_settings: Settings) -> None:
+    hasty = api_settings.model_copy(update={"header_seconds": 0.2})
+    with support.listening(hasty) as address:
+        where = (urlsplit(address).hostname, urlsplit(address).port)
+        for said in (b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"):
+            with closing(socket.create_connection(where, timeout=HANG_SECONDS)) as slow:
+                slow.sendall(said)
+                assert slow.recv(1) == b"", "the server hangs up"
+        assert httpx.get(f"{address}/health").status_code == 200
+
+
+def test_S02_the_rest_of_a_body_that_was_answered_is_not_waited_for(api_settings: Settings) -> None:
+    hasty = api_settings.model_copy(update={"header_seconds": 0.5})
+    with support.listening(hasty) as address:
+        where = (urlsplit(address).hostname, urlsplit(address).port)
+        with closing(socket.create_connection(where, timeout=HANG_SECONDS)) as slow:
+            slow.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+            assert b"404" in slow.recv(1000)
+            with pytest.raises(ConnectionError):  # noqa: PT012 - whichever of them meets the end
+                for _ in range(int(HANG_SECONDS / 0.1)):
+                    slow.sendall(b"x")
+                    time.sleep(0.1)  # G09: whoever trickles naps between two bytes
+
+
+def test_S02_whoever_leaves_before_all_is_said_is_no_fault_of_ours(api_settings: Settings) -> None:
+    said = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n["
+    with support.listening(api_settings) as address:
+        where = (urlsplit(address).hostname, urlsplit(address).port)
+        with closing(socket.create_connection(where, timeout=HANG_SECONDS)) as hasty:
+            hasty.sendall(f"POST {MEMORIES}/batch HTTP/1.1\r\n".encode() + said)
+            time.sleep(0.2)  # G09: so that it is being read; where it is not yet, the answer is the same
+        until(lambda: 'status="499"' in httpx.get(f"{address}/metrics").text)
+        assert 'status="500"' not in httpx.get(f"{address}/metrics").text
+
+
+def test_S02_beyond_so_many_connections_the_others_are_told(api_settings: Settings) -> None:
+    few = api_settings.model_copy(update={"max_connections": 3})
+    with support.listening(few) as address:
+        where = (urlsplit(address).hostname, urlsplit(address).port)
+        held = [socket.create_connection(where, timeout=HANG_SECONDS) for _ in range(3)]
+        until(lambda: httpx.get(f"{address}/health").status_code == 503)
+        for one in held:
+            one.close()
+        until(lambda: httpx.get(f"{address}/health").status_code == 200)
+
+
+def test_S02_what_nobody_waits_for_any_more_is_not_worked_on(
+    api_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    async def endless(*_: object, **__: object) -> None:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Engine, "recall", endless)
+    monkeypatch.setattr(Engine, "list", endless)
+    with support.listening(api_settings) as address:
+        where = (urlsplit(address).hostname, urlsplit(address).port)
+        for head, body in (("POST /api/v1/search", '{"query": "x"}'), (f"GET {MEMORIES}", "")):
+            began.clear()
+            ended.clear()
+            said = f"{head} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            with closing(socket.create_connection(where, timeout=HANG_SECONDS)) as caller:
+                caller.sendall(f"{said}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+                assert began.wait(HANG_SECONDS)
+            assert ended.wait(HANG_SECONDS)

@@ -54,7 +54,7 @@ TOLD_WITHIN_A_STRING = """
 import os, signal
 from recollect.doors.cli import app
 from recollect.__main__ import main
-app.build = lambda: exec("while True: os.kill(os.getpid(), signal.SIGTERM)")
+app.build = lambda **_: exec("while True: os.kill(os.getpid(), signal.SIGTERM)")
 main()
 """
 LOOP = r"\b(anyio|asyncio)\.run\(|\.run_until_complete\("

@@ -99,7 +99,7 @@ async def test_a_journey_of_both_protocols(engine: Engine, mode: str) -> None:
     async with agent(engine, mode=mode) as client:
         added = await told(client, "add_memory", text="Linh prefers tea, never coffee", importance=0.9)
         assert added["added"]
-        hits = (await told(client, "recall", query="what does Linh drink?"))["hits"]
+        hits = (await told(client, "recall", query="what does Linh prefer?"))["hits"]
         assert [(hit["id"], hit["text"]) for hit in hits] == [(added["id"], "Linh prefers tea, never coffee")]
         again = await told(client, "add_memory", text="Linh prefers tea, never coffee")
         assert again == {"id": added["id"], "added": False}

@@ -28,7 +28,7 @@ def test_E36_the_time_is_what_the_caller_says(own_space: Settings) -> None:
         first = memory.add("Linh prefers tea, never coffee")
         assert first.created_at == THEN
         now += timedelta(days=30)
-        (hit,) = memory.recall("what does Linh drink?")
+        (hit,) = memory.recall("what does Linh prefer?")
         assert hit.parts.recency == pytest.approx(0.3679, abs=1e-4)
         assert memory.in_space(own_space.space).add("later").created_at == now
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from recollect.engine import care
 from recollect.engine.backup import rotate
 from recollect.engine.engine import Engine
 from recollect.engine.worker import work_forever
@@ -130,6 +131,7 @@ async def test_doctor_says_what_to_do(own: Engine) -> None:
     await own.add("waiting", wait=False)
     advice = " ".join((await own.doctor()).advice)
     assert "1 texts of the space default wait to be embedded: `recollect work`" in advice
+    assert "RECOLLECT_RAY" not in advice
     assert "backup" not in advice
     start = own.core.now()
     own.core.now = lambda: start + timedelta(days=2)
@@ -140,6 +142,15 @@ async def test_doctor_says_what_to_do(own: Engine) -> None:
     assert after.healthy
     assert after.last_backup_at
     assert after.last_maintained_at
+
+
+async def test_X01_doctor_names_the_sign_that_several_machines_would_help(
+    own: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(care, "MANY_WAITING", 2)
+    await own.add_many([NewMemory(text="tea"), NewMemory(text="rain")], wait=False)
+    (advice,) = [one for one in (await own.doctor()).advice if "wait to be embedded" in one]
+    assert advice.endswith("Several machines can share this: see `RECOLLECT_RAY` in docs/how-to/grow.md.")
 
 
 async def test_D34_maintenance_backs_up_clears_jobs_and_reindexes_every_six_months(own: Engine) -> None:

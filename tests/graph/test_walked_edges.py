@@ -109,7 +109,7 @@ async def test_A00b_a_hit_that_helped_clicks_its_path(memory: Engine, linked: li
 
 
 async def test_A00b_without_a_known_path_nothing_is_clicked(memory: Engine, linked: list[Edge]) -> None:
-    plain = await memory.recall(QUESTION, limit=2)
+    plain = await memory.recall(QUESTION, limit=2, weak=True)
     await memory.helped(hit_of(plain, PLANTS), recall=plain.id)
     await memory.helped(hit_of(plain, PLANTS))
     found = await memory.recall(QUESTION, graph=True, limit=2)

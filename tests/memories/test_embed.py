@@ -1,9 +1,13 @@
 """Embedding: jobs made with the memory, shared by workers, retried, never lost; models changed without a gap."""
 
 import asyncio
+import subprocess
+import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import timedelta
 
+import anyio
 import asyncpg
 import numpy as np
 import pytest
@@ -145,6 +149,57 @@ async def test_D10_jobs_of_a_worker_that_died_are_reclaimed(memory: Engine) -> N
     later = memory.core.now() + timedelta(minutes=10)
     memory.core.now = lambda: later
     assert await memory.work() == 2
+
+
+HANGING_WORKER = """
+    import asyncio, sys
+    from recollect.engine.engine import Engine
+    from recollect.settings import Settings
+
+    async def main(url, space):
+        async with Engine(Settings.load(database_url=url, embedder="hashing:64", space=space, pool_size=4)) as memory:
+            async def hang(texts):
+                print("embedding", flush=True)
+                await asyncio.sleep(3600)
+            memory.core.embedder().embed = hang
+            await memory.work()
+
+    asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_S04_jobs_of_a_killed_worker_are_taken_over_at_once_and_those_of_a_living_one_never(
+    memory: Engine, database_url: str
+) -> None:
+    await texts_of(memory, 3)
+    command = [sys.executable, "-c", textwrap.dedent(HANGING_WORKER), database_url, memory.space.slug]
+    worker = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    try:
+        assert worker.stdout is not None
+        assert await worker.stdout.readline() == b"embedding\n"
+        assert await memory.work() == 0
+        assert (await memory.jobs()).processing == 3
+    finally:
+        worker.kill()
+        await worker.wait()
+    with anyio.fail_after(HANG_SECONDS):  # the database notices within moments that its client is gone
+        while (await memory.jobs()).completed < 3:
+            await memory.work()
+
+
+async def test_S04_a_worker_whose_sign_was_lost_gives_it_again(memory: Engine) -> None:
+    lease = memory.core.lease
+    name = await lease.hold()
+    assert name is not None
+    assert await lease.hold() == name
+    await lease.end()
+    await texts_of(memory, 1)
+    async with memory.core.transaction(memory.space.id) as db:
+        await jobs.claim(db, model="hashing:64", most=1, now=memory.core.now(), by=name)
+    assert await lease.hold() == name
+    assert await memory.work() == 0, "it lives again, and so its job is its own"
+    await lease.end()
+    assert await memory.work() == 1
 
 
 async def test_D10_a_worker_that_is_stopped_gives_its_jobs_back_untried(memory: Engine) -> None:

@@ -37,7 +37,11 @@ EVERY_ROW = " UNION ALL ".join(
     f" WHERE space_id = $1"
     for table, key in KEYS.items()
 )
-EVERY_PLAN = "SELECT id, policy, status, undoes FROM plans WHERE space_id = $1"
+EVERY_PLAN = """
+SELECT id, policy, status, undoes,
+       ARRAY(SELECT row_id FROM changes c WHERE c.space_id = $1 AND c.plan_id = p.id) AS touched
+  FROM plans p WHERE space_id = $1
+"""
 EVERY_DECISION = "SELECT plan_id, number, status, note FROM decisions WHERE space_id = $1"
 
 
@@ -48,6 +52,8 @@ class World:
     rows: Mapping[Key, Row]
     plans: Mapping[UUID, Row]
     applied: AbstractSet[tuple[UUID, int]] = frozenset()
+    # Plans with something left to do.
+    open: AbstractSet[UUID] = frozenset()
     # Why, by decision.
     failed: Mapping[tuple[UUID, int], str] = field(default_factory=dict)
 
@@ -74,9 +80,10 @@ async def look(connection: asyncpg.Connection, space_id: UUID) -> World:
     rows = {(row["name"], row["id"]): json.loads(row["row"]) for row in await connection.fetch(EVERY_ROW, space_id)}
     plans = {row["id"]: dict(row) for row in await connection.fetch(EVERY_PLAN, space_id)}
     states = {(row["plan_id"], row["number"]): row for row in await connection.fetch(EVERY_DECISION, space_id)}
+    open_ = {plan for (plan, _), row in states.items() if row["status"] == "proposed"}
     applied = {place for place, row in states.items() if row["status"] == "applied"}
     failed = {place: row["note"] for place, row in states.items() if row["status"] == "failed"}
-    return World(rows=rows, plans=plans, applied=applied, failed=failed)
+    return World(rows=rows, plans=plans, applied=applied, open=open_, failed=failed)
 
 
 @dataclass(kw_only=True)

@@ -1,9 +1,10 @@
 """The machine of P25: random operations of every kind on one space, in any order, against a real PostgreSQL.
 
 It adds, links, uses, edits, merges, proposes, declines, applies (alone, killed between groups, by two at once, with
-somebody unlinking in between, by schedule) and undoes, over memories, concepts, links, cases, pages and topics at once;
-tests/plans/all_kinds.py says what must hold. In the end everything is undone, in a random order, by following what each
-conflict says must be undone first: every row is as it was.
+somebody who unlinks, forgets, merges or undoes in between, by schedule) and undoes, over memories, concepts, links,
+cases, pages and topics at once; all_kinds_chance.py says what comes next, all_kinds.py what must hold. In the end
+everything is undone, in a random order, by following what each conflict says must be undone first: every row is as it
+was.
 
 Every operation notes itself with what it was given: the steps of a sequence can be done again (`replay`).
 """
@@ -11,9 +12,10 @@ Every operation notes itself with what it was given: the steps of a sequence can
 import asyncio
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
@@ -22,15 +24,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    get_state_machine_test,
-    initialize,
-    invariant,
-    rule,
-)
 
 from recollect import Recollect
 from recollect.engine.core import Core
@@ -41,6 +34,7 @@ from recollect.schedules.rules.timing import Timing
 from recollect.schedules.run import Ran
 from recollect.schedules.sql import schedules
 from recollect.settings import Settings
+from recollect.store.tables import metadata
 from tests.plans.all_kinds import (
     Given,
     Key,
@@ -54,9 +48,9 @@ from tests.plans.all_kinds import (
     not_given_back,
     strength_at,
 )
+from tests.plans.all_kinds_chance import Chance, Step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-STEPS = 16
 GAINS = {"traversal": 0.05, "revisit": 0.2}
 POLICIES: dict[str, dict[str, Any]] = {
     "prune": {"batch": 1},
@@ -64,7 +58,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "topics": {"min_cluster_size": 2},
     "duplicates": {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0},
     "link": {"min_similarity": 0.5, "kinds": ["memory", "concept"]},
-    "cases": {},
+    "cases": {"recent_days": 0.0},
 }
 # The same with other options is another plan, which waits beside the first.
 OTHERWISE: dict[str, dict[str, Any]] = {
@@ -77,17 +71,10 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 }
 # No brake, and no gate before a scheduled run.
 AT_ONCE: dict[str, Any] = {"brake_share": 1.0, "gate_min_edges": 0, "gate_min_days": 0}
+# The tables of what every sequence begins with.
+COPIED = ("nodes", "aliases", "embeddings", "activity", "lexicon", "term_stats", "spellings", "lexicon_totals")
 TEXT = "what carries it, whatever it is made of"
 UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-LINKS = st.tuples(
-    st.integers(0, 4),
-    st.integers(0, 4),
-    st.sampled_from(["similar", "extends", "similar", "contradicts"]),
-    st.sampled_from([0.04, 0.04, 0.3, 0.9]),
-    st.sampled_from(["auto", "auto", "auto", "user"]),
-    st.sampled_from([0, 40]),
-)
-PLACES = st.integers(0, 99)
 # Links between the nodes by number; weak ones are 40 days old, and made by the machine.
 WEAK = (0.04, "auto", 40)
 OPENINGS: dict[str, list[tuple[Any, ...]]] = {
@@ -107,17 +94,13 @@ OPENINGS: dict[str, list[tuple[Any, ...]]] = {
 
 
 Operation = Callable[..., None]
-# An operation by its name, and what it was given.
-Step = tuple[str, Mapping[str, Any]]
 # A sequence that failed: which it was, its steps, and what was wrong.
 Failed = tuple[int, Sequence[Step], str]
 
 
 def step(can_be: "Callable[[AllKinds], Any]" = lambda _machine: True) -> Callable[[Operation], Operation]:
-    """Of an operation: it notes that it was done, unless it is part of another; where it cannot be done, nothing is.
-
-    What can be done hangs on ids, which are random, and what is drawn must not: so no rule has a precondition.
-    """
+    """Of an operation: it notes that it was done, unless it is part of another; where it cannot be done, nothing is
+    (steps are played again without some of those before them)."""
 
     def of(operation: Operation) -> Operation:
         @wraps(operation)
@@ -142,7 +125,7 @@ class Killed(Exception):
     """Nothing more is done, as after kill -9: what was committed stays."""
 
 
-class AllKinds(RuleBasedStateMachine):
+class AllKinds:
     """Random operations of every kind on one space."""
 
     memory: ClassVar[Recollect]
@@ -150,23 +133,25 @@ class AllKinds(RuleBasedStateMachine):
     runner: ClassVar[asyncio.Runner]
     connection: ClassVar[asyncpg.Connection]
     dsn: ClassVar[str]
+    # What every sequence begins with, made once: three concepts and two memories.
+    first: ClassVar["AllKinds | None"] = None
     number: ClassVar[int] = 0
     # The sequences that failed. The first is the end, or all are wanted.
     failed: ClassVar[list[Failed]] = []
     wants_all: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        super().__init__()
-        AllKinds.number += 1
         slug = f"p25-{uuid4().hex[:12]}"
-        self.space = self.memory.add_space(slug)
-        self.space_id = self.space.id
+        self.space_id = self.memory.add_space(slug).id
+        if self.first:
+            self.runner.run(copy_space(self.connection, self.first.space_id, self.space_id))
         self._there, self.elsewhere = self.memory.in_space(slug), self.other.in_space(slug)
         self.at = START
         for one in (self._there, self.elsewhere):
             one.core.now = lambda: self.at
-        self.given = Given()
-        self.names = 0
+        self.space = self._there.space
+        self.given: Given = deepcopy(self.first.given) if self.first else Given()
+        self.names: int = self.first.names if self.first else 0
         self.known: World | None = None
         self.order: list[UUID] = []
         self.chance = random.Random(0)
@@ -180,9 +165,15 @@ class AllKinds(RuleBasedStateMachine):
             yield
         except Exception as problem:
             self.over = True
+            problem.add_note(f"sequence {AllKinds.number}: {self.steps}")
             AllKinds.failed.append((AllKinds.number, list(self.steps), str(problem) or repr(problem)))
             if not AllKinds.wants_all:
                 raise
+
+    def do(self, one: Step) -> None:
+        name, given = one
+        getattr(self, name)(**given)
+        self.nothing_is_wrong()
 
     # -- looking
 
@@ -239,25 +230,21 @@ class AllKinds(RuleBasedStateMachine):
 
     # -- adding and using
 
-    @initialize(
-        opening=st.sampled_from(sorted(OPENINGS)),
-        some=st.lists(LINKS, max_size=4),
-        shown=st.lists(st.sampled_from(sorted(POLICIES)), max_size=2, unique=True),
-        chance=st.integers(0, 999),
-    )
     @step()
     def begin(
         self, opening: str, some: Sequence[tuple[Any, ...]] = (), shown: Sequence[str] = (), chance: int = 0
     ) -> None:
         """Few nodes, so that much meets: three concepts, two memories, a graph with work to do, plans that wait."""
         self.chance = random.Random(chance)
+        self.link(some=[*OPENINGS[opening], *some])
+        for policy in shown:
+            self.propose(policy=policy)
+
+    def add_what_all_begin_with(self) -> None:
         texts = ["a memory about tea", "a memory about tea too"]
         self.give(lambda: self.there.add_many([NewMemory(text=text, created_at=START) for text in texts]))
         for _ in range(3):
             self.add_concept(same=True)
-        self.link(some=[*OPENINGS[opening], *some])
-        for policy in shown:
-            self.propose(policy=policy)
 
     def add_concept(self, same: bool) -> None:
         self.names += 1
@@ -282,7 +269,6 @@ class AllKinds(RuleBasedStateMachine):
             row = after.nodes[new]
             self.given.rows["nodes", new] = {**row, "status": "active", "merged_into": None, "recallable": True}
 
-    @rule(some=st.lists(LINKS, min_size=1, max_size=2))
     @step()
     def link(self, some: list[tuple[Any, ...]]) -> None:
         """New links; not where one was before, which could then not come back. (That is P20's, and tested there.)"""
@@ -300,7 +286,6 @@ class AllKinds(RuleBasedStateMachine):
         if wanted:
             self.give(lambda: self.there.graph.link_many(wanted))
 
-    @rule(place=PLACES, kind=st.sampled_from(sorted(GAINS)))
     @step(lambda self: self.edges())
     def use(self, place: int, kind: str) -> None:
         edge = self.edges()[place % len(self.edges())]
@@ -313,14 +298,12 @@ class AllKinds(RuleBasedStateMachine):
         gain = min(GAINS[kind], 1.0 - strength)
         self.given.uses[edge].use(gain, self.at, walks=kind == "traversal")
 
-    @rule(days=st.sampled_from([0.5, 8, 60]))
     @step()
     def wait(self, days: float) -> None:
         self.at += timedelta(days=days)
 
     # -- by hand
 
-    @rule(place=PLACES, what=st.sampled_from(["unlink", "unlink", "protect", "important", "again"]))
     @step(lambda self: self.edges())
     def change_an_edge(self, place: int, what: str) -> None:
         edge = self.edges()[place % len(self.edges())]
@@ -337,7 +320,6 @@ class AllKinds(RuleBasedStateMachine):
             with suppress(Conflict):
                 self.there.graph.link_many([again])
 
-    @rule(place=PLACES, what=st.sampled_from(["forget", "forget", "restore", "protect", "importance"]))
     @step(lambda self: self.nodes())
     def change_a_node(self, place: int, what: str) -> None:
         archived = self.nodes(status="archived")
@@ -353,7 +335,6 @@ class AllKinds(RuleBasedStateMachine):
         else:
             self.there.edit(node, importance=importance)
 
-    @rule(place=PLACES)
     @step(lambda self: len(self.nodes("concept")) > 1)
     def merge_concepts(self, place: int) -> None:
         some = self.nodes("concept")
@@ -370,6 +351,18 @@ class AllKinds(RuleBasedStateMachine):
         self.names += 1
         self.give(lambda: self.there.cases.add(asked, "With water.", category_path=category))
 
+    def touch_a_case(self, place: int, what: str) -> None:
+        """One that rests or was merged comes back; or it is said how one did."""
+        resting = [id_ for status in ("archived", "merged") for id_ in self.nodes("case", status)]
+        some = resting if what == "case back" else self.nodes("case")
+        if not some:
+            return
+        with suppress(Conflict):
+            if what == "case back":
+                self.there.cases.restore(some[place % len(some)])
+            else:
+                self.there.cases.record_outcome(some[place % len(some)], bool(place % 3))
+
     def import_pages(self, place: int) -> None:
         body = "A page about tea, and how water is boiled.\n"
         files = [(f"heuristics/tea_{place % 3}.md", f"# Tea {place % 3}\n\n{body * (1 + place % 2)}")]
@@ -384,11 +377,12 @@ class AllKinds(RuleBasedStateMachine):
             for _ in range(row["reinforce_count"] - before[id_]["reinforce_count"]):
                 self.used(id_, strength_at(before[id_], self.at), "traversal")
 
-    @rule(place=PLACES, what=st.sampled_from(["case", "page", "recall", "concept", "say more"]))
     @step()
     def something_else(self, place: int, what: str) -> None:
         if what == "case":
             self.add_case(place)
+        elif what in ("case back", "outcome"):
+            self.touch_a_case(place, what)
         elif what == "page":
             self.import_pages(place)
         elif what == "recall":
@@ -400,12 +394,6 @@ class AllKinds(RuleBasedStateMachine):
 
     # -- plans
 
-    @rule(
-        policy=st.sampled_from(sorted(POLICIES)),
-        at_once=st.booleans(),
-        otherwise=st.booleans(),
-        by=st.sampled_from(["user", "schedule"]),
-    )
     @step()
     def propose(self, policy: str, at_once: bool = False, otherwise: bool = False, by: str = "user") -> None:
         before = self.world
@@ -415,14 +403,13 @@ class AllKinds(RuleBasedStateMachine):
         if at_once and plan.decisions and plan.counts.get("proposed"):
             self.carry_out(plan.id)
 
-    @rule(place=PLACES, never=st.booleans(), back=st.booleans())
     @step(lambda self: self.waiting())
-    def decline(self, place: int, never: bool = False, back: bool = False) -> None:
+    def decline(self, place: int, at: int = 0, never: bool = False, back: bool = False) -> None:
         id_ = self.waiting()[place % len(self.waiting())]
         waiting = [one for one in self.there.plans.get(id_).decisions if one.status == "proposed"]
         if not waiting:
             return
-        one = waiting[place % len(waiting)]
+        one = waiting[at % len(waiting)]
         before = self.world
         self.there.plans.decline(id_, [one.number], never=never)
         if back and self.there.plans.get(id_, decisions=False).counts.get("proposed"):
@@ -431,16 +418,15 @@ class AllKinds(RuleBasedStateMachine):
             self.given.never.add(frozenset(one.factors["pair"]))
         self.same(before, "a no changes nothing but the plan")
 
-    @rule(place=PLACES, how=st.sampled_from(["plainly", "killed", "by two", "beside an unlink", "beside a forget"]))
     @step(lambda self: self.waiting())
-    def apply(self, place: int, how: str = "plainly") -> None:
+    def apply(self, place: int, how: str = "plainly", at: int = 0) -> None:
         id_ = self.waiting()[place % len(self.waiting())]
         if how == "killed":
             self.kill_between_groups(id_)
         elif how == "by two":
             self.by_two(id_)
         elif how.startswith("beside"):
-            self.beside(id_, how.rsplit(" ", 1)[1], place)
+            self.beside(id_, how.rsplit(" ", 1)[1], at)
         else:
             self.carry_out(id_)
 
@@ -450,6 +436,8 @@ class AllKinds(RuleBasedStateMachine):
         if not self.applied(id_):
             return
         self.judge([id_], seen)
+        if self.chance.random() < 0.7:
+            return
         after = self.world
         self.applied(id_)
         self.same(after, "applying twice is applying once")
@@ -495,18 +483,17 @@ class AllKinds(RuleBasedStateMachine):
         self.judge([id_], seen)
 
     def beside(self, id_: UUID, what: str, place: int) -> None:
-        """Somebody takes an edge or a node out of the graph between two groups, from another connection."""
+        """Somebody else takes something out of the graph between two groups, or brings it back."""
         between: list[World] = []
-        verb = self.elsewhere.graph.unlink if what == "unlink" else self.elsewhere.forget
-        some = self.edges() if what == "unlink" else self.nodes()
+        todo = self.to_do_elsewhere(what, place)
 
         def meanwhile() -> World:
             with suppress(Conflict):
-                verb(some[place % len(some)])
+                todo()
             return asyncio.run(look_anew(self.dsn, self.space_id))
 
         def go_on(done: int, _total: int) -> None:
-            if done and some and not between:
+            if done and not between:
                 between.append(pool.submit(meanwhile).result())
 
         with ThreadPoolExecutor(1) as pool:
@@ -516,7 +503,21 @@ class AllKinds(RuleBasedStateMachine):
         if between and plan.policy == "prune_weak_edges":
             assert components(between[0]) == components(self.world), "P17: pruning cut what hung together"
 
-    @rule(policy=st.sampled_from(["prune_weak_edges", "merge_parallel_edges"]))
+    def to_do_elsewhere(self, what: str, place: int) -> Callable[[], object]:
+        """What it will be is chosen before: the machine does not look while a plan is being applied."""
+        elsewhere, edges, nodes = self.elsewhere, self.edges(), self.nodes()
+        concepts, standing = self.nodes("concept"), self.undoable()
+        if what == "unlink" and edges:
+            return partial(elsewhere.graph.unlink, edges[place % len(edges)])
+        if what == "forget" and nodes:
+            return partial(elsewhere.forget, nodes[place % len(nodes)])
+        if what == "merge" and len(concepts) > 1:
+            keep, other = (concepts[at % len(concepts)] for at in (place, place + 1))
+            return partial(elsewhere.concepts.merge, keep, other)
+        if what == "undo" and standing:
+            return partial(elsewhere.plans.undo, standing[-1 - place % len(standing)])
+        return lambda: None
+
     @step()
     def come_by_schedule(self, policy: str) -> None:
         """P22: a scheduled run says what it did, of plans too that an earlier one had left."""
@@ -554,13 +555,10 @@ class AllKinds(RuleBasedStateMachine):
 
     # -- undo
 
-    @rule(place=PLACES, with_later=st.booleans())
-    @step(lambda self: self.world.standing())
+    @step(lambda self: self.undoable())
     def undo(self, place: int, with_later: bool = False) -> None:
         """All of it, or a conflict that names a plan which stands, and nothing changed."""
         standing = self.undoable()
-        if not standing:
-            return
         id_ = standing[-1 - place % len(standing)]
         if self.taken_back(id_) in self.world.plans and with_later:
             self.take_back_with_later(id_)
@@ -626,7 +624,6 @@ class AllKinds(RuleBasedStateMachine):
 
     # -- what must hold
 
-    @invariant()
     def nothing_is_wrong(self) -> None:
         if not self.over:
             with self.noticing():
@@ -682,6 +679,22 @@ async def scheduled_now(core: Core, space: Space, policy: str) -> Ran:
     return ran
 
 
+async def copy_space(connection: asyncpg.Connection, first: UUID, to: UUID) -> None:
+    """All that is in a space, into one that is empty (ids are a space's own): cheaper than making it anew."""
+    statements = [
+        f"""UPDATE spaces s SET embedding_model = f.embedding_model, settings = f.settings FROM spaces f
+             WHERE s.id = '{to}' AND f.id = '{first}'"""
+    ]
+    for table in COPIED:
+        columns = ", ".join(f'"{one.name}"' for one in metadata.tables[table].c if one.computed is None)
+        others = columns.removeprefix('"space_id", ')
+        statements.append(
+            f"""INSERT INTO {table} (space_id, {others}) SELECT '{to}', {others} FROM {table}
+                 WHERE space_id = '{first}' ON CONFLICT DO NOTHING"""
+        )
+    await connection.execute(";".join(statements))
+
+
 async def look_anew(dsn: str, space_id: UUID) -> World:
     connection = await asyncpg.connect(dsn)
     try:
@@ -703,35 +716,32 @@ def opened(database_url: str) -> Iterator[None]:
         patch.setattr("recollect.plans.apply.MOST_TOGETHER", 1)
         AllKinds.dsn = AllKinds.memory.core.database.dsn
         AllKinds.connection = AllKinds.runner.run(asyncpg.connect(AllKinds.dsn))
+        AllKinds.first = None
+        first = AllKinds()
+        first.add_what_all_begin_with()
+        AllKinds.first = first
         yield
         AllKinds.runner.run(AllKinds.connection.close())
 
 
-def play(number: int, sequences: int, *, on_and_on: bool = False) -> None:
-    """So many sequences, always the same ones for a number. What fails is in `AllKinds.failed`, as it was; the first
-    is the end, unless it is to go `on_and_on`."""
-    AllKinds.wants_all = on_and_on
-    AllKinds.failed, AllKinds.number = [], 0
-    test = get_state_machine_test(
-        AllKinds,
-        settings=settings(
-            max_examples=sequences,
-            stateful_step_count=STEPS,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-            report_multiple_bugs=False,
-            database=None,
-        ),
-    )
-    seed(number)(test)()
+def play(seed: int, sequences: Iterable[int], *, on_and_on: bool = False) -> None:
+    """Sequences by their numbers, always the same ones for a seed. What fails is in `AllKinds.failed`, as it was; the
+    first is the end, unless it is to go `on_and_on`."""
+    AllKinds.failed, AllKinds.wants_all = [], on_and_on
+    for AllKinds.number in sequences:
+        machine, chance = AllKinds(), Chance(seed, AllKinds.number)
+        machine.do(chance.begin(sorted(OPENINGS)))
+        for _ in range(chance.length):
+            if machine.over:
+                break
+            machine.do(chance.next(machine))
+        machine.teardown()
 
 
 def replay(steps: Iterable[Step]) -> None:
     """Do some steps again, as they were done."""
     AllKinds.failed, AllKinds.wants_all = [], False
     machine = AllKinds()
-    for name, given in steps:
-        getattr(machine, name)(**given)
-        machine.nothing_is_wrong()
+    for one in steps:
+        machine.do(one)
     machine.teardown()

@@ -2,8 +2,8 @@
 
     python -m tests.plans.finding                     every mending: the table of docs/how-it-is-tested.md
     python -m tests.plans.finding P15 P18             these alone
-    python -m tests.plans.finding --together          all of them taken out at once; what fails is played again for each
     python -m tests.plans.finding --seeds 1-50 none   nothing taken out: a long look at the code as it is
+    python -m tests.plans.finding --seeds 7 --sequences 31-31 none     one sequence, as its seed and number have it
 
 The steps that are printed go into found.py, where the suite plays them again.
 """
@@ -15,8 +15,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pprint import pformat
 
@@ -24,10 +24,11 @@ import asyncpg
 import structlog
 
 from recollect.store.embedded import EmbeddedServer
-from tests.plans.all_kinds_machine import AllKinds, Failed, Step, opened, play, replay
+from tests.plans.all_kinds_chance import Step
+from tests.plans.all_kinds_machine import AllKinds, opened, play, replay
 from tests.plans.mendings import MENDINGS, taken_out
 
-SEQUENCES = 50
+SEQUENCES = 120
 # Ids and numbers differ each time, and so does what Python says of them.
 PARTICULAR = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(?:\.\d+)?")
 
@@ -69,14 +70,14 @@ def _fewer(steps: Sequence[Step]) -> Iterator[list[Step]]:
                 yield [*steps[:place], (name, {**given, what: less}), *steps[place + 1 :]]
 
 
-def find(seeds: Sequence[int], sequences: int) -> tuple[int, int, Sequence[Step], str] | None:
-    """The seed, how many sequences it took, the steps and what was wrong; None when nothing was."""
-    for number in seeds:
+def find(seeds: Iterable[int], sequences: Iterable[int]) -> tuple[int, int, Sequence[Step], str] | None:
+    """The seed, the number of the sequence, its steps and what was wrong; None when nothing was."""
+    for seed in seeds:
         with suppress(Exception):  # it is noted where it happens
-            play(number, sequences)
+            play(seed, sequences)
         if AllKinds.failed:
-            return number, *AllKinds.failed[0]
-        print(f"seed {number}: {sequences} sequences, nothing found", file=sys.stderr, flush=True)
+            return seed, *AllKinds.failed[0]
+        print(f"seed {seed}: nothing found", file=sys.stderr, flush=True)
     return None
 
 
@@ -105,63 +106,29 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("names", nargs="*", default=sorted(MENDINGS), help="mendings, or none")
     arguments.add_argument("--seeds", default="1-20")
-    arguments.add_argument("--sequences", type=int, default=SEQUENCES, help="for each seed")
-    arguments.add_argument("--together", action="store_true", help="all taken out at once: many are found in one go")
+    arguments.add_argument("--sequences", default=f"1-{SEQUENCES}", help="their numbers, for each seed")
     chosen = arguments.parse_args()
-    first, _, last = chosen.seeds.partition("-")
-    seeds = range(int(first), int(last or first) + 1)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with a_server() as url:
-        if chosen.together:
-            find_together(chosen.names, seeds, chosen.sequences, url)
-            return
         for name in chosen.names:
             with taken_out(name, url), opened(url):
-                tell(name, seeds, chosen.sequences)
+                tell(name, numbers(chosen.seeds), numbers(chosen.sequences))
 
 
-def tell(name: str, seeds: Sequence[int], sequences: int) -> None:
+def numbers(said: str) -> range:
+    """Like 1-20, or 7."""
+    first, _, last = said.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def tell(name: str, seeds: Iterable[int], sequences: Iterable[int]) -> None:
     found = find(seeds, sequences)
     if found is None:
         print(f"{name}: not found", flush=True)
         return
-    _print(name, *found)
-
-
-def find_together(names: Sequence[str], seeds: Sequence[int], sequences: int, url: str) -> None:
-    """Sequences that fail while all mendings are out, each played again with one of them out at a time."""
-    left = list(names)
-    for seed in seeds:
-        with ExitStack() as out:
-            for name in left:
-                out.enter_context(taken_out(name, url))
-            with opened(url):
-                play(seed, sequences, on_and_on=True)
-        failed = _with_all_in(AllKinds.failed, seed, url)
-        print(f"seed {seed}: {len(failed)} of {sequences} fail without {', '.join(left)}", file=sys.stderr, flush=True)
-        for name in tuple(left):
-            with taken_out(name, url), opened(url):
-                for took, steps, _ in failed:
-                    if (wrong := wrong_with(steps)) is not None:
-                        _print(name, seed, took, steps, wrong)
-                        left.remove(name)
-                        break
-    print(f"not found: {', '.join(left) or 'none'}")
-
-
-def _with_all_in(failed: Sequence[Failed], seed: int, url: str) -> list[Failed]:
-    """Those of them that do not fail by themselves; who does is a fault of the code as it is."""
-    with opened(url):
-        alone = {took: wrong for took, steps, _ in failed if (wrong := wrong_with(steps)) is not None}
-        for took, steps, _ in failed:
-            if took in alone:
-                _print("nothing taken out", seed, took, steps, alone[took])
-    return [one for one in failed if one[0] not in alone]
-
-
-def _print(name: str, seed: int, took: int, steps: Sequence[Step], wrong: str) -> None:
+    seed, number, steps, wrong = found
     fewer = shortened(steps, wrong)
-    print(f"| {name} | {seed} | {took} | {len(steps)} | {len(fewer)} |\n# {wrong[:400]}")
+    print(f"| {name} | {seed} | {number} | {len(steps)} | {len(fewer)} |\n# {wrong[:400]}")
     print(f"{pformat(list(fewer), width=118, sort_dicts=False)}\n", flush=True)
 
 

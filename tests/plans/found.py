@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.plans.all_kinds_machine import Step
+from tests.plans.all_kinds_chance import Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ FOUND: dict[str, Found] = {
     ),
     "P17-race": Found(
         says="P17: pruning cut what hung together",
-        steps=[begin("little", *TWO_PAIRS, shown=["prune"]), step("apply", place=1, how="beside an unlink")],
+        steps=[begin("little", *TWO_PAIRS, shown=["prune"]), step("apply", place=0, how="beside an unlink", at=1)],
     ),
     "P17-archived": Found(
         says="P17: decision",

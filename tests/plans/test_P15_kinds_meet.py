@@ -8,8 +8,10 @@ import pytest
 
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict
+from recollect.plan import Change, Draft
+from recollect.plans.sql import plans as kept
 from recollect.store.database import driver
-from tests.plan_support import NOW, at, edge_rows, link, some_concepts, unlink
+from tests.plan_support import LONG_AGO, NOW, at, edge_rows, link, some_concepts, unlink, world
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +75,72 @@ async def test_P15_with_later_the_merge_is_taken_back_first(graph: Engine, retir
     assert len(outcome.chain) == 2
     assert (await graph.get(b)).status == "active"
     assert all(row["status"] == "active" for row in (await edge_rows(graph)).values())
+
+
+async def saved(graph: Engine, draft: Draft) -> UUID:
+    plan = draft.plan(policy="hand", title="by hand", now=NOW)
+    async with graph.core.transaction(graph.space.id) as db:
+        await kept.save(db, plan)
+    return plan.id
+
+
+async def merged_into(graph: Engine, keeper: UUID, *others: UUID) -> UUID:
+    """One plan, a decision for each of the others, which needs none of the rest: the edges that begin there move."""
+    draft, rows = Draft(), await edge_rows(graph)
+    for other in others:
+        node = Change(
+            table="nodes",
+            id=other,
+            before={"status": "active", "merged_into": None},
+            after={"status": "merged", "merged_into": str(keeper)},
+        )
+        moves = [
+            Change(table="edges", id=edge, before={"source": str(other)}, after={"source": str(keeper)})
+            for edge, row in rows.items()
+            if row["source"] == str(other)
+        ]
+        draft.decide("merge", other, "the same", [node, *moves])
+    plan = await saved(graph, draft)
+    assert (await graph.plans.apply(plan)).applied == len(others)
+    return plan
+
+
+async def test_P15_a_merge_brought_again_does_not_count_on_one_beside_it_that_cannot_be(graph: Engine) -> None:
+    """The edge that came to the second concept would leave it with the first, which was merged elsewhere since: the
+    conflict names that merge, and is not the database's."""
+    a, b, c, d = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks", "Dolokhov")
+    await link(graph, (b, d))
+    merges = await merged_into(graph, a, b, c)
+    end = await world(graph)
+    undo = (await graph.plans.undo(merges)).plan_id
+    later = (await graph.concepts.merge(c, b)).plan_id
+    before = await world(graph)
+    with pytest.raises(Conflict) as refused:
+        await graph.plans.undo(undo)
+    assert str(later) in refused.value.message
+    assert "refused" not in refused.value.message
+    assert await world(graph) == before
+    outcome = await graph.plans.undo(undo, with_later=True)
+    assert [one.id for one in outcome.chain] == [later, undo]
+    assert await world(graph) == end
+
+
+async def test_P16_a_decision_does_not_count_on_the_place_that_a_stale_one_would_have_made(graph: Engine) -> None:
+    """Both are stale, and say why; neither has failed."""
+    a, b = await some_concepts(graph, "Anna Karenina", "Bezukhov")
+    (edge,) = await link(graph, (a, b), relation="similar")
+    draft, new = Draft(), UUID(int=17)
+    seen = {"status": "active", "protected": False}
+    draft.decide("unlink", edge, "old", [Change(table="edges", id=edge, before=seen, after={"status": "pruned"})])
+    row = {"id": str(new), "source": str(a), "target": str(b), "relation": "similar", "strength": 0.5}
+    row |= {"created_by": "auto", "created_at": LONG_AGO.isoformat()}
+    draft.decide("link", new, "new", [Change(table="edges", id=new, before=None, after=row)])
+    plan = await saved(graph, draft)
+    await graph.graph.protect(edge)
+    outcome = await graph.plans.apply(plan)
+    assert outcome.failed == ()
+    assert len(outcome.stale) == 2
+    assert str(edge) in outcome.stale[1]
 
 
 async def execute(graph: Engine, statement: str, *values: object) -> None:

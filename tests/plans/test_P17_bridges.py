@@ -254,7 +254,7 @@ async def test_P17_nobody_who_asks_waits_for_the_graph(graph: Engine) -> None:
     await graph.add_many([NewMemory(text="Linh prefers tea"), NewMemory(text="Linh lives in Huế")])
     async with graph.core.transaction(graph.space.id) as db:
         await locks.hold_graph_alone(db)
-        found = await graph.recall("what does Linh drink?")
+        found = await graph.recall("what does Linh prefer?")
         await graph.add("Linh has a cat", wait=False)
     assert len(found) > 0
 

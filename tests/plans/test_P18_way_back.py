@@ -219,6 +219,28 @@ async def test_P19_use_between_an_undo_and_its_redo_is_there_after_the_next_undo
     assert (there.activation_count, there.last_reinforced_at) == (1, NOW)
 
 
+async def test_P19_use_of_a_link_between_the_undo_of_its_merge_and_the_redo_is_counted(graph: Engine) -> None:
+    """It came out of another, was used, and goes in again: the keeper counts its use."""
+    a, b = await some_nodes(graph, 2)
+    edges = [
+        *await link(graph, (a, b), strength=0.5, created_at=NOW),
+        *await link(graph, (a, b), relation="extends", strength=0.3, created_at=NOW),
+    ]
+    merge = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(merge.id)
+    keeper = merge.decisions[0].subject
+    (other,) = set(edges) - {keeper}
+    undo = await graph.plans.undo(merge.id)
+    await graph.graph.reinforce(other, "traversal")
+    for _ in range(2):
+        redo = await graph.plans.undo(undo.plan_id)
+        rows = await edge_rows(graph)
+        assert (rows[keeper]["activation_count"], rows[other]["activation_count"]) == (1, 1)
+        undo = await graph.plans.undo(redo.plan_id)
+        rows = await edge_rows(graph)
+        assert (rows[keeper]["activation_count"], rows[other]["activation_count"]) == (0, 1)
+
+
 async def test_P18_a_node_merge_cannot_be_brought_again_over_edges_that_came_since_and_says_by_which_plan(
     graph: Engine,
 ) -> None:

@@ -110,7 +110,7 @@ def test_D15_another_dimension_is_another_model() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("word2vec", "Known are fastembed, hashing, minilm, ollama, openai, static"),
+        ("word2vec", "Known are fastembed, hashing, minilm, ollama, openai, sentence-transformers, static"),
         ("", "Known are"),
         ("minilm:512", "has 384 dimensions"),
         ("minilm:large", "no models to choose from"),

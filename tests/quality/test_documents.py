@@ -68,6 +68,42 @@ def _architecture() -> str:
     return re.sub(r"`([\w/]+)\.(?!py)\w+`", r"`\1`", (ROOT / "ARCHITECTURE.md").read_text())
 
 
+def test_G05_the_picture_of_the_architecture_names_files_that_are_there() -> None:
+    """A line of it is a package, some of its files, and what they are about."""
+    picture = (ROOT / "ARCHITECTURE.md").read_text().split("```text\n")[1].split("```")[0]
+    named = re.findall(r"^ (\w+) +((?:[a-z_]+ )+)", picture, re.MULTILINE)
+    packages = [(one, files.split()) for one, files in named if (PACKAGE / one).is_dir() and one not in NOT_BY_FILES]
+    assert {one for one, _ in packages} >= {"memories", "recall", "graph", "cases", "concepts", "pages", "plans"}
+    missing = [
+        f"{one}/{file}" for one, files in packages for file in files if not (PACKAGE / one / f"{file}.py").exists()
+    ]
+    assert missing == []
+
+
+# Whose line says what there is in other words.
+NOT_BY_FILES = {"integrations", "doors", "providers"}
+
+
+def test_G05_the_architecture_is_one_page_with_its_walks() -> None:
+    said = (ROOT / "ARCHITECTURE.md").read_text()
+    assert len(said.splitlines()) <= 110
+    walks = {"A new memory", "A change", "A recall", "The way of a tidying", "The end"}
+    assert walks <= {*re.findall(r"^## (.+)$", said, re.MULTILINE)}
+
+
+def test_G05_what_contributing_names_is_there() -> None:
+    said = re.findall(r"`((?:[\w.]+/)+[\w.]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert said
+    paths = [re.sub("NAME", "*", one.replace("SUBJECT", "*")) for one in said]
+    assert [one for one in paths if not [*ROOT.glob(one), *PACKAGE.glob(one)]] == []
+
+
+def test_G05_the_glossary_says_each_word_once() -> None:
+    words = re.findall(r"^\| ([^|]+) \|", (ROOT / "GLOSSARY.md").read_text(), re.MULTILINE)
+    words = [one for one in words if one not in ("word", "here") and not one.startswith("-")]
+    assert sorted({one for one in words if words.count(one) > 1}) == []
+
+
 def test_G05_the_glossary_names_every_noun_and_nothing_that_is_not_there() -> None:
     nouns = {name for module in (model, plan) for name, one in vars(module).items() if is_noun(module, name, one)}
     said = set(re.findall(r"`([A-Z]\w+)`", (ROOT / "GLOSSARY.md").read_text()))

@@ -208,3 +208,59 @@ async def test_D45_the_only_text_that_holds_a_word_is_looked_at_however_far_its_
     await as_owner(memory, f"UPDATE embeddings SET vector = (vector - vector) - vector WHERE node_id = '{zebra.id}'")
     found = await memory.recall("zebra", limit=1, wanted=wanted)
     assert [hit.node.id for hit in found] == [zebra.id]
+
+
+SCATTERED = (
+    "The harbour office closed early.",
+    "A portrait was sold.",
+    "The master of the lodge left.",
+    "Oars are wet.",
+)
+
+
+def with_scattered_words() -> str:
+    """A long note in which the words of a question stand, far from each other."""
+    lines = long_note(fact="The swimmers met at noon.").split("\n")
+    for number, one in enumerate(SCATTERED):
+        lines.insert(30 * number + 10, one)
+    return "\n".join(lines)
+
+
+async def test_D47_words_scattered_over_a_long_text_count_by_the_passage_that_is_nearest(memory: Engine) -> None:
+    """The other note holds one more of the words that are asked for; in this one they stand together."""
+    asked = "behind a portrait of what harbour master are oars, bicycles and canoes?"
+    told, scattered = await memory.add(long_note()), await memory.add(with_scattered_words())
+    other = await memory.add("Bicycles and canoes stay in the shed.")
+    found = {hit.node.id: hit for hit in await memory.recall(asked, weak=True)}
+    assert {*found} == {told.id, scattered.id, other.id}
+    assert 0 < found[scattered.id].parts.coverage < found[told.id].parts.coverage < search.NEARLY_ALL
+    assert found[scattered.id].parts.lexical < found[told.id].parts.lexical
+    assert found[told.id].score > found[scattered.id].score
+
+
+async def test_D47_a_long_text_that_holds_all_that_was_asked_is_taken_as_it_is(memory: Engine) -> None:
+    scattered = await memory.add(with_scattered_words())
+    await memory.add(SHORT)
+    (hit,) = [one for one in await memory.recall("harbour portrait lodge master") if one.node.id == scattered.id]
+    assert hit.parts.coverage == 1
+
+
+@pytest.mark.parametrize("title", ["Regatta", "港口"])
+async def test_D47_D48_a_passage_keeps_the_words_of_its_notes_title(memory: Engine, title: str) -> None:
+    told = await memory.add(long_note(), metadata={"extra": {"title": title}})
+    found = await memory.recall(f"{title}: where do they hang up bicycles and wet umbrellas", weak=True)
+    (hit,) = [one for one in found if one.node.id == told.id]
+    assert 0 < hit.parts.coverage < search.NEARLY_ALL
+
+
+async def test_D47_a_long_text_is_no_newer_statement_of_what_another_says(memory: Engine) -> None:
+    """It states many numbers, none of them as the value that is asked for."""
+    asked = "What is the yearly budget that the committee discussed?"
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    older = await memory.add("The committee discussed the yearly budget: it is 40 crowns.", created_at=day)
+    await memory.add(long_note(), created_at=day.replace(day=2))
+    assert (await memory.recall(asked, weak=True))[0].node.id == older.id
+    newer = await memory.add(
+        "The committee discussed the yearly budget: it is 50 crowns.", created_at=day.replace(day=3)
+    )
+    assert (await memory.recall(asked, weak=True))[0].node.id == newer.id

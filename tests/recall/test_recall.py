@@ -236,6 +236,14 @@ async def test_D29_D31_a_budget_is_kept_and_what_does_not_fit_is_named(memory: E
     assert "available on expand" in left.why
 
 
+async def test_D45_who_asks_to_be_told_about_somebody_misses_neither_word_of_asking(memory: Engine) -> None:
+    await teach(memory, "Mr. Okafor mended the boiler", *(f"unrelated remark number {n}" for n in range(30)))
+    for question in ("Okafor", "tell me about Okafor", "what do we know about Okafor?", "anything about Okafor?"):
+        (hit,) = (await memory.ask(question, mode=Mode.RECALL)).recall
+        assert hit.text == "Mr. Okafor mended the boiler"
+    assert not (await memory.ask("tell me about Petrov", mode=Mode.RECALL)).recall
+
+
 async def test_the_turn_before_helps_the_turn_that_answers(memory: Engine) -> None:
     """The answer shares no word with the question; the question before it in the thread does."""
     await teach(memory, "Where did you put the passport?", "In the blue drawer upstairs", thread="chat")

@@ -10,11 +10,11 @@ from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput, NotFound
 from recollect.memories.sql import activity
 from recollect.model import Kind, Mode, Move, NodeFilter, Query, Status
-from recollect.recall.log import note
+from recollect.recall.cache import as_key
 from recollect.recall.queries import moves
-from recollect.recall.recall import find
-from recollect.recall.rules.query_document import as_document, as_key, from_document
+from recollect.recall.recall import find, note
 from recollect.recall.sql import logs
+from recollect.recall.sql.logs import as_document, from_document
 
 pytestmark = pytest.mark.anyio
 

@@ -1,6 +1,8 @@
 """Servers that cannot be used say why and what to do, in one sentence; those that can are used as they are."""
 
 import asyncio
+import re
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from urllib.parse import urlsplit, urlunsplit
@@ -15,6 +17,7 @@ from recollect.errors import DatabaseProblem, InvalidInput, UnsuitableServer
 from recollect.settings import Settings
 from recollect.store import database as module
 from recollect.store.database import open_database
+from recollect.store.trouble import lost
 from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio
@@ -119,6 +122,45 @@ async def test_an_address_where_nobody_answers(url: str, sentence: str) -> None:
     with pytest.raises(DatabaseProblem, match=sentence) as problem:
         await open_database(url, pool_size=1)
     assert "\n" not in problem.value.message
+
+
+async def test_S05_the_database_inside_is_not_spoken_of_by_an_address(database_url: str) -> None:
+    gone = re.sub(r"-[0-9a-f]+&", "-0123456789ab&", database_url)
+    with pytest.raises(DatabaseProblem) as problem:
+        await open_database(gone, pool_size=1)
+    said = problem.value.message
+    assert said.startswith("The database inside does not answer (no such file or directory): try again")
+    assert "DATABASE_URL" not in said
+
+
+async def test_S05_a_full_disk_is_named_as_such(memory: Engine) -> None:
+    full = (
+        "RAISE EXCEPTION 'could not extend file \"base/5/16384\": No space left on device' USING ERRCODE = 'disk_full'"
+    )
+    with pytest.raises(DatabaseProblem, match=r"^The disk of the database is full, so nothing was stored: make room"):
+        async with memory.core.transaction(memory.space.id) as db:
+            await db.connection.exec_driver_sql(f"DO $$ BEGIN {full}; END $$")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 5432)"), "connection refused"),
+        (
+            OSError("Multiple exceptions: [Errno 111] Connect call failed ('::1', 5432, 0, 0), [Errno 111] ..."),
+            "refused",
+        ),
+        (socket.gaierror(-2, "Name or service not known"), "its host is not known"),
+        (TimeoutError(), "it took too long"),
+        (asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"), "broke off"),
+        (asyncpg.InternalClientError("got result for unknown protocol state 3"), "the connection broke off"),
+        (asyncpg.InterfaceError("cannot perform operation: another operation is in progress"), "broke off"),
+    ],
+)
+async def test_S05_a_reason_shows_nothing_of_the_driver(error: Exception, sentence: str) -> None:
+    with pytest.raises(DatabaseProblem, match=sentence) as problem:
+        raise lost(error)
+    assert not re.search(r"Errno|protocol state|operation|Multiple|\(\'", problem.value.message)
 
 
 async def test_an_unknown_database_is_named(database_url: str) -> None:

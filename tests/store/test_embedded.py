@@ -182,7 +182,9 @@ def test_settings_are_in_force_from_the_first_start(home: Path, version: int) ->
         "jit": "off",
         "fsync": "on",
         "wal_compression": "pglz",
-        "max_wal_size": "2GB",
+        "wal_recycle": "off",
+        "min_wal_size": "8MB",
+        "max_wal_size": "1GB",
         "random_page_cost": "1.1",
         "max_connections": "100",
         "data_checksums": "on",
@@ -450,6 +452,16 @@ def test_stale_pid_file_that_names_a_stranger(home: Path, version: int) -> None:
             assert stranger.poll() is None, "release() stopped a process that is not the server"
         finally:
             stranger.kill()
+
+
+@pytest.mark.parametrize("torn", ["", "\n", "12", "123456\n/nowhere", "\0\0\0\0"])
+def test_S05_an_empty_or_torn_pid_file_is_mended(home: Path, torn: str) -> None:
+    with EmbeddedServer(home):
+        file = home_of(home).data / "postmaster.pid"
+    write_as_server(file, torn)
+    with EmbeddedServer(home) as server:
+        assert count(server.url) == 0
+    assert not file.exists()
 
 
 @both_versions

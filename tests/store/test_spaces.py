@@ -74,7 +74,12 @@ async def test_D13_metadata_search_uses_the_gin_index_as_the_working_role(memory
                 "SELECT set_config('role', 'recollect_app', true), set_config('recollect.space', $1, true)",
                 str(memory.space.id),
             )
-            assert await connection.fetchval("""SELECT count(*) FROM nodes_with_metadata('{"extra": {"n": 5}}')""") == 1
+            assert (
+                await connection.fetchval(
+                    """SELECT count(*) FROM nodes_holding($1, '{"extra": {"n": 5}}')""", memory.space.id
+                )
+                == 1
+            )
             # The body as the owner plans it inside the function: through the index, not row by row.
             await connection.execute("RESET ROLE")
             plan = await connection.fetch(

@@ -36,7 +36,7 @@ VIEWS = {
     "node": ("#/node/{node}", "[data-row]", None),
     "graph": ("#/graph", "[data-ready=true][data-settled=true]", None),
     "review": ("#/review", "table", None),
-    "plan": ("#/plans/{plan}", "main img", None),
+    "plan": ("#/plans/{plan}", "li[data-decision]", None),
     "plans": ("#/plans", "[data-row]", None),
     "cases": ("#/cases", "[data-row]", None),
     "case": ("#/cases/{case}", ".outcomes", None),
@@ -235,7 +235,7 @@ def furnished() -> Iterator[tuple[str, dict[str, str]]]:
 def take(browser: "Browser", address: str, places: dict[str, str], wanted: Collection[str]) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     for scheme, ending, screen in (("light", "light", SCREEN), ("dark", "dark", SCREEN), ("light", "phone", PHONE)):
-        context = browser.new_context(viewport=screen, color_scheme=scheme)  # type: ignore[arg-type]
+        context = browser.new_context(viewport=screen, color_scheme=scheme, has_touch=screen is PHONE)  # type: ignore[arg-type]
         for name, (view, there, click) in VIEWS.items():
             if name not in wanted:
                 continue

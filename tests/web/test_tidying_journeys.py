@@ -4,6 +4,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playwright.sync_api import expect
+
 from tests.doors.test_api_support import listening
 from tests.web import test_web_support as support
 from tests.web.test_web_support import House, serious, settings_for, until
@@ -50,7 +52,7 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_role("button", name="Propose").click()
     page.get_by_role("heading", name="Prune 4 of 9 edges").wait_for()
     group = page.get_by_role("region", name="Weak links nobody used")
-    assert group.locator("li[data-decision]").count() == 4
+    expect(group.locator("li[data-decision]")).to_have_count(4)
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("x")
@@ -67,6 +69,15 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_text("Undone: 3 decisions.").wait_for()
     page.get_by_text("undone 3", exact=True).wait_for()
     assert set(statuses(house, weak)) == {"active"}
+
+
+def test_W04_what_needs_review_is_one_key_away(house: House) -> None:
+    weak_graph(house)
+    house.said("POST", "/plans", PRUNE)
+    page = house.window()
+    page.get_by_role("link", name="Review: Prune 4 of 9 edges").wait_for()
+    page.keyboard.press("r")
+    page.get_by_role("heading", name="Prune 4 of 9 edges").wait_for()
 
 
 def test_P07_one_decision_is_taken_back(house: House) -> None:
@@ -88,22 +99,36 @@ def test_P13_progress_of_a_run_can_be_watched(house: House) -> None:
     page.on("response", lambda answer: seen.append(answer.url) if "/runs/" in answer.url else None)
     page.get_by_role("button", name="Apply 12 decisions").click()
     page.get_by_text("12 decisions applied.").wait_for()
-    assert seen
+    until(page, lambda: seen)
 
 
 def test_P02_a_plan_shows_every_row_before_and_after(house: House) -> None:
     weak_graph(house)
     plan = house.said("POST", "/plans", PRUNE)
     page = house.window(f"#/plans/{plan['id']}")
-    page.get_by_role("img", name="The graph before and after").wait_for()
-    width = page.get_by_role("img", name="The graph before and after").evaluate("(it) => it.naturalWidth")
-    assert width > 200
+    picture = page.get_by_role("img", name="The graph before and after")
+    until(page, lambda: picture.evaluate("(it) => it.naturalWidth") > 200)
+    expect(page.locator("li[data-decision]")).to_have_count(4)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     opened = page.locator("li[data-decision] .inside")
-    assert "active → pruned" in opened.inner_text()
-    label = plan["labels"][plan["decisions"][0]["subject"]]
-    assert label in opened.inner_text()
+    expect(opened).to_contain_text("active → pruned")
+    expect(opened).to_contain_text(plan["labels"][plan["decisions"][0]["subject"]])
+
+
+def test_W09_a_plan_shows_what_it_would_create_and_why_in_plain_words(house: House) -> None:
+    texts = ["The kettle boils water for tea", "The kettle boils water for the tea", "Bins go out on Tuesday"]
+    house.said("POST", "/memories/batch?wait=true", [{"text": text} for text in texts])
+    plan = house.said("POST", "/plans", {"policy": "link"})
+    assert plan["decisions"]
+    page = house.window(f"#/plans/{plan['id']}")
+    page.get_by_role("region", name="Similar pairs to link").locator("li[data-decision]").first.wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    made = page.locator("li[data-decision] .inside .rows > li").first
+    expect(made.locator(".sign")).to_have_text("+")
+    expect(made).to_contain_text("link")
+    expect(made).to_contain_text("The kettle boils water")
 
 
 def test_P03_a_whole_plan_is_declined(house: House) -> None:
@@ -146,7 +171,7 @@ def test_E16_a_case_is_archived_and_restored(house: House) -> None:
     _, _, cheque, _ = some_cases(house)
     page = house.window("#/cases")
     row = page.get_by_role("row", name="Can I pay by cheque?")
-    assert "18 %" in row.inner_text()
+    expect(row).to_contain_text("18 %")
     row.get_by_role("button", name="Archive").click()
     page.get_by_text("It rests now").wait_for()
     row.wait_for(state="detached")
@@ -165,7 +190,7 @@ def test_E31_a_case_shows_how_its_uses_went(house: House) -> None:
     page = house.window(f"#/cases/{case}")
     page.get_by_role("heading", name="How do I reset my password?").wait_for()
     page.get_by_role("img", name="Of the last 12 judged uses, 8 succeeded").wait_for()
-    assert "67 %" in page.get_by_role("img", name="Success").locator("..").inner_text()
+    expect(page.get_by_role("img", name="Success").locator("..")).to_contain_text("67 %")
 
 
 def test_cases_are_narrowed_by_category_and_success(house: House) -> None:
@@ -174,10 +199,10 @@ def test_cases_are_narrowed_by_category_and_success(house: House) -> None:
     page.get_by_role("link", name="Where is my invoice?").wait_for()
     page.get_by_role("combobox", name="Success", exact=True).select_option("30")
     page.get_by_role("link", name="Where is my invoice?").wait_for(state="detached")
-    assert page.get_by_role("link", name="Can I pay by cheque?").is_visible()
+    expect(page.get_by_role("link", name="Can I pay by cheque?")).to_be_visible()
     page.goto(f"{house.address}/#/cases?category=billing")
     page.get_by_role("link", name="Where is my invoice?").wait_for()
-    assert page.locator("tbody tr").count() == 2
+    expect(page.locator("tbody tr")).to_have_count(2)
 
 
 # -- pages
@@ -275,14 +300,13 @@ def test_B30_numbers_and_tables_of_a_page_are_shown_as_such(house: House) -> Non
     node = house.said("GET", "/pages")["items"][0]["id"]
     page = house.window(f"#/pages/{node}", viewport=NARROW)
     text = page.locator(".wiki")
-    text.wait_for()
+    expect(text.locator("td")).to_have_text(["• One", "header", "8 kB", "a | b", "2 GB"], use_inner_text=True)
+    expect(text.locator("th")).to_have_text(["Knowledge Sources", "Part", "Size"])
     assert text.locator("li").evaluate_all("some => some.map((one) => getComputedStyle(one).listStyleType)") == [
         '"1. "',
         '"2. "',
     ]
-    assert text.locator("td").all_inner_texts() == ["• One", "header", "8 kB", "a | b", "2 GB"]
-    assert text.locator("th").all_inner_texts() == ["Knowledge Sources", "Part", "Size"]
-    assert text.get_by_text("Then go on.", exact=True).is_visible()
+    expect(text.get_by_text("Then go on.", exact=True)).to_be_visible()
     shown = page.get_by_text(path, exact=True).bounding_box()
     assert shown is not None
     assert shown["x"] + shown["width"] <= NARROW["width"] - shown["x"]
@@ -329,15 +353,15 @@ def test_B16_a_page_links_on_and_knows_what_links_here(house: House) -> None:
     page = house.window(f"#/pages/{wiki(house)}")
     text = page.get_by_role("region", name="Text")
     text.get_by_role("heading", name="Steps").wait_for()
-    assert text.locator("strong").all_inner_texts() == ["lazily"]
-    assert "<b>not bold</b>" in text.locator("pre").inner_text()
-    assert text.get_by_text("Implementation:Nobody").get_attribute("title") == "There is no such page"
+    expect(text.locator("strong")).to_have_text(["lazily"])
+    expect(text.locator("pre")).to_contain_text("<b>not bold</b>")
+    expect(text.get_by_text("Implementation:Nobody")).to_have_attribute("title", "There is no such page")
     text.get_by_role("link", name="Implementation:Loader").click()
     page.get_by_role("heading", name="Loader", exact=True).first.wait_for()
     back = page.locator("section", has=page.get_by_role("heading", name="Linked from"))
     back.get_by_role("link", name="Principle:Loading").click()
     page.get_by_role("button", name="As written").click()
-    assert page.get_by_role("region", name="Text").locator(".told").text_content() == LOADING
+    expect(page.get_by_role("region", name="Text").locator(".told")).to_have_js_property("textContent", LOADING)
 
 
 # -- settings
@@ -386,7 +410,9 @@ def test_D28a_the_scale_is_measured_shown_and_used(house: House) -> None:
     page = house.window("#/settings/calibration")
     page.get_by_role("button", name="Measure it here").click()
     page.get_by_role("img", name="Cosine of unrelated pairs").wait_for()
-    _, low, high = page.get_by_role("row", name="as measured").locator("td").all_inner_texts()
+    measured = page.get_by_role("row", name="as measured").locator("td")
+    expect(measured).to_have_count(3)
+    _, low, high = measured.all_inner_texts()
     page.get_by_role("button", name="Use what was measured").click()
     page.get_by_text("The scale in use is the one that was measured.").wait_for()
     assert house.said("GET", "/calibration")["current"] == {"low": float(low), "high": float(high)}
@@ -411,7 +437,7 @@ def test_E28_the_first_key_is_shown_once_and_keeps_its_maker_signed_in(browser: 
         assert house.api.get("/plans", headers={"X-API-Key": secret}).status_code == 200
         page.get_by_role("cell", name="the keeper", exact=True).wait_for()
         page.get_by_role("button", name="I have it").click()
-        assert secret not in page.content()
+        until(page, lambda: secret not in page.content())
         page.get_by_label("Whose key it is").fill("an agent")
         page.get_by_role("combobox", name="Where it works").select_option(house.space)
         page.get_by_role("button", name="Make a key").click()
@@ -506,5 +532,5 @@ def test_D01_what_was_written_is_text_here_too(house: House) -> None:
     for hash_ in ("#/cases", f"#/cases/{case['case_id']}", "#/pages", f"#/pages/{odd['id']}"):
         page.goto(f"{house.address}/{hash_}")
         page.get_by_text("<script>").first.wait_for()
-        assert page.locator("main script, main img[src=x], main a[href^=javascript]").count() == 0
+        expect(page.locator("main script, main img[src=x], main a[href^=javascript]")).to_have_count(0)
     assert "taken" not in page.title()

@@ -17,6 +17,7 @@ from uuid import uuid4
 import anyio
 import httpx
 import pytest
+from playwright.sync_api import expect
 
 from recollect.settings import Settings
 from tests.conftest import MADE
@@ -41,6 +42,8 @@ ARGUMENTS = [
 ]
 AXE = Path(__file__).with_name("axe.min.js").read_text()
 PATIENCE_MS = 1000 * HANG_SECONDS
+# What is expected of the page is waited for, however slow the machine is.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

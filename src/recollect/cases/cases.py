@@ -30,6 +30,7 @@ from recollect.model import (
 )
 from recollect.plan import HistoryEntry
 from recollect.plans.apply import Progress
+from recollect.store.standby import reads
 
 
 class Cases(Face):
@@ -124,10 +125,12 @@ class Cases(Face):
 
     # -- looking
 
+    @reads
     async def get(self, case: Reference) -> Case:
         """A case, by its id or a unique beginning of it; an archived one is shown, with a warning in the log."""
         return await look.get(self.core, self.space_id, await self._id(case))
 
+    @reads
     async def list(
         self,
         *,
@@ -147,10 +150,12 @@ class Cases(Face):
         )
         return await look.list_page(self.core, self.space_id, wanted, limit=limit, cursor=cursor)
 
+    @reads
     async def search(self, query: str, *, category: str | None = None, limit: int = look.LIMIT) -> CaseHits:
         """The cases that answer a question, best first. Each hit counts as a use."""
         return await look.search(self.core, self.space_id, query, category=category, limit=limit)
 
+    @reads
     async def history(self, case: Reference) -> Sequence[HistoryEntry]:
         """What happened to a case: every version, archiving and restoring, when, why, and by which plan."""
         return await edit.history(self.core, self.space_id, await self._id(case))
@@ -174,18 +179,22 @@ class Cases(Face):
         outcome = CaseOutcome(success=success, error_type=error_type, milliseconds=milliseconds, created_at=at)
         return await look.record_outcome(self.core, self.space_id, await self._id(case), outcome, search=search)
 
+    @reads
     async def outcomes(self, case: Reference, *, limit: int = 100) -> Sequence[CaseOutcome]:
         """How a case's own uses went, newest first."""
         return await look.outcomes(self.core, self.space_id, await self._id(case), limit=limit)
 
+    @reads
     async def reflection(self, *, warn_below: float = look.WARN_BELOW, limit: int = 20) -> Reflection:
         """Success rates, the cases that fail too often, and the commonest reasons."""
         return await look.reflection(self.core, self.space_id, warn_below=warn_below, limit=limit)
 
+    @reads
     async def summary(self) -> Summary:
         """The bank at a glance: what is active, what rests and why, what waits, what was done last."""
         return await look.summary(self.core, self.space_id)
 
+    @reads
     async def health(self) -> CaseHealth:
         """Whether the bank needs somebody, and for what."""
         return await look.health(self.core, self.space_id)

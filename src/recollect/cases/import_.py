@@ -6,8 +6,9 @@ brought to what the file says. Success rates are percent; that a file holds frac
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 from uuid import UUID
@@ -17,21 +18,18 @@ import anyio.to_thread
 from recollect.cases import add, sql
 from recollect.cases.add import Changes
 from recollect.cases.rules.cases import checked
-from recollect.cases.rules.tables import CaseRow, csv_cases, jsonl_cases
+from recollect.cases.rules.tables import csv_cases, jsonl_cases
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.memories import embed
-from recollect.memories.rules.documents import decoded
-from recollect.memories.sources import SourceLine, check
+from recollect.memories.sources import SourceLine, check, read_table
 from recollect.model import NewCase
 
 Format = Literal["auto", "jsonl", "csv"]
 Progress = Callable[[int], None]
 
 BATCH = 1000
-STDIN = Path("-")
-BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 PERHAPS_FRACTIONS = (
     "Every success rate is at most 1: they were taken as percent. If they are fractions, import with --fractions."
 )
@@ -114,30 +112,9 @@ async def import_(
 
 def _read(source: Path, stdin: BinaryIO | None, options: CaseImportOptions, report: CaseImport) -> list[FoundCase]:
     """The cases of one file; what cannot be read becomes lines of the report."""
-    name = str(source)
-    found: list[FoundCase] = []
-    try:
-        data = stdin.read() if source == STDIN and stdin is not None else source.read_bytes()
-        for row in _rows(data, source, options):
-            if row.case is None:
-                report.lines.append(SourceLine(what="refused", file=name, line=row.line, message=row.problem or ""))
-            else:
-                found.append(FoundCase(case=_named(row.case, options), file=name, line=row.line))
-    except InvalidInput as problem:
-        report.lines.append(SourceLine(what="refused", file=name, message=problem.message))
-    except OSError as error:
-        said = f"It cannot be read ({error.strerror or error})."
-        report.lines.append(SourceLine(what="refused", file=name, message=said))
-    return found
-
-
-def _rows(data: bytes, source: Path, options: CaseImportOptions) -> Iterator[CaseRow]:
-    text = decoded(data)
-    format = BY_SUFFIX.get(source.suffix.lower()) if options.format == "auto" else options.format
-    if format is None:
-        format = "jsonl" if text.lstrip().startswith("{") else "csv"
-    read = jsonl_cases if format == "jsonl" else csv_cases
-    return read(io.StringIO(text, newline=""), fractions=options.fractions)
+    jsonl, csv = (partial(read, fractions=options.fractions) for read in (jsonl_cases, csv_cases))
+    rows = read_table(source, stdin, options.format, report.lines, jsonl=jsonl, csv=csv)
+    return [FoundCase(case=_named(case, options), file=str(source), line=line) for line, case in rows]
 
 
 def _named(case: NewCase, options: CaseImportOptions) -> NewCase:

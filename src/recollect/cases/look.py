@@ -29,7 +29,6 @@ from recollect.model import (
 from recollect.plan import Plan, PlanStatus
 from recollect.plans import notices
 from recollect.plans.sql import plans
-from recollect.recall import log as noting
 from recollect.recall import recall
 from recollect.recall.sql import logs
 from recollect.schedules.sql import schedules
@@ -96,7 +95,7 @@ async def search(
         read = await cases.get_many(db, [hit.node.id for hit in found])
     active = {case.case_id: case for case in read if case.status is CaseStatus.ACTIVE}
     found = replace(found, hits=tuple(hit for hit in found if hit.node.id in active)[:limit])
-    logged = await noting.note(core, space_id, found, query=query)
+    logged = await recall.note(core, space_id, found, query=query)
     return CaseHits(
         query=question,
         hits=tuple(_hit(active[hit.node.id], hit, core.now()) for hit in found),

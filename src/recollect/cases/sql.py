@@ -39,14 +39,14 @@ WITH given AS (
 ), answered AS (
     INSERT INTO cases (space_id, node_id, response_text, category_path, given_success_rate, updated_by)
     SELECT $1, g.id, g.response_text, g.category_path, g.success_rate, g.updated_by
-      FROM given g JOIN stored s ON s.id = g.id
+      FROM given g JOIN stored s ON s.id = g.id RETURNING 1
 ), counted AS (
     INSERT INTO activity (space_id, node_id, uses, last_used_at)
     SELECT $1, g.id, g.uses, g.last_used_at FROM given g JOIN stored s ON s.id = g.id
-     WHERE g.uses > 0 OR g.last_used_at IS NOT NULL
+     WHERE g.uses > 0 OR g.last_used_at IS NOT NULL RETURNING 1
 ), queued AS (
     INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
-    SELECT $1, s.id, m.model, $16, $17, $17 FROM stored s CROSS JOIN unnest($15::text[]) AS m(model)
+    SELECT $1, s.id, m.model, $16, $17, $17 FROM stored s CROSS JOIN unnest($15::text[]) AS m(model) RETURNING 1
 )
 SELECT id FROM stored
 """
@@ -238,7 +238,7 @@ def _matching(space_id: UUID, wanted: CaseFilter) -> Select[Any]:
     elif wanted.status is CaseStatus.ARCHIVED:
         statement = statement.where(nodes.c.status != "active")
     if wanted.category is not None:
-        statement = statement.where(nodes.c.id.in_(of_category(wanted.category)))
+        statement = statement.where(nodes.c.id.in_(of_category(space_id, wanted.category)))
     if wanted.success_below is not None:
         statement = statement.where(_rated(space_id, "<", wanted.success_below))
     if wanted.success_at_least is not None:

@@ -24,6 +24,7 @@ from recollect.memories import edit
 from recollect.memories.sql import nodes
 from recollect.model import Concept, Formed, FormedMany, KeptApart, Kind, Metadata, NewConcept, NodeFilter
 from recollect.plan import Outcome
+from recollect.store.standby import reads
 
 LONGEST_PAGE = 1000
 MOST_PAIRS = 10_000
@@ -89,6 +90,7 @@ class Concepts(Face):
             self.core, self.space_id, paths, format=format, dry_run=dry_run, stdin=stdin, progress=progress
         )
 
+    @reads
     async def get(self, reference: Reference, node_type: str | None = None) -> Concept:
         """A concept by name, alias or id; what was merged leads to its keeper."""
         async with self.core.transaction(self.space_id) as db:
@@ -120,6 +122,7 @@ class Concepts(Face):
 
     # -- duplicates
 
+    @reads
     async def duplicates(
         self, *, threshold: float = THRESHOLD, node_type: str | None = None, limit: int = 100
     ) -> Sequence[Duplicate]:
@@ -134,6 +137,7 @@ class Concepts(Face):
             raise InvalidInput("A merge needs the concept that stays and at least one other.", field="others")
         return await compare.merge(self.core, self.space_id, keep, others, reason)
 
+    @reads
     async def why(self, a: Reference, b: Reference, *, threshold: float = THRESHOLD) -> Why:
         """Why two nodes are, or are not, taken for one: the factors, the bound that failed, a remedy, the history."""
         _check_threshold(threshold)
@@ -162,6 +166,7 @@ class Concepts(Face):
         """Say that these two are two: while both stay as they are and for some days, or `never` to be asked again."""
         return await compare.keep_apart(self.core, self.space_id, a, b, never=never)
 
+    @reads
     async def kept_apart(self) -> Sequence[KeptApart]:
         """The never-merge list; declined merges that rest for a while stand at its end."""
         async with self.core.transaction(self.space_id) as db:
@@ -183,6 +188,7 @@ class Concepts(Face):
 
     # Last, since in the body of a class its name hides the list of Python.
 
+    @reads
     async def list(
         self, *, node_type: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> tuple[Sequence[Concept], str | None]:

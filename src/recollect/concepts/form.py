@@ -39,6 +39,7 @@ from recollect.ports import Vectors
 from recollect.providers.embedders import embed_readable
 from recollect.recall.sql import candidates, lexicon
 from recollect.store.database import Transaction
+from recollect.wording import listed
 
 COUNT_SECONDS = 30.0
 KINDS = (Kind.CONCEPT.value,)
@@ -269,7 +270,7 @@ def _why_new(alike: Likeness | None) -> dict[str, Any]:
     if alike.namesakes:
         reason = f"{alike.reason}: say which one is meant, or describe it"
         return {"reason": reason, "score": factors.score, "resembles": alike.namesakes}
-    doubts = " and ".join(DOUBTS[doubt] for doubt in factors.doubts)
+    doubts = listed(DOUBTS[doubt] for doubt in factors.doubts)
     return {
         "reason": f"{alike.reason} with {name!r}, but {doubts}: `recollect why` shows how they compare",
         "score": factors.score,

@@ -2,7 +2,7 @@
 found again: an import that was interrupted is simply repeated. Refusals name their line."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -11,16 +11,13 @@ from uuid import UUID
 import anyio.to_thread
 
 from recollect.concepts import form
-from recollect.concepts.rules.tables import ConceptRow, csv_concepts, jsonl_concepts
+from recollect.concepts.rules.tables import csv_concepts, jsonl_concepts
 from recollect.engine.core import Core
-from recollect.errors import InvalidInput
-from recollect.memories.rules.documents import decoded
-from recollect.memories.sources import STDIN, SourceLine, check
+from recollect.memories.sources import SourceLine, check, read_table
 from recollect.model import NewConcept
 
 Format = Literal["auto", "jsonl", "csv"]
 Progress = Callable[[int], None]
-BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -79,26 +76,5 @@ async def import_(
 
 def _read(source: Path, stdin: BinaryIO | None, format: Format, report: ConceptImport) -> list[FoundConcept]:
     """The concepts of one file; what cannot be read becomes lines of the report."""
-    name = str(source)
-    found: list[FoundConcept] = []
-    try:
-        data = stdin.read() if source == STDIN and stdin is not None else source.read_bytes()
-        for row in _rows(decoded(data), source, format):
-            if row.concept is None:
-                report.lines.append(SourceLine(what="refused", file=name, line=row.line, message=row.problem or ""))
-            else:
-                found.append(FoundConcept(concept=row.concept, file=name, line=row.line))
-    except InvalidInput as problem:
-        report.lines.append(SourceLine(what="refused", file=name, message=problem.message))
-    except OSError as error:
-        said = f"It cannot be read ({error.strerror or error})."
-        report.lines.append(SourceLine(what="refused", file=name, message=said))
-    return found
-
-
-def _rows(text: str, source: Path, format: Format) -> Iterator[ConceptRow]:
-    known = BY_SUFFIX.get(source.suffix.lower()) if format == "auto" else format
-    if known is None:
-        known = "jsonl" if text.lstrip().startswith("{") else "csv"
-    read = jsonl_concepts if known == "jsonl" else csv_concepts
-    return read(io.StringIO(text, newline=""))
+    rows = read_table(source, stdin, format, report.lines, jsonl=jsonl_concepts, csv=csv_concepts)
+    return [FoundConcept(concept=concept, file=str(source), line=line) for line, concept in rows]

@@ -140,9 +140,7 @@ class Portal:
             self._calls.discard(task)
 
     async def _break_off(self) -> None:
-        for _ in range(
-            2
-        ):  # a step to make the task of a call that came just before the door was closed, one to begin it
+        for _ in range(2):  # one step makes the task of a call that came just before the door closed, one begins it
             await asyncio.sleep(0)
         calls = list(self._calls)
         for call in calls:

@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, Self, get_args
 
+import anyio.to_thread
+
 from recollect.doors import logs
 from recollect.doors.portal import Portal
 from recollect.engine.administration import Administration
@@ -20,6 +22,7 @@ from recollect.engine.core import Clock
 from recollect.engine.engine import Engine
 from recollect.engine.part import Face
 from recollect.engine.worker import working
+from recollect.providers.embedders import prepare
 from recollect.settings import Settings
 
 
@@ -49,6 +52,8 @@ class AsyncRecollect(Engine):
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            if self._with_worker and (loading := prepare(self.settings.embedder)):
+                stack.push_async_callback(anyio.to_thread.run_sync, lambda: loading.join())
             await super().__aenter__()
             stack.push_async_callback(super().close)
             if self._with_worker:

@@ -92,6 +92,7 @@ from recollect.recall.calibrate import Measurement
 from recollect.schedules.run import Ran
 from recollect.schedules.sql.schedules import Schedule
 from recollect.settings import Settings
+from recollect.store.distribute import Distribution
 
 class AsyncRecollect(Engine):
     """A memory. `url` names a PostgreSQL of yours; without it, a real one runs inside, in `home`.
@@ -275,8 +276,7 @@ class Recollect:
     def plan(self, reference: Reference) -> Plan:
         """A plan by its id, or by a unique beginning of it."""
     def undo(self, plan: Reference, *, decisions: Sequence[int] | None = None, with_later: bool = False) -> Outcome:
-        """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Undoing twice is
-        success."""
+        """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Twice is fine."""
     def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
         """Propose a short text that may stand in for a long memory; it waits for approval, out of recall."""
     def approve_summary(self, reference: Reference) -> Node:
@@ -343,6 +343,10 @@ class Recollect:
         """Everything, all spaces, to one file."""
     def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
         """Bring back a backup, all or nothing; returns how many nodes there are now."""
+    def distribute(self, *, shards: int = 32) -> Distribution:
+        """Spread the spaces of an empty database over the servers that Citus knows, all or nothing."""
+    def is_distributed(self) -> bool:
+        """Whether the spaces are spread over several servers."""
     def ping(self) -> None:
         """DatabaseProblem unless the database answers."""
     def totals(self) -> Totals:

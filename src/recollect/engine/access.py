@@ -116,7 +116,7 @@ async def needs_key(core: Core) -> bool:
 
 async def authenticate(core: Core, token: str | None, *, loopback: bool) -> Caller:
     """The caller behind a token; without one, the local admin as long as no key was ever made."""
-    async with core.database.owner() as connection:
+    async with core.database.owner(in_passing=True) as connection:
         if token is None:
             if loopback and not await keys.any_made(connection):
                 return LOCAL_ADMIN
@@ -162,7 +162,7 @@ async def sign_in(core: Core, token: str) -> Session:
 async def resume(core: Core, secret: str) -> Caller | None:
     """The caller whose session this is; None where it has ended, its key was revoked, or there was never one."""
     now = core.now()
-    async with core.database.owner() as connection:
+    async with core.database.owner(in_passing=True) as connection:
         key = await keys.of_session(connection, _hash(secret), now)
         if key is None or key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
             return None

@@ -10,11 +10,14 @@ from uuid import UUID
 from recollect.engine import access, backup, care
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
+from recollect.errors import InvalidInput
 from recollect.memories import embed
 from recollect.memories.rules.contract import checked_space_settings
 from recollect.memories.sql import jobs
 from recollect.model import ApiKey, JobCounts, Scope, Space
 from recollect.recall import calibrate
+from recollect.store import distribute
+from recollect.store.distribute import Distribution
 
 
 class Administration(ABC):
@@ -96,6 +99,16 @@ class Administration(ABC):
         async with self.core.database.owner() as connection:  # the spaces are those of the backup now
             self._space = await spaces.get(connection, self.space.slug)
         return number
+
+    async def distribute(self, *, shards: int = 32) -> Distribution:
+        """Spread the spaces of an empty database over the servers that Citus knows, all or nothing."""
+        if not 1 <= shards <= 10_000:
+            raise InvalidInput(f"{shards} shards are not possible: give 1 to 10,000.", field="shards")
+        return await distribute.distribute(self.core.database, shards=shards)
+
+    async def is_distributed(self) -> bool:
+        """Whether the spaces are spread over several servers."""
+        return self.core.database.distributed
 
     async def ping(self) -> None:
         """DatabaseProblem unless the database answers."""

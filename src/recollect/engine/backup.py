@@ -13,8 +13,9 @@ import anyio.to_thread
 from recollect.engine.core import Core
 from recollect.engine.sql import care, spaces
 from recollect.errors import Conflict
+from recollect.store import distribute
 from recollect.store import dump as dumps
-from recollect.store.database import upgrade
+from recollect.store.database import GRANTS, upgrade
 from recollect.wording import counted
 
 T = TypeVar("T")
@@ -57,8 +58,10 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
             f"A restore would replace what the database holds ({counted(present, 'memory', 'memories')}): "
             f"back it up first, then repeat with --overwrite."
         )
-    await _run(lambda programs: dumps.restore(core.database.dsn, file, programs))
-    core.recalls.clear()  # versions of spaces begin anew
+    shards = await distribute.count_shards(core.database)
+    grants = GRANTS if core.database.role else ()
+    await _run(lambda programs: dumps.restore(core.database.dsn, file, programs, shards=shards, grants=grants))
+    core.recalls.clear()  # a backup of the first version has no versions of spaces
     core.adjacencies.forget()
     await core.database.engine.dispose()  # the types of the old schema are gone, and connections remember them
     await upgrade(core.database)

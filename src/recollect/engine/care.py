@@ -1,7 +1,7 @@
 """Care of the data: verify (is everything whole?), doctor (how are you, and what should I do?), maintain (D34)."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,10 +16,17 @@ from recollect.memories.rules.text import checksum
 from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
 from recollect.store.migrations import HEAD
+from recollect.store.standby import StandbyReport
 
 REINDEX_EVERY = timedelta(days=182)
 A_DAY = timedelta(days=1)
+MANY_CONNECTIONS = 0.8
+MANY_PAGES = 100_000
+FEW_FOUND = 0.9
 LITTLE_DISK_BYTES = 1_000_000_000
+# An hour's work of one machine and more.
+MANY_WAITING = 250_000
+MORE_MACHINES = " Several machines can share this: see `RECOLLECT_RAY` in docs/how-to/grow.md."
 OTHER_LANGUAGES = (
     "For more languages, set RECOLLECT_EMBEDDER to ollama:bge-m3 (an Ollama server on this machine) or to "
     "openai:text-embedding-3-small (with RECOLLECT_EMBEDDING_API_KEY, or RECOLLECT_EMBEDDING_URL for a server like it)."
@@ -67,6 +74,8 @@ class Checkup:
     last_backup_at: datetime | None
     last_maintained_at: datetime | None
     advice: tuple[str, ...]
+    # The standby that is read, where there is one.
+    standby: StandbyReport | None = None
     # Worth knowing, and no fault.
     notes: tuple[str, ...] = ()
 
@@ -138,6 +147,7 @@ async def doctor(core: Core) -> Checkup:
         last_backup_at=backed_up,
         last_maintained_at=maintained,
         advice=(),
+        standby=await core.database.how_the_standby_is(),
     )
     return _with_advice(checkup, core)
 
@@ -209,8 +219,9 @@ def _with_advice(checkup: Checkup, core: Core) -> Checkup:
                 f"({space.failures[0][1]}): mend that, then `recollect jobs retry --space {space.slug}`."
             )
         if space.jobs.waiting:
+            shared = MORE_MACHINES if space.jobs.waiting >= MANY_WAITING and core.executor is None else ""
             advice.append(
-                f"{space.jobs.waiting} texts of the space {space.slug} wait to be embedded: `recollect work`."
+                f"{space.jobs.waiting} texts of the space {space.slug} wait to be embedded: `recollect work`.{shared}"
             )
     for index in checkup.indexes:
         if index.state != "ready" and index.rows >= core.settings.hnsw_min_rows:
@@ -219,11 +230,31 @@ def _with_advice(checkup: Checkup, core: Core) -> Checkup:
         advice.append("Less than 1 GB of disk is free where the database lives: make room.")
     if checkup.nodes and checkup.last_backup_at is None and checkup.born_at < core.now() - A_DAY:
         advice.append("There is no backup yet: `recollect maintain` makes one, and `recollect serve` does so daily.")
+    if checkup.standby and checkup.standby.trouble:
+        advice.append(
+            f"The standby of DATABASE_READ_URL is not read: {checkup.standby.trouble}. Mend it, or unset the variable; "
+            "until then the primary is read."
+        )
     if not checkup.rows_guarded:
         advice.extend(core.database.notes)
-    return replace(
-        checkup, advice=tuple(advice), notes=tuple(_unread(space) for space in checkup.spaces if space.unreadable)
-    )
+    unread = [_unread(space) for space in checkup.spaces if space.unreadable]
+    return replace(checkup, advice=tuple(advice), notes=(*unread, *_signs(checkup)))
+
+
+def _signs(checkup: Checkup) -> Iterator[str]:
+    """What says that it is time to grow (docs/how-to/grow.md)."""
+    server = checkup.server
+    if server.connections >= MANY_CONNECTIONS * server.most_connections:
+        yield (
+            f"{server.connections} of the {server.most_connections} connections that the database allows are in use: "
+            "raise max_connections, or lower RECOLLECT_POOL_SIZE where many servers share it."
+        )
+    if server.pages_read >= MANY_PAGES and server.pages_found < FEW_FOUND * (server.pages_found + server.pages_read):
+        share = server.pages_found / (server.pages_found + server.pages_read)
+        yield (
+            f"Of what the database looks for, it has {share:.0%} in memory: give it more (shared_buffers), or let a "
+            "standby take the reading (docs/how-to/grow.md)."
+        )
 
 
 def _unread(space: SpaceReport) -> str:

@@ -8,21 +8,25 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import anyio
+import anyio.to_thread
 import structlog
 
 from recollect.errors import InvalidInput
 from recollect.graph.adjacency import Adjacencies
 from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
-from recollect.ports import Embedder, LanguageModel, Notifier, Vectors
+from recollect.ports import Embedder, Executor, LanguageModel, Notifier, Reranker, Vectors
 from recollect.providers.embedders import make_embedder
 from recollect.providers.models import make_model
 from recollect.providers.notify import make_notifiers
+from recollect.providers.rerankers import make_reranker
+from recollect.providers.spread import SpreadEmbedder
 from recollect.recall.cache import Cache
 from recollect.recall.rules.pace import Pace
 from recollect.settings import Settings
 from recollect.store.database import Database, Transaction
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.locks import Lease
 
 log = structlog.get_logger("recollect")
 
@@ -54,10 +58,14 @@ class Core:
     database: Database
     server: EmbeddedServer | None = None
     now: Clock = utc_now
+    # The cluster for large batches (X01); None: they are done here.
+    executor: Executor | None = None
     embedders: dict[str, Embedder] = field(default_factory=dict)
     models: dict[str, LanguageModel] = field(default_factory=dict)
     # Spaces as a recall last saw them: a guess at the embedder, checked by the search itself.
     seen: dict[UUID, Space] = field(default_factory=dict)
+    # And the languages that they held then: in these a question is asked first.
+    spoken: dict[UUID, frozenset[str]] = field(default_factory=dict)
     # One plan is applied at a time in a process: a turn holds a connection beside those that the work needs.
     applying: anyio.Lock = field(default_factory=anyio.Lock)
     # Whether others ask this process meanwhile, so that long work is better done by another one.
@@ -70,13 +78,17 @@ class Core:
     paces: dict[tuple[UUID, str, tuple[str, ...]], Pace] = field(default_factory=dict)
     # How many texts came in since the statistics of the database were made last, as far as this process knows.
     unsettled: int = 0
+    # Whether there are any, as far as this process has looked.
+    has_statistics: bool = False
 
     def __post_init__(self) -> None:
         most, seconds = self.settings.cache_size, self.settings.cache_seconds
         self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
         self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
         self._notifiers: tuple[Notifier, ...] | None = None
+        self._reranker: Reranker | None = None
         self.adjacencies = Adjacencies()
+        self.lease = Lease(self.database)
 
     def embedder(self, model: str | None = None) -> Embedder:
         """The embedder of a model, the configured one by default; each is made once."""
@@ -85,6 +97,19 @@ class Core:
             made = make_embedder(spec, self.settings)
             self.embedders[spec] = self.embedders.setdefault(made.model, made)
         return self.embedders[spec]
+
+    def batch_embedder(self, embedder: Embedder) -> Embedder:
+        """The same for batches: on the cluster, where there is one that helps it."""
+        if self.executor is None or not SpreadEmbedder.helps(embedder):
+            return embedder
+        return SpreadEmbedder(embedder, self.executor, folder=self.settings.embedding_folder)
+
+    def reranker(self) -> Reranker | None:
+        """The configured reranker, made once; None where there is none."""
+        spec = self.settings.reranker.strip()
+        if spec and self._reranker is None:
+            self._reranker = make_reranker(spec, self.settings)
+        return self._reranker
 
     def language_model(self) -> LanguageModel | None:
         """The configured language model, made once; None where there is none."""
@@ -124,8 +149,13 @@ class Core:
         """Everything, the database last, also where one of them cannot be closed."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.database.close)
+            stack.push_async_callback(self.lease.end)
+            if self.executor is not None:
+                stack.push_async_callback(anyio.to_thread.run_sync, self.executor.close)
             for notifier in self._notifiers or ():
                 stack.push_async_callback(notifier.close)
+            if self._reranker is not None:
+                stack.push_async_callback(self._reranker.close)
             for model in self.models.values():
                 stack.push_async_callback(model.close)
             for embedder in set(self.embedders.values()):

@@ -52,6 +52,7 @@ from recollect.recall import feedback, recall
 from recollect.recall import queries as recalls
 from recollect.schedules.schedules import Schedules
 from recollect.settings import Settings
+from recollect.store.standby import reads
 
 LONGEST_PAGE = 1000
 
@@ -187,6 +188,7 @@ class Engine(Administration):
 
     # -- looking
 
+    @reads
     async def get(self, reference: Reference) -> Node:
         """A node by its id, or by a unique beginning of it (4 characters or more); a merged concept is its keeper."""
         async with self.core.transaction(self.space.id) as db:
@@ -197,6 +199,7 @@ class Engine(Administration):
                 node = await nodes.get(db, keepers[id_])
             return node
 
+    @reads
     async def list(
         self,
         wanted: NodeFilter | None = None,
@@ -211,14 +214,17 @@ class Engine(Administration):
         async with self.core.transaction(self.space.id) as db:
             return await nodes.list_page(db, wanted or NodeFilter(), limit=limit, cursor=cursor, order=order)
 
+    @reads
     async def count(self, wanted: NodeFilter | None = None) -> int:
         async with self.core.transaction(self.space.id) as db:
             return await nodes.count(db, wanted or NodeFilter())
 
+    @reads
     async def overview(self) -> overview.Overview:
         """The space at a glance: what there is, how it grew, how it is, what waits for a person."""
         return await overview.show(self.core, self.space.id)
 
+    @reads
     async def labels(self, ids: Sequence[UUID]) -> Mapping[UUID, str]:
         """Short names of nodes, on one line each; what is not here is left out."""
         return await show.node_labels(self.core, self.space.id, ids)
@@ -379,6 +385,7 @@ class Engine(Administration):
         """Let an excluded node into recall again."""
         return await edit.set_excluded(self.core, self.space.id, await self.node_id(reference), False, reason=reason)
 
+    @reads
     async def history(self, reference: Reference) -> Sequence[HistoryEntry]:
         """What happened to a node or an edge: when, why, by which plan, before and after."""
         return await edit.history(self.core, self.space.id, reference)
@@ -390,8 +397,7 @@ class Engine(Administration):
     async def undo(
         self, plan: Reference, *, decisions: Sequence[int] | None = None, with_later: bool = False
     ) -> Outcome:
-        """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Undoing twice is
-        success."""
+        """Take back a plan: every row as it was, later counts kept; first what came later, if asked. Twice is fine."""
         return await self.plans.undo(plan, decisions=decisions, with_later=with_later)
 
     # -- summaries (off unless RECOLLECT_SUMMARIES is set)
@@ -406,6 +412,7 @@ class Engine(Administration):
         """Let a proposed summary be recalled, where summaries are asked for."""
         return await summaries.approve(self.core, self.space.id, await self.node_id(reference))
 
+    @reads
     async def summaries(self, reference: Reference) -> Sequence[Node]:
         """The summaries of a memory, approved or not."""
         return await summaries.of_memory(self.core, self.space.id, await self.node_id(reference))
@@ -469,8 +476,6 @@ class Engine(Administration):
             overwrite=overwrite,
             progress=progress,
         )
-
-    # -- streaming out
 
     async def stream(self, wanted: NodeFilter | None = None) -> AsyncGenerator[Node]:
         """Every node that fits, oldest first, from one snapshot."""

@@ -11,6 +11,7 @@ from recollect.graph import explore, link, pictures, vault, view
 from recollect.graph.rules.paths import By
 from recollect.model import Edge, NewEdge, Topic
 from recollect.plans.sql import plans
+from recollect.store.standby import reads
 
 
 class Graph(Face):
@@ -48,10 +49,12 @@ class Graph(Face):
         """Make many links at once, all or none; returns their ids in order."""
         return await link.link_many(self.core, self.space_id, wanted)
 
+    @reads
     async def edge(self, reference: Reference) -> Edge:
         """An edge, by its id or a unique beginning of it."""
         return await link.get(self.core, self.space_id, reference)
 
+    @reads
     async def edges(self, node: Reference, *, limit: int = 100) -> Sequence[Edge]:
         """The edges of a node, strongest first."""
         return await link.of_node(self.core, self.space_id, await self.keeper_id(node), limit=limit)
@@ -70,6 +73,7 @@ class Graph(Face):
 
     # -- looking around
 
+    @reads
     async def neighbours(
         self, node: Reference, *, hops: int = 1, relations: Sequence[str] | None = None, limit: int = 50
     ) -> Sequence[explore.Neighbour]:
@@ -78,6 +82,7 @@ class Graph(Face):
             self.core, self.space_id, await self.node_id(node), hops=hops, relations=relations, limit=limit
         )
 
+    @reads
     async def look(
         self,
         *,
@@ -95,6 +100,7 @@ class Graph(Face):
         wanted = view.Wanted(around=focus, topics=topics, overview=overview, hops=hops, limit=limit)
         return await view.look(self.core, self.space_id, wanted, at)
 
+    @reads
     async def paths(
         self, source: Reference, target: Reference, *, limit: int = 3, hops: int = 4, by: By = "shortest"
     ) -> Sequence[explore.Way]:
@@ -102,23 +108,28 @@ class Graph(Face):
         ends = await self.node_id(source), await self.node_id(target)
         return await explore.find_paths(self.core, self.space_id, *ends, limit=limit, hops=hops, by=by)
 
+    @reads
     async def components(self, *, limit: int = 20) -> explore.Components:
         """Which nodes hang together, the largest components first."""
         return await explore.components(self.core, self.space_id, limit=limit)
 
+    @reads
     async def stats(self) -> explore.Stats:
         """The graph in figures."""
         return await explore.stats(self.core, self.space_id)
 
+    @reads
     async def topics(self, *, of: Sequence[Reference] | None = None) -> Sequence[Topic]:
         """The topics of the last gathering, largest first; or those that contain one of some nodes."""
         ids = None if of is None else [await self.node_id(one) for one in of]
         return await explore.topics(self.core, self.space_id, of=ids)
 
+    @reads
     async def topic(self, key: str) -> explore.TopicView:
         """A whole topic: the members it contains, and the edges between them."""
         return await explore.topic(self.core, self.space_id, key)
 
+    @reads
     async def topics_of(self, nodes: Sequence[UUID]) -> Mapping[str, Sequence[UUID]]:
         """Which topics contain which of some nodes, say of the hits of a recall."""
         return await explore.topics_of(self.core, self.space_id, nodes)
@@ -145,16 +156,19 @@ class Graph(Face):
 
     # -- pictures, as the text of an SVG or HTML file
 
+    @reads
     async def picture(self, node: Reference, *, hops: int = 2, limit: int = 100, format: pictures.Form = "svg") -> str:
         """A picture of what is around a node."""
         return await pictures.of_node(
             self.core, self.space_id, await self.node_id(node), hops=hops, limit=limit, form=format
         )
 
+    @reads
     async def topic_picture(self, key: str, *, format: pictures.Form = "svg") -> str:
         """A picture of a topic and the members it contains."""
         return await pictures.of_topic(self.core, self.space_id, key, form=format)
 
+    @reads
     async def plan_picture(self, plan: Reference, *, format: pictures.Form = "html") -> str:
         """A picture of what a plan touches, before and after; as a page one for each of its first groups."""
         async with self.core.transaction(self.space_id) as db:

@@ -48,7 +48,7 @@ async def of_node(
     name = _name(focus)
     picture = drawing.neighbourhood(name, node_id, (read[id_] for id_ in ids), links, core.now())
     left_out = len(near) + 1 - len(ids)
-    intro = f"What is within {_hops(hops)} of “{name}”."
+    intro = f"What is within {counted(hops, 'hop')} of “{name}”."
     if left_out:
         intro += f" {left_out:,} more are as near, but less strongly linked, and left out."
     return await anyio.to_thread.run_sync(lambda: _drawn([(name, svg(picture))], name, intro, form))
@@ -158,7 +158,3 @@ def _check_form(form: str) -> None:
 
 def _name(node: Node) -> str:
     return shortened(node.name or node.text or str(node.id), 60)
-
-
-def _hops(number: int) -> str:
-    return f"{number} hop{'' if number == 1 else 's'}"

@@ -4,3 +4,9 @@
 memory that is open: a `Recollect`, which serves calls with and without `await`, or an `AsyncRecollect`, which serves
 those with it.
 """
+
+
+def lacking(extra: str, missing: ModuleNotFoundError) -> ModuleNotFoundError:
+    """What to say where the framework that a file is for is not installed."""
+    sentence = f"This needs a framework that is not installed here: `pip install 'recollect[{extra}]'` adds it."
+    return ModuleNotFoundError(sentence, name=missing.name)

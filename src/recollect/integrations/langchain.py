@@ -12,18 +12,23 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
-from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
 from recollect.doors.python import Recollect
 from recollect.engine.engine import Engine
+from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.integrations.conversation import Conversation
 from recollect.model import Hit, Mode, NodeFilter, Recall
+
+try:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.documents import Document
+    from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+    from langchain_core.retrievers import BaseRetriever
+except ModuleNotFoundError as missing:
+    raise lacking("langchain", missing) from missing
 
 OF = "langchain"
 

@@ -17,26 +17,31 @@ from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
 import anyio
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    MatchCondition,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    get_text_at_path,
-)
 
 from recollect.engine.engine import Engine
 from recollect.errors import DuplicateText, InvalidInput, NotFound
+from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.integrations.values import KeptValue, Shelf, new_mark, readable
 from recollect.memories.rules.contract import parsed_time
 from recollect.model import Metadata, Node, NodeFilter, Status
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        get_text_at_path,
+    )
+except ModuleNotFoundError as missing:
+    raise lacking("langgraph", missing) from missing
 
 OF = "langgraph"
 MOST_HITS = 1000

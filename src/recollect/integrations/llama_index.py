@@ -11,16 +11,20 @@ async with AsyncRecollect() as memory:
 from functools import partial
 from typing import Any
 
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.memory import BaseMemoryBlock
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-
 from recollect.doors.python import Recollect
 from recollect.engine.engine import Engine
 from recollect.errors import DuplicateText, InvalidInput
+from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.model import ContentType, Hit, Mode, NewMemory, NodeFilter, Recall
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.base.llms.types import ChatMessage, MessageRole
+    from llama_index.core.memory import BaseMemoryBlock
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+except ModuleNotFoundError as missing:
+    raise lacking("llama-index", missing) from missing
 
 SAID_BY = (MessageRole.USER, MessageRole.ASSISTANT)
 

@@ -11,12 +11,16 @@ async with AsyncRecollect() as memory:
 from functools import partial
 from typing import Any, cast
 
-from agents.items import TResponseInputItem
-from agents.memory.session import SessionABC
-from agents.memory.session_settings import SessionSettings, resolve_session_limit
-
+from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.integrations.conversation import Conversation
+
+try:
+    from agents.items import TResponseInputItem
+    from agents.memory.session import SessionABC
+    from agents.memory.session_settings import SessionSettings, resolve_session_limit
+except ModuleNotFoundError as missing:
+    raise lacking("openai-agents", missing) from missing
 
 OF = "openai_agents"
 

@@ -12,13 +12,17 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from pydantic_ai import FunctionToolset, ModelRetry
-
 from recollect.doors.mcp.guide import INSTRUCTIONS
 from recollect.doors.mcp.in_tools import in_tools
 from recollect.errors import DuplicateText, RecollectError
+from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.model import NodeFilter
+
+try:
+    from pydantic_ai import FunctionToolset, ModelRetry
+except ModuleNotFoundError as missing:
+    raise lacking("pydantic-ai", missing) from missing
 
 T = TypeVar("T")
 

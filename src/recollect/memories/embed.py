@@ -26,6 +26,7 @@ from recollect.pages.rules.stored import embedded_by
 from recollect.ports import Embedder, Vectors
 from recollect.providers.embedders import embed_readable
 from recollect.providers.pieces import unit_rows
+from recollect.providers.spread import SpreadEmbedder
 from recollect.recall.sql import lexicon
 
 FIRST_RETRY_SECONDS = 5.0
@@ -34,6 +35,8 @@ SETTLE_FROM = 1000
 PATIENCE_SECONDS = 120.0
 GIVE_BACK_SECONDS = 10.0  # a database that is busy takes its time; one that is gone is not waited for longer
 NAMED_AT_MOST = 1000
+# So many batches are on a cluster at a time, each with the next one claimed.
+MOST_SIDE_BY_SIDE = 256
 
 # So much text is embedded between two looks at the clock of the jobs: what waits longer than they may is given back.
 CHARACTERS_AT_ONCE = 1_000_000
@@ -53,7 +56,7 @@ async def work(core: Core, space_id: UUID, *, only: Sequence[UUID] | None = None
         await jobs.reclaim_stuck(db, older_than=older_than, now=core.now())
     done = 0
     for embedder in _embedders(core, space):
-        done += await _drain(core, space, embedder, only, batches)
+        done += await _drain_widely(core, space, core.batch_embedder(embedder), only, batches)
     await _follow_model(core, space)
     await _renew_words(core, space_id, batches)
     await settle(core, done, at_once=batches is None)
@@ -94,6 +97,18 @@ async def settle(core: Core, new: int, *, at_once: bool) -> None:
     if core.unsettled >= SETTLE_FROM and (at_once or not new):
         core.unsettled = 0
         await vectors.settle(core.database)
+
+
+async def first_statistics(core: Core) -> None:
+    """Those of a new database are made during its first load, not at its end.
+
+    Without any, every index that begins with the space looks as good as the key: the check of a foreign key may then
+    read through all that the space holds, for each row, and a connection keeps that plan until there are statistics.
+    """
+    if not core.has_statistics:
+        core.has_statistics = True
+        if await vectors.lacks_statistics(core.database):
+            await vectors.settle(core.database)
 
 
 async def retry_failed(core: Core, space_id: UUID) -> int:
@@ -137,6 +152,34 @@ def _embedders(core: Core, space: Space) -> list[Embedder]:
         except RecollectError as problem:
             log.warning("the former embedder cannot be used", model=space.embedding_model, why=problem.message)
     return found
+
+
+async def _drain_widely(
+    core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None, batches: int | None
+) -> int:
+    """Claim, embed and save; on a cluster by as many at a time as find a whole batch, each with its own."""
+    many = await _side_by_side(core, space, embedder)
+    if many == 1:
+        return await _drain(core, space, embedder, only, batches)
+    draining = [asyncio.create_task(_drain(core, space, embedder, only, batches)) for _ in range(many)]
+    try:
+        ended, _ = await asyncio.wait(draining, return_when=asyncio.FIRST_EXCEPTION)
+        return sum(one.result() for one in ended)
+    finally:
+        # Each is cancelled once, and waited for: it gives back what it has claimed.
+        for one in draining:
+            one.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait(draining)
+
+
+async def _side_by_side(core: Core, space: Space, embedder: Embedder) -> int:
+    if not isinstance(embedder, SpreadEmbedder):
+        return 1
+    async with core.transaction(space.id) as db:
+        waiting = (await jobs.counts(db, model=embedder.model)).waiting
+    whole = waiting // core.settings.embedding_batch
+    return 1 if whole < 2 else min(whole, await anyio.to_thread.run_sync(embedder.width), MOST_SIDE_BY_SIDE)
 
 
 async def _drain(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None, batches: int | None) -> int:
@@ -187,9 +230,9 @@ async def _claim(core: Core, space: Space, embedder: Embedder, only: Sequence[UU
 
 
 async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[UUID] | None) -> list[jobs.Job]:
-    most = core.settings.embedding_batch
+    most, by = core.settings.embedding_batch, await core.lease.hold()
     async with core.transaction(space.id) as db:
-        claimed = await jobs.claim(db, model=embedder.model, most=most, now=core.now(), only=only)
+        claimed = await jobs.claim(db, model=embedder.model, most=most, now=core.now(), by=by, only=only)
         if left := claimed[_portion(claimed) :]:
             await jobs.release(db, left)
             claimed = claimed[: -len(left)]

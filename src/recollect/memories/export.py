@@ -4,8 +4,9 @@ The lines are written batch by batch, so the memory needed does not grow. A file
 complete: an export that was interrupted leaves none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID, uuid4
@@ -18,6 +19,7 @@ from recollect.memories.rules import exported
 from recollect.memories.sql import nodes
 from recollect.model import Node, NodeFilter
 from recollect.store.database import Transaction
+from recollect.store.standby import read
 
 Progress = Callable[[int], None]
 
@@ -36,16 +38,21 @@ async def export(
 
     `with_vectors` adds their vectors, so that whoever imports them need not embed them again.
     """
+    write = partial(_write, core, space_id, wanted=wanted, with_vectors=with_vectors, progress=progress)
     if not isinstance(out, Path):
-        return await _write(core, space_id, out, wanted, with_vectors=with_vectors, progress=progress)
+        return await write(out)  # what is in a stream cannot be taken back, should a standby go away half-way
     if out.is_dir():
         raise InvalidInput(f"{out} is a folder: name a file to write to.")
     if out.exists() and not overwrite:
         raise Conflict(f"{out} exists already: choose another name, or repeat with --overwrite.")
+    return await read(partial(_to_file, out, write))
+
+
+async def _to_file(out: Path, write: Callable[[BinaryIO], Awaitable[int]]) -> int:
     part = out.with_name(f".{out.name[:200]}.{uuid4().hex[:8]}.part")
     try:
         with part.open("xb") as stream:
-            count = await _write(core, space_id, stream, wanted, with_vectors=with_vectors, progress=progress)
+            count = await write(stream)
         part.replace(out)
     except OSError as error:
         raise InvalidInput(f"{out} cannot be written ({error.strerror or error}): choose another place.") from error
@@ -59,8 +66,8 @@ async def _write(
     core: Core,
     space_id: UUID,
     stream: BinaryIO,
-    wanted: NodeFilter,
     *,
+    wanted: NodeFilter,
     with_vectors: bool,
     progress: Progress | None,
 ) -> int:

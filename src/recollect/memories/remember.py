@@ -51,6 +51,8 @@ async def add_many(
     notes: list[Note] = []
     done = 0
     async for batch in _batches(memories, whole=atomic):
+        if done:
+            await embed.first_statistics(core)
         part = await _store(core, space_id, batch, first=done, atomic=atomic)
         ids += part.ids
         refused += part.refused

@@ -8,7 +8,7 @@ import codecs
 import io
 import re
 import zipfile
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from functools import partial
 from itertools import chain
 from os import fsencode
 from pathlib import Path
-from typing import BinaryIO, Literal, cast, get_args
+from typing import BinaryIO, Literal, TypeVar, cast, get_args
 from uuid import UUID
 
 from recollect.errors import InvalidInput
@@ -24,12 +24,14 @@ from recollect.memories.rules import documents, foreign
 from recollect.memories.rules.contract import LONGEST_NAME
 from recollect.memories.rules.json_values import json_values
 from recollect.memories.rules.pieces import Found, Relation, Thing
+from recollect.memories.rules.tables import ReadRow, is_jsonl
 from recollect.model import ContentType, ExportedMemory, NewMemory
 
 Format = Literal[
     "auto", "text", "markdown", "jsonl", "csv", "mcp-memory", "mem0", "chatgpt", "claude", "letta", "graphiti"
 ]
 What = Literal["refused", "skipped", "note"]
+T = TypeVar("T")
 
 STDIN = Path("-")
 BY_SUFFIX: dict[str, Format] = {
@@ -437,3 +439,33 @@ def shown(path: Path) -> str:
 
 def skipped(file: str, why: str) -> SourceLine:
     return SourceLine(what="skipped", file=file, message=why)
+
+
+def read_table(
+    source: Path,
+    stdin: BinaryIO | None,
+    format: str,
+    report: list[SourceLine],
+    *,
+    jsonl: Callable[[Iterable[str]], Iterator[ReadRow[T]]],
+    csv: Callable[[Iterable[str]], Iterator[ReadRow[T]]],
+) -> list[tuple[int, T]]:
+    """What the rows of one file were made into, each with its line; what cannot be read is reported."""
+    found: list[tuple[int, T]] = []
+
+    def refuse(message: str, line: int | None = None) -> None:
+        report.append(SourceLine(what="refused", file=str(source), line=line, message=message))
+
+    try:
+        text = documents.decoded(stdin.read() if source == STDIN and stdin is not None else source.read_bytes())
+        read = jsonl if is_jsonl(format, source.suffix, text) else csv
+        for row in read(io.StringIO(text, newline="")):
+            if row.made is None:
+                refuse(row.problem or "", row.line)
+            else:
+                found.append((row.line, row.made))
+    except InvalidInput as problem:
+        refuse(problem.message)
+    except OSError as error:
+        refuse(f"It cannot be read ({error.strerror or error}).")
+    return found

@@ -144,12 +144,6 @@ class NodeFilter:
     # Cases of this category, and of those below it.
     category: str | None = None
 
-    @property
-    def is_selective(self) -> bool:
-        """Whether anything beyond kind and status was asked for."""
-        span = self.created_from or self.created_to
-        return bool(self.subtypes or self.thread or span or self.metadata or self.category)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:

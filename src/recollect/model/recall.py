@@ -65,6 +65,7 @@ class Parts:
     coverage: float = 0.0
     says: float = 1.0
     standing: float = 0.0
+    rerank: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,6 +19,7 @@ from recollect.pages.rules.page import Format
 from recollect.pages.rules.similarity import Scores
 from recollect.plan import Plan
 from recollect.plans.apply import Progress, Started
+from recollect.store.standby import reads
 
 LONGEST_PAGE = 1000
 
@@ -102,24 +103,29 @@ class Pages(Face):
             started=started,
         )
 
+    @reads
     async def get(self, reference: Reference) -> PageView:
         """A page with its links, back-links and history; by id (`Principle:Loading`), name, path, alias or UUID."""
         return await look.get(self.core, self.space_id, reference)
 
+    @reads
     async def versions(self, reference: Reference) -> Sequence[Version]:
         """Every text the page has had, oldest first."""
         return await look.versions(self.core, self.space_id, reference)
 
+    @reads
     async def diff(self, reference: Reference, first: int | None = None, second: int | None = None) -> str:
         """What changed between two versions (the last two, if none are named), as a unified diff."""
         return await look.diff(self.core, self.space_id, reference, first, second)
 
+    @reads
     async def list(self, *, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Stretch:
         """A stretch of the pages, newest first."""
         if not 1 <= limit <= LONGEST_PAGE:
             raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
         return await look.list_pages(self.core, self.space_id, type=type, limit=limit, cursor=cursor)
 
+    @reads
     async def export(self, folder: str | Path, *, format: Format | None = None) -> PagesWritten:
         """Write every page below a folder: as it came, or all in one format (`wiki`, `markdown`).
 

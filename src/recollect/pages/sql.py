@@ -37,7 +37,7 @@ SELECT e.node_id, e.vector FROM embeddings e
 """
 INCOMING = """
 INSERT INTO incoming_pages (space_id, batch, page_id, place, path, text, planned)
-SELECT $1, $2, * FROM unnest($3::text[], $4::int[], $5::text[], $6::text[], $7::jsonb[])
+SELECT $1, $2, * FROM unnest($3::text[], $4::int[], $5::text[], $6::text[], $7::jsonb[]) RETURNING 1
 """
 # What became of each page of a batch, over all the plans that were made for it, the latest last.
 FATES = """

@@ -14,6 +14,7 @@ from recollect.plans.registry import POLICIES
 from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.plans.sql import plans
+from recollect.store.standby import reads
 
 LONGEST_PAGE = 1000
 # Decisions are numbered from 1, in a column of four bytes.
@@ -46,6 +47,7 @@ class Plans(Face):
         """Why the graph is not tidied by schedule yet; None when it is."""
         return await run.gate(self.core, self.space_id)
 
+    @reads
     async def get(self, reference: Reference, *, decisions: bool = True) -> Plan:
         """A plan, by its id or a unique beginning of it; without its decisions where they are not wanted."""
         id_ = await self._id(reference)
@@ -53,6 +55,7 @@ class Plans(Face):
             read = plans.whole if decisions else plans.head
             return await read(db, id_)
 
+    @reads
     async def show(
         self, reference: Reference, *, after: int = 0, limit: int = 100, status: DecisionStatus | None = None
     ) -> ShownPlan:
@@ -69,10 +72,12 @@ class Plans(Face):
         async for stretch in shown.stretches(self.core, self.space_id, await self._id(reference), status=status):
             yield stretch
 
+    @reads
     async def warnings(self, plan: Plan) -> Sequence[str]:
         """What to know before a waiting plan is applied by hand: the brake, and why the schedule would not run it."""
         return await shown.warnings(self.core, self.space_id, plan)
 
+    @reads
     async def list(
         self,
         *,
@@ -88,6 +93,7 @@ class Plans(Face):
         async with self.core.transaction(self.space_id) as db:
             return await plans.list_heads(db, status=only, policy=by, limit=limit, cursor=cursor)
 
+    @reads
     async def decisions(
         self,
         reference: Reference,

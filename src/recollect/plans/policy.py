@@ -20,6 +20,7 @@ from recollect.graph.rules.arrays import EdgeColumns
 from recollect.model import Edge, QuestionSide, Topic
 from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.plan import Decision, Draft, Plan, Risk, Waiting
+from recollect.ports import Executor
 
 # For who looks only at what is new since the last time. Who wrote when is said by several clocks, and a transaction is
 # seen when it ends: look a little further back.
@@ -28,6 +29,10 @@ OVERLAP = timedelta(minutes=10)
 
 class Reader(Protocol):
     """One consistent look at a space: everything a policy may know."""
+
+    @property
+    def executor(self) -> Executor | None:
+        """Where very many comparisons are worked out, if not in this process (X01)."""
 
     async def edges(self, *, retired: bool = False) -> EdgeColumns:
         """The living edges between living nodes; with `retired`, every edge there ever was."""
@@ -161,7 +166,8 @@ class Policy:
     metrics: Metrics | None = None
     # How it plans anew where decisions are declined; None: what needs a declined decision falls away with it.
     without: Without | None = None
-    # How its questions are answered with yes; None: it asks none.
+    # What its questions are about, in a word, and how they are answered with yes; None: it asks none.
+    asks_about: str | None = None
     join: Join | None = None
     # And with no (P11).
     remember: Remember | None = None

@@ -22,10 +22,10 @@ import anyio
 
 from recollect.errors import DatabaseProblem, RecollectError
 from recollect.plan import Decision, Plan
-from recollect.plans.policy import Policy
 from recollect.plans.registry import policy_named
 from recollect.plans.sql.reader import StoreReader
 from recollect.plans.throttle import LAST_IN_LINE
+from recollect.providers.executors import make_executor
 from recollect.store.database import open_database
 
 # So many decisions are handed over at a time: taking them in is a matter of milliseconds.
@@ -44,11 +44,8 @@ class ProposalRequest:
     policy: str
     options: Any
     now: datetime
-
-
-async def looked_through(reader: StoreReader, policy: Policy, options: Any, now: datetime) -> Plan:
-    """What a policy proposes, and which state of the space it saw."""
-    return replace(await policy.propose(reader, options, now), seen=await reader.version())
+    # The cluster to use, as the settings name it: connections are not handed on.
+    ray: str = ""
 
 
 async def proposed(asked: ProposalRequest) -> Plan:
@@ -121,11 +118,15 @@ async def _answered(asked: ProposalRequest) -> Iterator[Any]:
 
 async def _proposed(asked: ProposalRequest) -> Plan:
     database = await open_database(asked.dsn, pool_size=1, before_upgrade=_leave_it)
+    executor = make_executor(asked.ray, must_answer=False)  # it did when the server started
     try:
         async with database.snapshot(asked.space_id) as db:
-            reader = StoreReader(db)
-            return await looked_through(reader, policy_named(asked.policy), asked.options, asked.now)
+            reader = StoreReader(db, executor)
+            made = await policy_named(asked.policy).propose(reader, asked.options, asked.now)
+            return replace(made, seen=await reader.version())
     finally:
+        if executor:
+            executor.close()
         await database.close()
 
 

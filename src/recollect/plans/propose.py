@@ -86,12 +86,19 @@ async def looked_through(core: Core, space_id: UUID, name: str) -> Plan:
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
     """What a policy says; a server has a large space looked through by a process of its own."""
     async with core.database.snapshot(space_id) as db:
-        reader = StoreReader(db)
+        reader = StoreReader(db, core.executor)
         if not (core.serves and await reader.count_nodes() > LARGE):
-            return await process.looked_through(reader, policy, chosen, core.now())
+            made = await policy.propose(reader, chosen, core.now())
+            return replace(made, seen=await reader.version())
     async with core.beside:
-        dsn, now = core.database.dsn, core.now()
-        asked = process.ProposalRequest(dsn=dsn, space_id=space_id, policy=policy.name, options=chosen, now=now)
+        asked = process.ProposalRequest(
+            dsn=core.database.dsn,
+            space_id=space_id,
+            policy=policy.name,
+            options=chosen,
+            now=core.now(),
+            ray=core.settings.ray,
+        )
         return await process.proposed(asked)
 
 

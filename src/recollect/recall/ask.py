@@ -20,7 +20,6 @@ from recollect.memories.rules.text import count_tokens
 from recollect.model import Answer, Citation, Hit, LeftOut, Mode, Query, Recall, TokenUsage
 from recollect.ports import Completion, LanguageModel
 from recollect.recall import recall as recalling
-from recollect.recall.log import note
 from recollect.recall.rules import citations, prompts
 from recollect.recall.rules.prompts import Prompt
 from recollect.recall.rules.selection import CONTEXT_TOKENS, Selection, within_budget
@@ -171,7 +170,7 @@ async def _noted(
     core: Core, space_id: UUID, query: Query, found: Recall, answer: Answer, prompt: Prompt | None
 ) -> Answer:
     """Log the question with all that was said about it (D11, D12); the answer then carries the entry's id."""
-    id_ = await note(
+    id_ = await recalling.note(
         core,
         space_id,
         found,

@@ -6,6 +6,7 @@ answers of the other modes depend on which answers were given before (D19, D24),
 The vector of a question depends on nothing but the model.
 """
 
+import json
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -13,11 +14,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
+import anyio.to_thread
+
 from recollect.errors import ProviderProblem
 from recollect.model import Mode, Query, Recall
 from recollect.ports import Embedder, Vectors
-from recollect.providers.embedders import embed_readable
-from recollect.recall.rules.query_document import as_key
+from recollect.recall.sql.logs import as_document
 
 if TYPE_CHECKING:
     from recollect.engine.core import Core
@@ -63,6 +65,11 @@ def is_repeatable(query: Query) -> bool:
     return query.mode is Mode.NEUTRAL and not query.engagement
 
 
+def as_key(query: Query) -> str:
+    """The same for two queries that ask the same."""
+    return json.dumps(as_document(query), sort_keys=True, ensure_ascii=False)
+
+
 async def repeated(
     core: "Core", space_id: UUID, version: int, query: Query, search: Callable[[], Awaitable[Recall]]
 ) -> Recall:
@@ -98,10 +105,10 @@ async def embedded(core: "Core", embedder: Embedder, text: str) -> AskedVector:
     if known is not None:
         return AskedVector(known)
     try:
-        (known,) = await embed_readable(embedder, [text])
+        if not await anyio.to_thread.run_sync(embedder.can_read, text):
+            return AskedVector(None, f"{embedder.model} cannot read this question: it was searched by words alone.")
+        (known,) = await embedder.embed([text])
     except ProviderProblem as problem:
         return AskedVector(None, f"{BY_WORDS_ALONE}: {problem.message}")
-    if known is None:
-        return AskedVector(None, f"{embedder.model} cannot read this question: it was searched by words alone.")
     core.questions.put(key, known)
     return AskedVector(known)

@@ -7,7 +7,6 @@ from recollect.engine.core import Core
 from recollect.errors import InvalidInput
 from recollect.model import Mode, Move, RecallLog, RecallLogs, Replay
 from recollect.recall import recall as recalling
-from recollect.recall.rules.query_document import from_document
 from recollect.recall.sql import logs
 
 LONGEST_PAGE = 1000
@@ -31,7 +30,7 @@ async def show(core: Core, space_id: UUID, reference: str) -> RecallLog:
 async def replay(core: Core, space_id: UUID, reference: str) -> Replay:
     """Ask a question of the log again, without logging it, and compare the two rankings."""
     log = await show(core, space_id, reference)
-    asked = from_document(log.asked)
+    asked = logs.from_document(log.asked)
     if asked.graph:
         now = await recalling.graph_search(core, space_id, asked)
     else:

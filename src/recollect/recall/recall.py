@@ -1,44 +1,67 @@
 """Recalling: from a question to the memories a careful person would have picked, in order, each score laid open.
 
 The walk: embed the question; candidates by vector and by words; their neighbours in the thread (recall/search);
-relevance and score (recall/rank, recall/rules/ranking); floor, twins, gap, cooldown, cap, budget
-(recall/rules/selection); then the nodes themselves. docs/concepts/recall.md goes through it by hand.
+relevance and score (recall/rules/ranking); floor, twins, gap, cooldown, cap, budget (recall/rules/selection); then the
+nodes themselves. docs/concepts/recall.md goes through it by hand.
+
+Where a reranker is configured, it reads the first hits when the search is done, so that no connection waits for a
+model: what may be shown is still decided by relevance, whose floors mean the same everywhere, and the order among that
+is the reranker's. Last, the question is noted in the query log, and the use of what was handed out is counted.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
-from uuid import UUID
+from uuid import UUID, uuid4
+
+import numpy as np
 
 from recollect.engine.core import Core
-from recollect.engine.sql import spaces
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput, ProviderProblem, RecollectError
+from recollect.graph.rules.strength import ONE_TRAVERSAL
+from recollect.graph.sql import edges
 from recollect.memories.rules.text import is_storable
-from recollect.model import Mode, Query, Recall, Space
+from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, Space, TokenUsage
 from recollect.ports import Embedder
-from recollect.recall import by_graph, cache, log
-from recollect.recall.search import Search
-from recollect.recall.sql import candidates
+from recollect.recall import by_graph, cache
+from recollect.recall.rules import ranking
+from recollect.recall.search import LIMIT, Search
+from recollect.recall.sql import candidates, logs
+from recollect.store.database import Transaction
+from recollect.store.standby import read
+from recollect.wording import listed
 
 MOST = 1000
 LONGEST_QUERY = 100_000
+# So many hits are read again by a reranker, also where fewer are wanted.
+READ_AGAIN = 30
+PARTS = tuple(field.name for field in fields(Parts))
 WAITING = "Some texts wait to be embedded and are found by their words alone until then (`recollect work`)."
 
 
 async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True) -> Recall:
     """Answer a question, log it, and count the use of what was found; or only look, as while somebody types."""
     _check(query)
-    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, query)
+    answer = partial(_recalled, core, space_id, query, noted=noted)
+    # The other modes rest on what was answered before, which a standby may learn later.
+    return await (read(answer) if cache.is_repeatable(query) else answer())
+
+
+async def _recalled(core: Core, space_id: UUID, query: Query, *, noted: bool) -> Recall:
+    asked = _widened(core, query)
+    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, asked)
+    found = await _reranked(core, query, found)
     notes = (*found.notes, WAITING) if waiting else found.notes
-    return replace(found, notes=notes, id=await log.note(core, space_id, found, query=query) if noted else None)
+    return replace(found, notes=notes, id=await note(core, space_id, found, query=query) if noted else None)
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
     """Answer a question, without logging it."""
     _check(query)
-    found, _ = await _answered(core, space_id, query, cool_down=cool_down, repeat=False)
-    return found
+    asked = _widened(core, query)
+    found, _ = await _answered(core, space_id, asked, cool_down=cool_down, repeat=False)
+    return await _reranked(core, query, found)
 
 
 async def _answered(
@@ -47,15 +70,15 @@ async def _answered(
     """What is found, in one look into the database; and whether some texts wait to be embedded.
 
     The question is embedded before, so that no connection waits for an embedder: with that of the space as it was last
-    seen. Should search have moved on to another model since, it is asked again.
+    seen. Should search use another model, it is asked again.
     """
     started = time.perf_counter()
-    embedder, notes = _embedder(core, await _last_seen(core, space_id))
+    embedder, notes = _embedder(core, core.seen.get(space_id))
     asked = await cache.embedded(core, embedder, query.text)
     notes = (*notes, asked.why_not) if asked.why_not else notes
     async with core.search(space_id) as db:
-        seen = await candidates.first_look(db, query.text)
-        core.seen[space_id] = seen.space
+        seen = await candidates.first_look(db, query.text, languages=core.spoken.get(space_id, ()))
+        core.seen[space_id], core.spoken[space_id] = seen.space, seen.languages
         if _embedder(core, seen.space)[0] is embedder:
             search = Search(core, db, seen, query, embedder, asked.vector)
             search.cools_down = cool_down and search.profile.cools_down
@@ -68,23 +91,15 @@ async def _answered(
 
 async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
     async with core.transaction(space_id) as db:
-        seen = await candidates.first_look(db, query.text)
+        seen = await candidates.first_look(db, query.text, languages=core.spoken.get(space_id, ()))
     search = partial(graph_search, core, space_id, query)
     return await cache.repeated(core, space_id, seen.version, query, search), seen.waiting
 
 
-async def _last_seen(core: Core, space_id: UUID) -> Space:
-    if space_id not in core.seen:
-        async with core.transaction(space_id) as db:
-            core.seen[space_id] = await spaces.by_id(db)
-    return core.seen[space_id]
-
-
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """By similarity, and by activation that spreads from what is nearest (recall/by_graph)."""
-    near = await find(
-        core, space_id, replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None, weak=True)
-    )
+    wide = replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None, weak=True)
+    near, _ = await _answered(core, space_id, wide, repeat=False)
     return await by_graph.spread(core, space_id, query, near)
 
 
@@ -92,7 +107,7 @@ def _misspelled(meant: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Which words of a question no text holds, where words that are spelled nearly like them were looked for (D44)."""
     if not meant:
         return ()
-    those = " and ".join(f'"{word}"' for word in meant)
+    those = listed(f'"{word}"' for word in meant)
     return (f"No text holds {those}: words that are spelled nearly like that were looked for.",)
 
 
@@ -111,10 +126,13 @@ def _check(query: Query) -> None:
         raise InvalidInput("The budget is at least 1 token.", field="budget_tokens")
 
 
-def _embedder(core: Core, space: Space) -> tuple[Embedder, tuple[str, ...]]:
-    """The embedder whose vectors search uses; while a new model is being brought in, still the former one (D35)."""
+def _embedder(core: Core, space: Space | None) -> tuple[Embedder, tuple[str, ...]]:
+    """The embedder whose vectors search uses; while a new model is being brought in, still the former one (D35).
+
+    Of a space that was not seen yet it is guessed.
+    """
     wanted = core.embedder()
-    if space.embedding_model in (None, wanted.model):
+    if space is None or space.embedding_model in (None, wanted.model):
         return wanted, ()
     try:
         former = core.embedder(space.embedding_model)
@@ -122,3 +140,102 @@ def _embedder(core: Core, space: Space) -> tuple[Embedder, tuple[str, ...]]:
         note = f"The vectors of {wanted.model} are not complete yet, and {space.embedding_model} cannot be used."
         return wanted, (note,)
     return former, (f"Search uses {former.model} until the vectors of {wanted.model} are complete.",)
+
+
+# -- a second look at the first hits, by a reranker that reads each together with the question (D52)
+
+
+def _widened(core: Core, query: Query) -> Query:
+    """The question as it is searched for: with enough hits for the reranker to choose from."""
+    if query.graph or core.reranker() is None:
+        return query
+    return replace(query, limit=max(query.limit or LIMIT, READ_AGAIN))
+
+
+async def _reranked(core: Core, query: Query, found: Recall) -> Recall:
+    """The hits in the order of the reranker, as many as were asked for."""
+    reranker = core.reranker()
+    if query.graph or reranker is None or not found:
+        return found
+    started = time.perf_counter()
+    try:
+        scores = await reranker.scores(query.text, [hit.text for hit in found[:READ_AGAIN]])
+    except ProviderProblem as problem:
+        return _cut(replace(found, notes=(*found.notes, f"Not reranked: {problem.message}")), query)
+    read = [_scored(hit, float(score)) for hit, score in zip(found[:READ_AGAIN], scores, strict=True)]
+    # What is hardly related stays behind what is (D46), whatever a reranker thinks of it.
+    read.sort(key=lambda hit: (hit.relevance < ranking.RELATED, -hit.parts.rerank))
+    spent = 1000 * (time.perf_counter() - started)
+    ways = {**found.ways, "reranked": f"{len(read)} by {reranker.name}"}
+    whole = replace(found, hits=(*read, *found[READ_AGAIN:]), ways=ways, latency_ms=round(found.latency_ms + spent, 2))
+    return _cut(whole, query)
+
+
+def _scored(hit: Hit, score: float) -> Hit:
+    return replace(hit, parts=replace(hit.parts, rerank=round(float(np.clip(score, 0, 1)), 6)))
+
+
+def _cut(found: Recall, query: Query) -> Recall:
+    """As many hits as were asked for; a mode with a cap has kept to it already."""
+    most = query.limit or (len(found) if ranking.PROFILES[query.mode].cap else LIMIT)
+    beyond = tuple(
+        LeftOut(id=hit.node.id, score=hit.score, step="limit", why=f"beyond the first {most}") for hit in found[most:]
+    )
+    return replace(found, hits=found[:most], left_out=beyond + found.left_out)
+
+
+# -- the query log (D11, D12): written after a recall, so that searching never waits for a row that somebody else counts
+
+
+async def note(
+    core: Core,
+    space_id: UUID,
+    recall: Recall,
+    *,
+    query: Query,
+    given: Sequence[UUID] | None = None,
+    response: str | None = None,
+    prompt_hash: str | None = None,
+    debug_prompt: str | None = None,
+    external_knowledge_used: bool = False,
+    confidence: float = 0.5,
+    token_usage: TokenUsage | None = None,
+    latency_ms: float | None = None,
+) -> UUID:
+    """Log one question, whoever answered it, and count the use of what was `given` (all hits, unless said)."""
+    ids = tuple(hit.node.id for hit in recall.hits) if given is None else tuple(given)
+    entry = RecallLog(
+        id=uuid4(),
+        user_query=query.text,
+        mode=query.mode,
+        memory_ids=ids,
+        hits=tuple(_logged(hit) for hit in recall.hits),
+        asked=logs.as_document(query),
+        embedding_model=recall.model,
+        floor=recall.floor,
+        prompt_hash=prompt_hash,
+        debug_prompt=debug_prompt,
+        external_knowledge_used=external_knowledge_used,
+        confidence_score=confidence,
+        response=response,
+        token_usage=token_usage or TokenUsage(),
+        latency_ms=recall.latency_ms if latency_ms is None else latency_ms,
+        created_at=core.now(),
+    )
+    async with core.database.noting(space_id) as db:
+        await logs.add(db, entry)
+        await _count_walks(db, entry, recall)
+    return entry.id
+
+
+async def _count_walks(db: Transaction, entry: RecallLog, recall: Recall) -> None:
+    """Note by which edges the hits were reached; each of those was walked once, and grows stronger by it (A00b)."""
+    paths = {id_: path["edges"] for id_, path in recall.ways.get("paths", {}).items()}
+    if paths:
+        await logs.add_paths(db, entry.id, paths)
+        walked = {UUID(edge) for path in paths.values() for edge in path}
+        await edges.reinforce(db, dict.fromkeys(walked, ONE_TRAVERSAL), entry.created_at)
+
+
+def _logged(hit: Hit) -> LoggedHit:
+    return LoggedHit(id=hit.node.id, score=hit.score, parts={name: getattr(hit.parts, name) for name in PARTS})

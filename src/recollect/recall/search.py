@@ -1,12 +1,12 @@
 """One question on its way through the store: candidates, their ranking, what is chosen, the nodes themselves."""
 
-import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import fields, replace
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from itertools import islice
+from operator import attrgetter
 from uuid import UUID
 
 import numpy as np
@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from recollect.engine.core import Core
 from recollect.memories.rules.text import count_tokens
-from recollect.memories.rules.windows import MOST, is_long, may_be_long, windows
+from recollect.memories.rules.windows import MOST, ONE_IS_ENOUGH, is_long, windows
 from recollect.memories.sql import activity, nodes
 from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
 from recollect.ports import Embedder
-from recollect.recall.rank import SECONDS_A_DAY, Ranked, Uses, rank
+from recollect.recall.filtered import candidates_within
 from recollect.recall.rules import ranking, selection
 from recollect.recall.rules.calibration import Calibration, shipped
 from recollect.recall.rules.pace import Pace
 from recollect.recall.rules.passages import passage_of
+from recollect.recall.rules.ranking import Numbers
 from recollect.recall.sql import candidates, logs
-from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, Found
+from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook
+from recollect.recall.sql.lexicon import LexicalQuestion
 from recollect.store.database import Transaction
 from recollect.wording import counted
 
@@ -34,11 +36,49 @@ COMPARED = 60
 LOOKED_AT = 120
 # The vector leg takes so many times as many windows as texts are wanted, where texts are long (D47).
 BROADEST = 8
+# Of so many texts of so many words the nearest few windows are read, unless all of them hold nearly all that was asked.
+LOOKED_INTO = 30
+LONG_WORDS = 500
+WINDOWS_READ = 3
+NEARLY_ALL = 0.7
 COUNT_SECONDS = 30.0
-LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name != "activation")
+SECONDS_A_DAY = 86_400
+LAID_OPEN = tuple(part.name for part in fields(Parts) if part.name not in ("activation", "rerank"))
 
-A = TypeVar("A")
-Leg = Coroutine[Any, Any, A]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uses:
+    """How often each candidate was recalled (D19), and how it is used (D40), place by place."""
+
+    recalled: Numbers
+    engagement: Numbers
+    decay: Numbers
+
+    @classmethod
+    def none(cls, count: int) -> "Uses":
+        return cls(recalled=np.full(count, np.inf), engagement=np.zeros(count), decay=np.ones(count))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """Candidates and their numbers, place by place."""
+
+    candidates: Sequence[Candidate]
+    cosine: Numbers
+    similarity: Numbers
+    lexical: Numbers
+    coverage: Numbers
+    says: Numbers
+    flow: Numbers
+    standing: Numbers
+    evidence: Numbers
+    relevance: Numbers
+    recency: Numbers
+    importance: Numbers
+    engagement: Numbers
+    decay: Numbers
+    bonus: Numbers
+    score: Numbers
 
 
 class Search:
@@ -53,10 +93,12 @@ class Search:
         embedder: Embedder,
         vector: NDArray[np.float32] | None,
     ) -> None:
-        self.core, self.connection, self.space, self.query = core, db, seen.space, query
+        self.core, self.db, self.space, self.query = core, db, seen.space, query
         self.model = embedder.model
-        self.db = db
         self.kinds = [str(kind) for kind in query.wanted.kinds]
+        self.is_selective = _is_selective(query.wanted)
+        # So many of the most promising are looked at.
+        self.most = max(LOOKED_AT, 2 * (query.limit or LIMIT))
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
         self.profile = ranking.PROFILES[query.mode]
@@ -68,6 +110,7 @@ class Search:
             dim=embedder.dim,
             vector=vector,
             words=seen.words,
+            mean_length=seen.mean_length,
             with_summaries=self.with_summaries,
         )
         self.documents = seen.documents
@@ -77,7 +120,7 @@ class Search:
         self.started = time.perf_counter()
 
     async def run(self) -> Recall:
-        found = await self._candidates()
+        found = await self._by_passages(await self._candidates())
         ranked = self._rank(found, await self._uses(found))
         order = await self._arranged(ranked)
         chosen = await self._selected(ranked, order)
@@ -114,15 +157,15 @@ class Search:
 
     async def _candidates(self) -> list[Candidate]:
         """The most promising by vector and by words, and their neighbours, within what may be returned."""
-        is_plain = not (self.query.wanted.is_selective or self.with_summaries)
-        found = await (self._gathered() if is_plain else self._within())
-        more = [] if self.query.wanted.is_selective else await self._beside(found)
+        is_plain = not (self.is_selective or self.with_summaries)
+        found = await (self._gathered() if is_plain else candidates_within(self))
+        more = [] if self.is_selective else await self._beside(found)
         self.ways["by_neighbours"] = len(more)
         return found + more
 
     async def _gathered(self) -> list[Candidate]:
         """Of the whole space, by whichever way to the nearest is the faster one here."""
-        exactly = await self._exactly()
+        exactly = await self.exactly()
         started = time.perf_counter()
         found = await candidates.gathered(
             self.db, self.asked, kinds=self.kinds, exactly=exactly, promise=self._promise(), breadth=self.breadth
@@ -138,14 +181,8 @@ class Search:
             full_match=ranking.FULL_MATCH * self.asked.most_possible,
             low=self.calibration.low,
             high=self.calibration.high,
-            most=max(LOOKED_AT, 2 * (self.query.limit or LIMIT)),
+            most=self.most,
         )
-
-    async def _within(self) -> list[Candidate]:
-        """Of what a filter leaves, and of the summaries."""
-        near, matching, summaries = await self._found()
-        ids = list(dict.fromkeys([*self._promising(near, matching), *summaries]))
-        return await candidates.details(self.connection, self.asked, ids, cosines=near | summaries, words=matching)
 
     async def _beside(self, found: Sequence[Candidate]) -> list[Candidate]:
         """The neighbours of the best. Where a filter says what may be returned, they are not asked for."""
@@ -154,53 +191,22 @@ class Search:
             return []
         relevance = self._rank(threaded).relevance
         best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
-        return await candidates.neighbours(self.connection, self.asked, best, known={one.id for one in found})
+        return await candidates.neighbours(self.db, self.asked, best, known={one.id for one in found})
 
-    async def _found(self) -> tuple[Found, Found, Found]:
-        """What is near, what matches, and the summaries that are near where no leg looks at them."""
-        wanted = self.query.wanted
-        if wanted.is_selective or self.with_summaries:
-            few = candidates.filtered(self.db, wanted)
-            of_few = candidates.nearest_of(self.connection, self.asked, few)
-            (left, near), (also, matching) = await self._both(
-                of_few, partial(candidates.matching_of, asked=self.asked, few=few)
-            )
-            if max(left, also) <= candidates.EXACT_BELOW:
-                self.ways["search"] = f"exact: the filter leaves {max(left, also):,}"
-                return near, matching, {}
-        near, matching = await self._both(self._nearest(), self._matching)
-        self.ways |= {"by_vector": len(near), "by_words": len(matching)}
-        if not self.with_summaries:
-            return near, matching, {}
-        summaries = candidates.these(await candidates.summaries(self.db))
-        return near, matching, (await candidates.nearest_of(self.connection, self.asked, summaries))[1]
+    async def _by_passages(self, found: list[Candidate]) -> list[Candidate]:
+        """Long texts by the words of the passage that is nearest: what is scattered over all of them is mostly chance.
 
-    def _promising(self, near: Found, matching: Found) -> list[UUID]:
-        """Those that could come out first. What one leg did not return is at most as good there as its last; where it
-        returned all it has, as good as nothing."""
-        ids = list(dict.fromkeys([*near, *matching]))
-        most = max(LOOKED_AT, 2 * (self.query.limit or LIMIT))
-        if len(ids) <= most:
-            return ids
-        farthest, poorest = (min(leg.values()) if len(leg) >= candidates.POOL else 0.0 for leg in (near, matching))
-        cosine = np.array([near.get(id_, farthest) for id_ in ids])
-        words = np.array([matching.get(id_, poorest) for id_ in ids])
-        lexical = ranking.lexical_match(words, self.asked.most_possible)
-        at_best = ranking.own_relevance(lexical, self.calibration.similarity(cosine))
-        return [ids[i] for i in np.argsort(-at_best, kind="stable")[:most]]
+        One that holds nearly all that was asked is taken as it is.
+        """
+        if not any(one.length >= LONG_WORDS and one.words for one in found):
+            return found
+        ranked = self._rank(found)
+        best = (found[i] for i in np.argsort(-ranked.relevance, kind="stable") if ranked.coverage[i] < NEARLY_ALL)
+        long = list(islice((one for one in best if one.length >= LONG_WORDS and one.words), LOOKED_INTO))
+        passages = await candidates.by_nearest_windows(self.db, self.asked, long, most=WINDOWS_READ)
+        return [passages.get(one.id, one) for one in found]
 
-    async def _both(self, near: Leg[A], by_words: Callable[[Transaction], Leg[A]]) -> tuple[A, A]:
-        """The two legs; side by side where a second connection is free, since each is work for one core."""
-        if not self.core.database.is_at_leisure:
-            return await near, await by_words(self.connection)
-
-        async def beside() -> A:
-            async with self.core.search(self.space.id) as other:
-                return await by_words(other)
-
-        return await side_by_side(near, beside())
-
-    async def _exactly(self) -> bool:
+    async def exactly(self) -> bool:
         """Whether to look at every vector; without an index there is no other way, and of very many it never pays."""
         if self.asked.vector is None:
             self.ways["search"] = "by words alone"
@@ -216,20 +222,6 @@ class Search:
         rows = counted(count, "vector") if count <= most else f"over {most:,} vectors"
         self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
         return exactly
-
-    async def _nearest(self) -> Found:
-        exactly = await self._exactly()
-        within = self.query.wanted if self.query.wanted.is_selective else None
-        return await candidates.nearest(
-            self.connection, self.asked, kinds=self.kinds, exactly=exactly, breadth=self.breadth, within=within
-        )
-
-    async def _matching(self, db: Transaction) -> Found:
-        found = await candidates.matching(db, self.asked, kinds=self.kinds)
-        if not self.query.wanted.is_selective:
-            return found
-        permitted = await candidates.allowed(db, list(found), self.query.wanted)
-        return {id_: score for id_, score in found.items() if id_ in permitted}
 
     @property
     def _key(self) -> tuple[UUID, str, tuple[str, ...]]:
@@ -255,9 +247,9 @@ class Search:
         return ranking.newest_first(
             order,
             question=self.query.text,
-            relevance=ranked.relevance,
+            relevance=ranking.logistic(ranked.evidence),
             moments=[one.moment for one in ranked.candidates],
-            texts={i: read[ranked.candidates[i].id].text or "" for i in first},
+            texts={i: _statement(read[ranked.candidates[i].id]) for i in first},
             cosines=await self._cosines(ids),
         )
 
@@ -349,7 +341,7 @@ class Search:
 
     async def _passages(self, read: Mapping[UUID, Node], ranked: Ranked, places: Mapping[UUID, int]) -> dict[UUID, str]:
         """What was found of each long text (D47). Where it has no vector, its windows are made here."""
-        texts = {id_: node.text for id_, node in read.items() if node.text and may_be_long(node.text)}
+        texts = {id_: node.text for id_, node in read.items() if node.text and len(node.text) > ONE_IS_ENOUGH}
         known = await candidates.windows_of(self.db, self.asked, list(texts)) if texts else {}
         found: dict[UUID, str] = {}
         for id_, text in texts.items():
@@ -357,16 +349,6 @@ class Search:
                 nearest = bool(ranked.similarity[places[id_]] >= ranked.lexical[places[id_]])
                 found[id_] = passage_of(text, some, question=self.query.text, nearest=nearest)
         return found
-
-
-async def side_by_side(one: Leg[A], other: Leg[A]) -> tuple[A, A]:
-    """Both at once. When one fails, the other too has come to its end before anybody hears of it."""
-    first, second = await asyncio.gather(one, other, return_exceptions=True)
-    if isinstance(first, BaseException):
-        raise first
-    if isinstance(second, BaseException):
-        raise second
-    return first, second
 
 
 def calibration_of(space: Space, model: str) -> Calibration:
@@ -381,6 +363,11 @@ def _parts(ranked: Ranked, kept: Sequence[int]) -> list[dict[str, float]]:
     return [{"activation": 0.0, **dict(zip(LAID_OPEN, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
+def _statement(node: Node) -> str:
+    """What a node states; a long text makes many statements, and none of them is its own."""
+    return "" if node.text is None or is_long(node.text) else node.text
+
+
 def _source(ranked: Ranked, i: int) -> str:
     """What found this hit, mostly."""
     if ranked.flow[i] > max(ranked.lexical[i], ranked.similarity[i]):
@@ -388,3 +375,122 @@ def _source(ranked: Ranked, i: int) -> str:
     if ranked.lexical[i] > 0 and ranked.similarity[i] > 0:
         return "both"
     return "words" if ranked.lexical[i] > 0 else "vector"
+
+
+def _is_selective(wanted: NodeFilter) -> bool:
+    """Whether anything beyond kind and status was asked for."""
+    span = wanted.created_from or wanted.created_to
+    return bool(wanted.subtypes or wanted.thread or span or wanted.metadata or wanted.category)
+
+
+# -- the numbers of each candidate, place by place, and what they add up to: the rules of ranking over whole columns
+
+
+def rank(
+    found: Sequence[Candidate],
+    query: Query,
+    *,
+    asked: CandidateQuery,
+    calibration: Calibration,
+    now: datetime,
+    uses: Uses | None = None,
+) -> Ranked:
+    """Lay open what each candidate has, and add it up."""
+    cosine, words, moment, length = _columns(found, "cosine", "words", "moment", "length")
+    before, after = _neighbours(found)
+    is_turn = (before >= 0) | (after >= 0)
+    similarity = calibration.similarity(cosine)
+    says = ranking.says(length, is_turn, asked.mean_length)
+    lexical = ranking.lexical_match(words, asked.most_possible)
+    coverage = about = np.zeros(len(found))
+    if asked.words is not None:
+        held, rarities = _held(found, asked.words), np.array([*asked.words.rarities.values()])
+        window = ranking.together(held, length, rarities, asked.mean_length, before, after)
+        beside = ranking.lexical_match(np.where(is_turn, window, words), asked.most_possible)
+        lexical = ranking.with_neighbours(lexical, beside)
+        coverage = _covered(held, rarities, asked.most_possible, before, after)
+        about = _covered_of_the_matter(held, rarities, asked.words, coverage, before, after)
+    own = says * ranking.own_relevance(lexical, similarity, by_words_alone=asked.vector is None)
+    flow = ranking.flow(own, before, after)
+    said = says * similarity
+    standing = ranking.standing_out(said)
+    evidence = ranking.evidence(own + flow, coverage, standing)
+    relevance = ranking.relevance(evidence, said, about, standing, read=cosine != 0)
+    recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
+    importance = ranking.importance([one.importance for one in found])
+    used = uses or Uses.none(len(found))
+    bonus = ranking.bonus(similarity, used.recalled)
+    score = ranking.score(
+        ranking.weights_of(query),
+        relevance=relevance,
+        recency=recency,
+        importance=importance,
+        engagement=used.engagement,
+        decay=used.decay,
+    )
+    return Ranked(
+        candidates=found,
+        cosine=cosine,
+        similarity=similarity,
+        lexical=lexical,
+        coverage=coverage,
+        says=says,
+        flow=flow,
+        standing=standing,
+        evidence=evidence,
+        relevance=relevance,
+        recency=recency,
+        importance=importance,
+        engagement=used.engagement,
+        decay=used.decay,
+        bonus=bonus,
+        score=score + bonus,
+    )
+
+
+def _held(found: Sequence[Candidate], words: LexicalQuestion) -> Numbers:
+    """The weight of each word of the question (a column) in each candidate (a row)."""
+    held = np.array([one.held for one in found], dtype=np.float64)
+    return held.reshape(len(found), len(words.rarities))
+
+
+def _covered(
+    held: Numbers, rarities: Numbers, most_possible: float, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> Numbers:
+    """How much of what was asked each covers: of a turn half alone, half together with its neighbours."""
+    padded = np.vstack([held, np.zeros((1, held.shape[1]))])
+    window = held + padded[before] + padded[after]
+    own, together = (ranking.coverage(one, rarities, most_possible) for one in (held, window))
+    return ranking.with_neighbours(own, together)
+
+
+def _covered_of_the_matter(
+    held: Numbers,
+    rarities: Numbers,
+    words: LexicalQuestion,
+    coverage: Numbers,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+) -> Numbers:
+    """The same without the words of asking, unless there are no others."""
+    if not words.asked_about or words.asked_about == words.most_possible:
+        return coverage
+    matter = np.array([term not in words.asking for term in words.rarities])
+    return _covered(held[:, matter], rarities[matter], words.asked_about, before, after)
+
+
+def _columns(found: Sequence[Candidate], *names: str) -> list[Numbers]:
+    return [np.fromiter(map(attrgetter(name), found), dtype=np.float64, count=len(found)) for name in names]
+
+
+def _neighbours(found: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each candidate the places of the one before and the one after it in its thread; -1 for none."""
+    places = {(one.thread, one.position): place for place, one in enumerate(found) if one.position is not None}
+
+    def beside(step: int) -> NDArray[np.int64]:
+        return np.array(
+            [-1 if one.position is None else places.get((one.thread, one.position + step), -1) for one in found],
+            dtype=np.int64,
+        )
+
+    return beside(-1), beside(1)

@@ -3,27 +3,38 @@
 Every transaction of the engine works as the role `recollect_app` with its space set, so that row-level security stands
 behind every WHERE: a query that forgets its space sees nothing (DESIGN 5a). The owner's role is used for three things
 only: migrations, indexes, and the tables that are read before a space is chosen.
-
-Whoever uses a connection may be cancelled at any await. What puts the connection in order again (rolls back, closes) is
-shielded from that: anyio repeats its cancelling at every await, and would cut the driver's own closing short.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 from uuid import UUID
 
 import anyio
 import asyncpg
-from pgvector.asyncpg import register_vector
-from sqlalchemy import CursorResult, QueuePool, text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy import CursorResult, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from recollect.errors import DatabaseProblem, UnsuitableServer
+from recollect.errors import UnsuitableServer
+from recollect.store.connections import CLOSE_SECONDS, begun, close, connect, ended, make_engine, pool_of, raw_of
 from recollect.store.migrations import HEAD, run_migrations
+from recollect.store.standby import (
+    ANSWER_SECONDS,
+    POSITION,
+    WROTE,
+    ReadAt,
+    Standby,
+    StandbyLost,
+    StandbyReport,
+    Whereabouts,
+    Writes,
+    current_verb,
+    where_primary_is,
+)
+from recollect.store.trouble import said_plainly
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +62,6 @@ MIN_SERVER = 16
 MIN_PGVECTOR = (0, 8)
 # Any number, the same for every Recollect: whoever prepares a database holds this lock.
 PREPARE_LOCK = 7_265_636_011
-# A server that says nothing for so long is not waited for when we leave.
-CLOSE_SECONDS = 10.0
 
 GRANTS = (
     f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}",
@@ -63,10 +72,29 @@ GRANTS = (
 # What a search sets for itself. A cached generic plan would pick the wrong index when the filter changes. And nothing
 # in a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know how large a
 # space is, would at times rather sort or hash all of it.
-SEARCHING = """
-    SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL plan_cache_mode = force_custom_plan;
-    SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"""
+SEARCHING = {
+    "hnsw.iterative_scan": "relaxed_order",
+    "plan_cache_mode": "force_custom_plan",
+    "enable_sort": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    # Who looks at every vector of a space reads its pages one after the other, not in the order of their keys: that of
+    # row-level security makes the planner expect a few rows only.
+    "random_page_cost": "4",
+}
 
+# Where spaces are spread over servers, settings go to the one that has the space; and what runs there may ask the other
+# tables of the space, which are on the same server.
+# Where its tables are made or changed, each statement sees what the one before did, on every server.
+CAREFULLY = (
+    "SET LOCAL citus.multi_shard_modify_mode = 'sequential'",
+    "SET LOCAL citus.enable_unsafe_triggers = on",  # ours touch rows of their own space only: migration 0020
+    "SET LOCAL client_min_messages = warning",
+)
+CITUS = {"citus.propagate_set_commands": "local", "citus.allow_nested_distributed_execution": "on"}
+
+# For what need not wait for the disk, nor for a standby.
+AT_LEISURE = {"synchronous_commit": "off"}
 
 BeforeUpgrade = Callable[[str], Awaitable[None]]
 
@@ -74,11 +102,17 @@ BeforeUpgrade = Callable[[str], Awaitable[None]]
 class Database:
     """A prepared PostgreSQL. Make one with `open_database`."""
 
-    def __init__(self, *, engine: AsyncEngine, dsn: str, role: str | None, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self, *, engine: AsyncEngine, dsn: str, role: str | None, notes: tuple[str, ...], distributed: bool = False
+    ) -> None:
         self.engine = engine
         self.dsn = dsn
         self.role = role
         self.notes = notes
+        self.distributed = distributed
+        self.standby: Standby | None = None
+        self._writes = Writes()
+        self._watch: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def transaction(self, space_id: UUID, *, in_passing: bool = False) -> AsyncIterator[Transaction]:
@@ -87,8 +121,13 @@ class Database:
         In passing: one of many steps. Its commit does not wait for the disk; the last step's does, and what reached
         the disk with it is all that came before, for the log is written in order.
         """
-        waits = "; SET LOCAL synchronous_commit = off" if in_passing else ""
-        async with self._begun(f"BEGIN; {self._enter(space_id)}{waits}") as connection:
+        if current_verb() is not None:
+            look = self._looking("BEGIN READ ONLY", self._entered(space_id), space_id)
+        elif in_passing:
+            look = self._begun("BEGIN", self._entered(space_id) | AT_LEISURE)
+        else:
+            look = self._writing(self._entered(space_id), space_id)
+        async with look as connection:
             yield Transaction(connection, space_id)
 
     @asynccontextmanager
@@ -97,28 +136,29 @@ class Database:
 
         A crash of the database may lose the last half second of them, never anything that was remembered or changed.
         """
-        counting = "SET LOCAL synchronous_commit = off; SET LOCAL recollect.counting = 'on'"
-        async with self._begun(f"BEGIN; {self._enter(space_id)}; {counting}") as connection:
+        counting = {**AT_LEISURE, "recollect.counting": "'on'"}
+        async with self._begun("BEGIN", self._entered(space_id) | counting) as connection:
             yield Transaction(connection, space_id)
 
     @asynccontextmanager
     async def snapshot(self, space_id: UUID) -> AsyncIterator[Transaction]:
         """A read-only look into one space that stays the same however long it takes: what a policy reads."""
-        opening = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {self._enter(space_id)}"
-        async with self._begun(opening) as connection:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        async with self._looking(begin, self._entered(space_id), space_id) as connection:
             yield Transaction(connection, space_id)
 
     @asynccontextmanager
     async def search(self, space_id: UUID, *, ef_search: int, timeout_seconds: float) -> AsyncIterator[Transaction]:
         """A read-only look into one space, tuned for nearest-neighbour search and bounded in time."""
-        bounds = f"SET LOCAL statement_timeout = {timeout_seconds * 1000:.0f}; SET LOCAL hnsw.ef_search = {ef_search:d}"
-        async with self._begun(f"BEGIN READ ONLY; {self._enter(space_id)}; {bounds}; {SEARCHING}") as connection:
+        bounds = {"statement_timeout": f"{timeout_seconds * 1000:.0f}", "hnsw.ef_search": f"{ef_search:d}"}
+        settings = self._entered(space_id) | bounds | SEARCHING
+        async with self._looking("BEGIN READ ONLY", settings, space_id) as connection:
             yield Transaction(connection, space_id)
 
     @asynccontextmanager
-    async def owner(self) -> AsyncIterator[AsyncConnection]:
+    async def owner(self, *, in_passing: bool = False) -> AsyncIterator[AsyncConnection]:
         """As the owner: migrations, indexes, and the tables without a space."""
-        async with self._begun("BEGIN") as connection:
+        async with self._begun("BEGIN", AT_LEISURE) if in_passing else self._writing({}, None) as connection:
             yield connection
 
     @property
@@ -127,145 +167,145 @@ class Database:
 
         Never ask for a second one otherwise: those who hold one and wait for another would wait for each other.
         """
-        return 2 * self._pool.checkedout() < self._pool.size()
+        verb = current_verb()
+        pool = pool_of(self.standby.engine if self.standby and verb and verb.at_standby else self.engine)
+        return 2 * pool.checkedout() < pool.size()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[asyncpg.Connection]:
         """A connection outside any transaction, for VACUUM, REINDEX and CREATE INDEX CONCURRENTLY."""
         async with said_plainly():
-            connection = await _connect(self.dsn, server_settings={"search_path": f"{SCHEMA},public,extensions"})
+            connection = await connect(self.dsn, server_settings={"search_path": f"{SCHEMA},public,extensions"})
             try:
                 yield connection
             finally:
-                await _close(connection)
+                await close(connection)
+
+    async def follow(self, standby: Standby) -> None:
+        """From now on, verbs that only read do so at a standby, where it is of use (store/standby.py)."""
+        self._writes = Writes((await self._where_it_is()).position)  # what was there before is there for this process
+        self.standby = standby
+        self._watch = asyncio.create_task(standby.watch(self._where_it_is))
+
+    async def how_the_standby_is(self) -> StandbyReport | None:
+        """As of now; None where there is none."""
+        return await self.standby.look(self._where_it_is) if self.standby else None
 
     async def close(self) -> None:
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            if self._watch is not None:
+                self._watch.cancel()
+                await asyncio.wait([self._watch])
+            if self.standby is not None:
+                await self.standby.engine.dispose()
             await self.engine.dispose()
 
-    def _enter(self, space_id: UUID) -> str:
-        return f"SET LOCAL ROLE {self.role or 'none'}; SET LOCAL recollect.space = '{space_id}'"
+    async def _where_it_is(self) -> Whereabouts:
+        async with self._begun("BEGIN READ ONLY", {}) as connection:
+            return await where_primary_is(raw_of(connection))
+
+    def _entered(self, space_id: UUID) -> dict[str, str]:
+        return {"role": self.role or "none", "recollect.space": f"'{space_id}'"}
+
+    def _opening(self, begin: str, settings: Mapping[str, str]) -> str:
+        """The beginning of a transaction and its settings in one message.
+
+        Citus hands settings on to the servers that a transaction comes to, each with the message it came in: in a block
+        each is a message of its own.
+        """
+        if not self.distributed or not settings:
+            return "; ".join([begin, *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])
+        handed_on = {**CITUS, **settings}
+        each = "; ".join(f"SET LOCAL {name} = {value}" for name, value in handed_on.items())
+        return f"{begin}; DO $$ BEGIN {each}; END $$"
 
     @asynccontextmanager
-    async def _begun(self, opening: str) -> AsyncIterator[AsyncConnection]:
-        """A transaction whose beginning and settings are one message."""
-        async with said_plainly(), aclosing(await self._answering(opening)) as connection:
-            raw = await driver(connection)
-            try:
+    async def _begun(self, begin: str, settings: Mapping[str, str]) -> AsyncIterator[AsyncConnection]:
+        """A transaction at the primary whose beginning and settings are one message."""
+        start = methodcaller("execute", self._opening(begin, settings))
+        async with said_plainly(), aclosing(await begun(self.engine, start)) as connection, ended(connection):
+            yield connection
+
+    @asynccontextmanager
+    async def _writing(self, settings: Mapping[str, str], space_id: UUID | None) -> AsyncIterator[AsyncConnection]:
+        """The same for what may write: where there is a standby, how far that must come to show it is noted."""
+        start = methodcaller("execute", self._opening("BEGIN", settings))
+        async with said_plainly(), aclosing(await begun(self.engine, start)) as connection:
+            raw, did_write = raw_of(connection), False
+            async with ended(connection):
                 yield connection
-            except BaseException:
-                await _take_back(connection, raw)
-                raise
-            await raw.execute("COMMIT")
+                did_write = self.standby is not None and bool(await raw.fetchval(WROTE))
+            if did_write:
+                self._writes.note(space_id, int(await raw.fetchval(POSITION)))
 
-    async def _answering(self, opening: str) -> AsyncConnection:
-        """A connection that has answered. One that died while it lay in the pool is thrown away, and the next is asked:
-        what a ping before every use would find out, without the ping."""
-        chances = self._pool.size() + 1
-        while True:
-            chances -= 1
-            connection = await self.engine.connect()
-            try:
-                await (await driver(connection)).execute(opening)
-            except BaseException as error:
-                with anyio.CancelScope(shield=True):
-                    await connection.invalidate()
-                    await connection.aclose()
-                if not (chances and isinstance(error, LOST)):
-                    raise
-            else:
-                return connection
+    @asynccontextmanager
+    async def _looking(self, begin: str, settings: Mapping[str, str], space_id: UUID) -> AsyncIterator[AsyncConnection]:
+        """A look into a space: here it is decided where."""
+        there = await self._begun_at_standby(self._opening(begin, settings), space_id)
+        if self.standby is None or there is None:
+            async with self._begun(begin, settings) as connection:
+                yield connection
+        else:
+            async with aclosing(there), self.standby.heard(there), ended(there):
+                yield there
 
-    @property
-    def _pool(self) -> QueuePool:
-        pool = self.engine.pool
-        assert isinstance(pool, QueuePool)
-        return pool
-
-
-async def _take_back(connection: AsyncConnection, raw: asyncpg.Connection) -> None:
-    """Roll back; a connection that cannot even do that is not used again."""
-    with anyio.CancelScope(shield=True):
-        try:
-            await raw.execute("ROLLBACK", timeout=CLOSE_SECONDS)
-        except (*LOST, TimeoutError):
-            await connection.invalidate()
-        except BaseException:
-            await connection.invalidate()
-            raise
-
-
-async def _close(connection: asyncpg.Connection) -> None:
-    with anyio.CancelScope(shield=True), suppress(TimeoutError):  # then the driver has cut it off by itself
-        await connection.close(timeout=CLOSE_SECONDS)
-
-
-LOST = (
-    ConnectionError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # cut off in the midst of a message
-)
-
-
-DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
-
-
-@asynccontextmanager
-async def said_plainly() -> AsyncIterator[None]:
-    """A database that went away, is full or took too long is one sentence for the user; other errors are our faults."""
-    try:
-        yield
-    except asyncpg.DataError:  # a kind of InterfaceError, but a fault of ours
-        raise
-    except (*LOST, PoolTimeout) as error:
-        raise DatabaseProblem(f"The database did not answer ({_reason(error)}): try again.") from error
-    except DAMAGED as error:
-        raise _damaged(error) from error
-    except DBAPIError as error:
-        cause = error.orig.__cause__ if error.orig else None
-        if isinstance(cause, DAMAGED):
-            raise _damaged(cause) from error
-        if error.connection_invalidated or isinstance(cause, LOST):
-            raise DatabaseProblem(f"The database did not answer ({_reason(cause or error)}): try again.") from error
-        raise
-
-
-def _damaged(error: BaseException) -> DatabaseProblem:
-    return DatabaseProblem(
-        f"The database cannot use its own files ({_reason(error)}): see whether its disk and its directory are whole."
-    )
+    async def _begun_at_standby(self, opening: str, space_id: UUID) -> AsyncConnection | None:
+        """None for whoever must ask the primary. All looks of a verb are at the same place."""
+        verb, standby = current_verb(), self.standby
+        if verb is None or standby is None or verb.at_standby is False:
+            return None
+        verb.after = max(verb.after, self._writes.after(space_id))
+        found = await standby.begun(opening, verb)
+        if found is None and verb.at_standby:
+            raise StandbyLost("The standby went away in the midst of it: ask again.")
+        verb.at_standby = found is not None
+        return found
 
 
 async def driver(of: Connection | Transaction) -> asyncpg.Connection:
     """The asyncpg connection below, in the same transaction: for vectors in binary, for COPY, and for haste."""
     connection = of.connection if isinstance(of, Transaction) else of
-    sync = connection.sync_connection
-    assert sync is not None
-    return sync.connection.driver_connection
+    return raw_of(connection)
 
 
-async def open_database(dsn: str, *, pool_size: int, before_upgrade: BeforeUpgrade | None = None) -> Database:
+async def open_database(
+    dsn: str, *, pool_size: int, before_upgrade: BeforeUpgrade | None = None, read_at: ReadAt | None = None
+) -> Database:
     """Check the server, prepare what is missing (extension, schema, role, migrations), and open the pool.
 
     Before a database that holds something is upgraded, `before_upgrade` is called with the migration it stands at.
+    `read_at` names a standby for what only reads. (Where spaces are spread over servers, each would need its own.)
     """
-    connection = await _connect(dsn)
+    connection = await connect(dsn)
     try:
-        await _check_version(connection)
-        revision = await _current_revision(connection)
+        async with said_plainly():
+            await _check_version(connection)
+            revision = await _current_revision(connection)
         if before_upgrade is not None and revision not in (None, HEAD):
             await before_upgrade(revision)
-        vector_schema, role, notes = await _prepare(connection)
+        async with said_plainly():
+            vector_schema, role, notes = await _prepare(connection)
+            distributed = await is_distributed(connection)
     finally:
-        await _close(connection)
-    engine = _make_engine(dsn, pool_size, vector_schema)
-    database = Database(engine=engine, dsn=dsn, role=role, notes=notes)
+        await close(connection)
+    engine = make_engine(dsn, size=pool_size, schema=SCHEMA, vector_schema=vector_schema)
+    database = Database(engine=engine, dsn=dsn, role=role, notes=notes, distributed=distributed)
     if revision != HEAD:
         await upgrade(database)
+    if read_at is not None and not distributed:
+        there = make_engine(
+            read_at.dsn, size=pool_size, schema=SCHEMA, vector_schema=vector_schema, seconds=ANSWER_SECONDS
+        )
+        await database.follow(Standby(read_at, there))
     return database
+
+
+async def is_distributed(connection: asyncpg.Connection) -> bool:
+    """Whether the spaces are spread over several servers (store/distribute.py)."""
+    if await connection.fetchval("SELECT to_regclass('pg_dist_partition')") is None:
+        return False
+    spread = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass($1))"
+    return bool(await connection.fetchval(spread, f"{SCHEMA}.nodes"))
 
 
 async def _current_revision(connection: asyncpg.Connection) -> str | None:
@@ -285,6 +325,11 @@ async def upgrade(database: Database, revision: str = "head") -> None:
     """Run the migrations; when several processes start at once, one does it and the others wait."""
     async with _preparing(database) as connection:
         await connection.run_sync(run_migrations, "upgrade", revision)
+        if database.distributed:
+            from recollect.store.distribute import shards_of, spread
+
+            raw = await driver(connection)
+            await spread(raw, await shards_of(raw))
         for grant in GRANTS if database.role else ():
             await connection.execute(text(grant))
 
@@ -298,55 +343,9 @@ async def downgrade(database: Database, revision: str) -> None:
 async def _preparing(database: Database) -> AsyncIterator[AsyncConnection]:
     async with database.owner() as connection:
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": PREPARE_LOCK})
+        for statement in CAREFULLY if database.distributed else ():
+            await connection.execute(text(statement))
         yield connection
-
-
-def _make_engine(dsn: str, pool_size: int, vector_schema: str) -> AsyncEngine:
-    async def connect() -> asyncpg.Connection:
-        connection = await _connect(dsn, server_settings={"search_path": f"{SCHEMA},{vector_schema}"})
-        try:
-            await register_vector(connection, schema=vector_schema)
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
-
-    # Transactions are begun and ended by `_begun`.
-    engine = create_async_engine(
-        "postgresql+asyncpg://",
-        async_creator=connect,
-        pool_size=pool_size,
-        max_overflow=0,
-        isolation_level="AUTOCOMMIT",
-    )
-    # A connection whose user was cancelled is cut off at once: saying goodbye would be one more await to be cancelled.
-    engine.dialect.do_terminate = _cut_off  # type: ignore[method-assign]
-    return engine
-
-
-def _cut_off(dbapi_connection: Any) -> None:
-    dbapi_connection.driver_connection.terminate()
-
-
-async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:
-    try:
-        return await asyncpg.connect(dsn, timeout=30, **options)
-    except (OSError, TimeoutError) as error:
-        raise DatabaseProblem(
-            f"No PostgreSQL answers at the given address ({_reason(error)}): check DATABASE_URL and that it runs."
-        ) from error
-    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-        raise DatabaseProblem(f"PostgreSQL refused the user of DATABASE_URL: {_reason(error)}.") from error
-    except asyncpg.InvalidCatalogNameError as error:
-        raise DatabaseProblem(
-            f"{_reason(error).capitalize()}: create it with `createdb`, or correct DATABASE_URL."
-        ) from error
-    except asyncpg.PostgresError as error:
-        raise DatabaseProblem(f"The database of DATABASE_URL cannot be used: {_reason(error)}.") from error
-    except (asyncpg.InterfaceError, ValueError) as error:
-        raise DatabaseProblem(
-            "DATABASE_URL cannot be used: write it like postgresql://user:password@host:5432/name."
-        ) from error
 
 
 async def _check_version(connection: asyncpg.Connection) -> None:
@@ -429,8 +428,3 @@ async def _ensure_role(connection: asyncpg.Connection) -> str | None:
     except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
         return ROLE  # another database of this server made it at the same moment
     return ROLE
-
-
-def _reason(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__).rstrip(".")

@@ -12,16 +12,19 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from recollect.errors import Busy, Conflict, DatabaseProblem, InvalidInput
 from recollect.store.database import SCHEMA
+from recollect.store.distribute import statements
 from recollect.store.embedded import clean_environment, tool
 
 MAGIC = b"PGDMP"
+# A script of pg_restore begins with settings; the head of it is shorter than this.
+HEAD_LINES = 40
 # Owners and rights belong to the server a dump came from; they are given anew where it is restored.
 PLAIN = ("--no-owner", "--no-privileges")
 # Edges say which transaction wrote them last. A server that has not counted that far yet would take them for changed
@@ -31,6 +34,24 @@ DO $$ BEGIN
     IF EXISTS (SELECT FROM information_schema.columns WHERE (table_schema, table_name, column_name)
                 = ('{SCHEMA}', 'edges', 'changed_in')) THEN
         UPDATE {SCHEMA}.edges SET changed_in = 0 WHERE changed_in >= pg_current_xact_id()::text::bigint;
+    END IF;
+END $$;
+""".encode()
+
+
+# Whatever a process keeps of a version of a space is used while the space has that version: none comes twice.
+NOTE_VERSIONS = f"""
+DO $$ DECLARE last int8 := 0; BEGIN
+    IF to_regclass('{SCHEMA}.space_versions') IS NOT NULL THEN
+        SELECT coalesce(max(version), 0) INTO last FROM {SCHEMA}.space_versions;
+    END IF;
+    PERFORM set_config('recollect.last_version', last::text, true);
+END $$;
+""".encode()
+PASS_VERSIONS = f"""
+DO $$ BEGIN
+    IF to_regclass('{SCHEMA}.space_versions') IS NOT NULL THEN
+        UPDATE {SCHEMA}.space_versions SET version = version + current_setting('recollect.last_version')::int8;
     END IF;
 END $$;
 """.encode()
@@ -83,44 +104,68 @@ def dump(dsn: str, file: Path, *, overwrite: bool, programs: Programs, make_dire
     return file.stat().st_size
 
 
-def restore(dsn: str, file: Path, programs: Programs) -> None:
-    """Replace everything by what a backup holds, in one transaction."""
+def restore(dsn: str, file: Path, programs: Programs, *, shards: int | None = None, grants: Sequence[str] = ()) -> None:
+    """Replace everything by what a backup holds, in one transaction; spread over shards, where a number is given.
+
+    Rights are given in the same transaction: other processes work on, and find the new tables instead of the old.
+    """
     check_is_dump(file, programs)
     address, environment = _without_password(dsn)
-    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-    reading = ["pg_restore", *PLAIN, "--file=-", str(file)]
     writing = ["psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--dbname={address}", "--file=-"]
     with (
         tempfile.TemporaryFile() as problems,
-        programs.start(reading, stdout=pipe, stderr=problems, env=environment) as source,
-        programs.start(writing, stdin=pipe, stdout=nowhere, stderr=problems, env=environment) as target,
+        programs.start(
+            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=problems, env=environment
+        ) as target,
     ):
-        assert source.stdout is not None
         assert target.stdin is not None
+        whole = False
         with contextlib.suppress(BrokenPipeError):  # psql stopped at an error, which it has told
-            _pass_on(source.stdout, target.stdin, whole=lambda: source.wait() == 0)
+            target.stdin.write(b"BEGIN;\n" + NOTE_VERSIONS)
+            target.stdin.write(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE;\n".encode())
+            for part, then in _parts(shards):
+                reading = ["pg_restore", *PLAIN, *part, "--file=-", str(file)]
+                with programs.start(reading, stdout=subprocess.PIPE, stderr=problems, env=environment) as source:
+                    assert source.stdout is not None
+                    _pass_on(source.stdout, target.stdin)
+                    source.stdout.close()
+                    whole = source.wait() == 0
+                if not whole:
+                    break
+                target.stdin.write(then)
+            if whole:
+                target.stdin.write(PASS_VERSIONS + "".join(f"{grant};\n" for grant in grants).encode())
+            # If the dump ends half-way, an error at the end takes everything back.
+            target.stdin.write(b"COMMIT;\n" if whole else b"\nSELECT the_backup_is_incomplete;\n")
         with contextlib.suppress(BrokenPipeError):
             target.stdin.close()
         target.wait()
-        source.stdout.close()
-        source.wait()
         problems.seek(0)
         told = problems.read()
-    if source.returncode != 0 or target.returncode != 0:
+    if not whole or target.returncode != 0:
         raise DatabaseProblem(f"{file} could not be restored ({_last_line(told)}): nothing was changed.")
 
 
-def _pass_on(source: IO[bytes], target: IO[bytes], *, whole: Callable[[], bool]) -> None:
-    """The script from pg_restore to psql. An older server does not know every setting of a newer dump's head; and if
-    the dump ends half-way, an error at the end takes everything back."""
-    target.write(f"BEGIN;\nDROP SCHEMA IF EXISTS {SCHEMA} CASCADE;\n".encode())
-    for line in source:
+def _parts(shards: int | None) -> list[tuple[list[str], bytes]]:
+    """What to ask of pg_restore, one after the other, each with what follows it.
+
+    Tables are distributed before they hold anything, and joined by keys and triggers when they hold all.
+    """
+    if shards is None:
+        return [([], b"\n" + FORGET_TRANSACTIONS)]
+    spread = ";\n".join(("", *statements(shards), "")).encode()
+    forget = f"\nUPDATE {SCHEMA}.edges SET changed_in = 0 WHERE changed_in > 0;\n".encode()
+    return [(["--section=pre-data"], spread), (["--section=data"], forget), (["--section=post-data"], b"\n")]
+
+
+def _pass_on(source: IO[bytes], target: IO[bytes]) -> None:
+    """The script from pg_restore to psql. An older server does not know every setting of a newer dump's head."""
+    for number, line in enumerate(source):
         if not line.startswith(b"SET transaction_timeout"):
             target.write(line)
-        if line.startswith(b"CREATE SCHEMA"):
+        if number > HEAD_LINES:
             break
     shutil.copyfileobj(source, target)
-    target.write(b"\n" + FORGET_TRANSACTIONS + b"COMMIT;\n" if whole() else b"\nSELECT the_backup_is_incomplete;\n")
 
 
 def check_is_dump(file: Path, programs: Programs) -> None:

@@ -82,8 +82,6 @@ spaces = Table(
     # The model that search uses; a new one takes over when its vectors are complete (D35).
     Column("embedding_model", Text),
     moment("created_at", nullable=False, default_now=True),
-    # When the first edge ever was added: the age of the graph (A27), kept by a trigger.
-    moment("first_edge_at"),
     CheckConstraint("slug ~ '^[a-z0-9][a-z0-9_-]{0,62}$'", name="slug"),
 )
 
@@ -341,6 +339,8 @@ embedding_jobs = Table(
     # Not before this moment: how a provider's "try again later" is honoured.
     moment("due_at", nullable=False, default_now=True),
     moment("claimed_at"),
+    # The lease of whoever works on it (store/locks.py): when that one is gone, its jobs are free at once (S04).
+    Column("claimed_by", Uuid),
     moment("completed_at"),
     PrimaryKeyConstraint("space_id", "id"),
     node_reference("node_id"),
@@ -699,6 +699,8 @@ graph_losses = Table(
     metadata,
     Column("space_id", Uuid, ForeignKey("spaces.id"), primary_key=True),
     count("losses"),
+    # When the first edge ever was added: the age of the graph (A27), kept by a trigger.
+    moment("first_edge_at"),
     postgresql_with={"fillfactor": "50"},
 )
 

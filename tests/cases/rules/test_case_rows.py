@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 def read_csv(text: str, *, fractions: bool = False) -> list[NewCase | str | None]:
     rows = list(csv_cases(text.splitlines(keepends=True), fractions=fractions))
-    return [row.case or row.problem for row in rows]
+    return [row.made or row.problem for row in rows]
 
 
 def test_a_csv_of_a_helpdesk_is_understood() -> None:
@@ -59,9 +59,9 @@ def test_what_is_wrong_with_a_row_is_said_by_its_line_and_the_others_are_read() 
     lines = ["query,answer,usage_count", "q,a,many", "q", "", "q,a,3,4", "good,a,2"]
     found = list(csv_cases([f"{line}\n" for line in lines], fractions=False))
     assert [(row.line, row.problem is None) for row in found] == [(2, True), (3, False), (5, False), (6, True)]
-    assert found[0].case is not None
+    assert found[0].made is not None
     with pytest.raises(InvalidInput, match="whole number"):
-        checked(found[0].case, Contract(), NOW)
+        checked(found[0].made, Contract(), NOW)
 
 
 @pytest.mark.parametrize("header", ["query,category", "a;b", "", "query,question,answer"])
@@ -82,7 +82,7 @@ def test_json_lines() -> None:
     ]
     found = list(jsonl_cases(lines, fractions=False))
     assert [row.line for row in found] == [1, 3, 4, 5, 6, 7]
-    assert found[0].case == NewCase(query="q", response_text="a", source_id="7", success_rate=50)
+    assert found[0].made == NewCase(query="q", response_text="a", source_id="7", success_rate=50)
     assert ["not JSON" in (found[2].problem or ""), "colour" in (found[3].problem or "")] == [True, True]
     assert "response_text" in (found[4].problem or "")
     assert "twice" in (found[5].problem or "")

@@ -4,6 +4,7 @@ TEST_TIMES=20 in the environment compares twenty times as many sets with brute f
 """
 
 import os
+import pickle
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 
 from recollect.concepts.rules.concepts import ConceptCandidate, Wording, best_likeness
 from recollect.concepts.rules.detection import ConceptColumns, block, detect
-from recollect.concepts.rules.detection.compare import Bounds
+from recollect.concepts.rules.detection.cells import useful_cells
+from recollect.concepts.rules.detection.compare import Bounds, meet, meetings_of
 from recollect.concepts.rules.detection.detect import useful_dimensions
+from recollect.concepts.rules.detection.products import Table
 from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, compare
 from recollect.model import NewConcept
+from recollect.providers.executors import LocalExecutor
 from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
@@ -40,6 +44,22 @@ def test_C23_the_same_pairs_as_brute_force_on_random_sets(
 ) -> None:
     concepts = random_concepts(seed, count, width=width)
     agrees_with_brute_force(concepts, threshold, blocks=block(concepts, dimensions=3) if short else None)
+
+
+@settings(max_examples=100 * TIMES, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.integers(2, 60),
+    st.sampled_from([2, 8, 70, 260]),
+    THRESHOLDS,
+    st.integers(1, 12),
+    st.integers(1, 2),
+)
+def test_C23_the_same_pairs_as_brute_force_into_however_many_cells_the_space_is_cut(
+    seed: int, count: int, width: int, threshold: float, cells: int, threads: int
+) -> None:
+    concepts = random_concepts(seed, count, width=width)
+    agrees_with_brute_force(concepts, threshold, cells=cells, threads=threads)
 
 
 @settings(max_examples=60 * TIMES, deadline=None)
@@ -132,6 +152,45 @@ def test_names_that_only_meet_without_their_small_words_are_found() -> None:
     agrees_with_brute_force(
         ConceptColumns.of(names=names, vectors=np.array([[1, 0, 0], [1, 0.05, 0], [0, 1, 0]])), 0.95
     )
+
+
+def far_apart(count: int) -> ConceptColumns:
+    """Rows of which hardly any two are near, every fourth a second time, nearly."""
+    chance = np.random.default_rng(3)
+    vectors = chance.normal(size=(count, 16))
+    vectors[1::4] = vectors[::4] + chance.normal(size=(len(vectors[1::4]), 16)) * 0.01
+    letters = chance.choice(list("abcdefgh"), (count // 2, 8))
+    return ConceptColumns.of(
+        names=[name for row in letters for name in ("".join(row), "".join(row) + "s")], vectors=vectors
+    )
+
+
+def test_C23_cells_leave_out_most_of_what_is_far_apart_and_no_pair() -> None:
+    concepts = far_apart(3000)
+    blocks, least = block(concepts), Bounds(threshold=0.95, weights=WEIGHTS).product
+    cells = useful_cells(blocks, least, 60, LocalExecutor())
+    assert cells
+    met = sum(len(cells.reaching(cell)) * len(members) for cell, members in enumerate(cells.members()))
+    assert met < 0.3 * 3000**2
+    found = detect(concepts, cells=60)
+    assert len(found.pairs) >= 700
+    assert listed(found) == listed(detect(concepts))
+
+
+def test_C23_a_small_set_and_a_low_threshold_want_no_cells() -> None:
+    blocks = block(far_apart(1000))
+    assert useful_cells(blocks, Bounds(threshold=0.95, weights=WEIGHTS).product, None, LocalExecutor()) is None
+    assert useful_cells(blocks, Bounds(threshold=0.2, weights=WEIGHTS).product, 60, LocalExecutor()) is None
+
+
+def test_C23_what_is_to_be_multiplied_can_be_handed_to_another_process() -> None:
+    blocks, bounds = block(far_apart(200)), Bounds(threshold=0.95, weights=WEIGHTS)
+    places = np.arange(len(blocks))
+    table = Table(ours=None, theirs=blocks.short, least=bounds.product)
+    (meeting,) = meetings_of(blocks, bounds, places, places[:150], blocks.plain_lengths)
+    here, there = meet(table, meeting), meet(*pickle.loads(pickle.dumps((table, meeting))))
+    assert len(here[0])
+    assert [column.tolist() for column in here] == [column.tolist() for column in there]
 
 
 # -- hostile sets: each must come out in bounded time, and right

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from recollect.pages.rules.audit import audit
 from recollect.pages.rules.decisions import DecisionOptions, Judge, plan_merge, wiki_of
-from recollect.pages.rules.destinations import destinations
-from recollect.pages.rules.execution import Executed, execute
+from recollect.pages.rules.execution import Executed, destinations, execute
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI
 from recollect.pages.rules.merge_plan import AuditFailure, MergePlan

@@ -2,8 +2,7 @@
 
 from recollect.pages.rules.audit import audit
 from recollect.pages.rules.decisions import plan_merge, wiki_of
-from recollect.pages.rules.destinations import destinations
-from recollect.pages.rules.execution import execute
+from recollect.pages.rules.execution import destinations, execute
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import WikiPage

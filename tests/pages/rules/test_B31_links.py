@@ -9,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.pages.rules.audit import doubled_headings, doubled_sentences, missing_headings, missing_sentences
-from recollect.pages.rules.destinations import UNTOUCHED
-from recollect.pages.rules.execution import arriving
+from recollect.pages.rules.execution import UNTOUCHED, arriving
 from recollect.pages.rules.formats import export_page, read_page
-from recollect.pages.rules.links import Directory
+from recollect.pages.rules.links import Directory, relinked
 from recollect.pages.rules.merge_plan import SubgraphStatus, Verdict
 from recollect.pages.rules.page import WikiPage, normal_name
-from recollect.pages.rules.relinking import relinked
 from tests.effort import costs_at_most
 from tests.pages.rules.wikis import MergedWikis, Wiki, merged, wikis
 
@@ -145,6 +143,49 @@ def test_B31_a_title_is_no_second_name_of_its_page() -> None:
     ]
     again = merged(pages, [page("api/setup.md", text)], {("api/setup", "api/setup"): 1.0})
     assert again.done.written == frozenset()
+
+
+def test_B32_a_link_that_leads_nowhere_but_to_what_a_merge_names_leads_there_at_once() -> None:
+    """No page is called index, until titles become second names of the pages that they are merged into."""
+    old = [page("setup.md", "\n"), page("guide/setup.md", "\n")]
+    new = [page("notes.md", "# Index\n"), page("faq.md", "# Index\n\n* [[index]] - noted\n")]
+    into = {("notes", "setup"): 1.0, ("faq", "guide/setup"): 1.0}
+    after = list(merged(old, new, into).done.after.values())
+    assert after[1].lead == "* [[setup|index]] - noted"
+    assert merged(after, new, into).done.written == frozenset()
+
+
+def test_B31_a_name_leads_to_the_file_written_so_in_whatever_order_the_files_are_read() -> None:
+    pages = [page("FAQ.md", "[[FAQ]] [[faq]] [[Faq]]\n"), page("faq.md", "\n")]
+    for order in (pages, pages[::-1]):
+        directory = Directory(order)
+        assert [directory.find(pages[0], link) for link in pages[0].links] == ["FAQ", "faq", "faq"]
+
+
+def test_B31_a_page_with_number_signs_in_its_name_can_be_shown_on_another() -> None:
+    """Only brackets show a page, and there what follows a # may be a place on it, or the rest of its name."""
+    new = [page("a.md", "![[b]] and ![[b#Usage]]\n"), page("b.md", "\n")]
+    one = merged([page("C# and F #.md", "\n")], new, {("b", "C# and F #"): 1.0})
+    assert one.done.after["a"].lead == "![[C# and F #]] and ![[C# and F ##Usage]]"
+
+
+def test_B31_the_place_on_a_page_is_told_from_a_name_that_holds_a_number_sign() -> None:
+    text = "[[C# notes]], [[C# notes#Usage]], [[C# notes#Usage#Linux|here]] and [[uses::C# notes#Usage]]"
+    one = merged([page("C# notes.md", "\n")], [page("a.md", text), page("C# notes.md", "\n")], {})
+    assert one.done.after["a"].lead == (
+        "[[C# notes_2|C# notes]], [[C# notes_2#Usage|C# notes#Usage]], [[C# notes_2#Usage#Linux|here]] "
+        "and [[uses::C# notes_2#Usage]]"
+    )
+
+
+def test_B31_a_byte_order_mark_hides_no_code_that_a_page_begins_with() -> None:
+    old, new = page("a.md", "\n"), page("api/b.md", "\ufeff```\n[x](c.md)\n```\n\n[x](c.md)\n")
+    one = merged([old], [new, page("api/c.md", "\n")], {("api/b", "a"): 1.0})
+    assert one.done.after["a"].lead == "```\n[x](c.md)\n```\n\n[x](api/c.md)"
+
+
+def test_B31_a_link_in_html_is_seen_where_no_other_link_stands() -> None:
+    assert [link.target for link in page("a.md", "See <a href='setup.md'>here</a>.\n").links] == ["setup.md"]
 
 
 def large(paragraphs: int, first: int) -> WikiPage:

@@ -7,11 +7,18 @@ import pytest
 
 from recollect.pages.rules.decisions import DecisionOptions
 from recollect.pages.rules.formats import read_page
-from recollect.pages.rules.hierarchy import WIKI, EdgeKind, Hierarchy, PageType, execution_order, findings
+from recollect.pages.rules.hierarchy import (
+    WIKI,
+    EdgeKind,
+    Hierarchy,
+    PageType,
+    detect_subgraphs,
+    execution_order,
+    findings,
+)
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import WikiPage
-from recollect.pages.rules.subgraphs import detect_subgraphs
 from recollect.pages.rules.vetoes import veto
 from tests.pages.rules.page_support import carried_out, edges, id_of, page, planned
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from recollect.errors import InvalidInput
 from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_sentences
 from recollect.pages.rules.decisions import plan_merge, wiki_of
-from recollect.pages.rules.destinations import Destinations, destinations
-from recollect.pages.rules.execution import execute
+from recollect.pages.rules.execution import Destinations, destinations, execute
 from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.merge_plan import (
     AuditFailure,

@@ -3,12 +3,18 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.pages.rules.attempts import with_all_of
-from recollect.pages.rules.audit import doubled_headings, doubled_sentences, lost, missing_headings, missing_sentences
+from recollect.pages.rules.audit import (
+    doubled_headings,
+    doubled_sentences,
+    lost,
+    missing_headings,
+    missing_sentences,
+    with_all_of,
+)
 from recollect.pages.rules.formats import export_page, read_page
+from recollect.pages.rules.links import rewrite_links
 from recollect.pages.rules.merging import merge_pages, with_links
 from recollect.pages.rules.page import WikiPage, changed, same_content
-from recollect.pages.rules.relinking import rewrite_links
 
 SENTENCES = st.sampled_from(
     [

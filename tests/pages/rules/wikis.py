@@ -6,18 +6,19 @@ from posixpath import dirname, relpath
 
 from hypothesis import strategies as st
 
-from recollect.pages.rules.attempts import CarriedOut, carried_out
+from recollect.pages.rules.audit import CarriedOut, carried_out
 from recollect.pages.rules.decisions import plan_merge, wiki_of
-from recollect.pages.rules.destinations import Destinations, destinations
+from recollect.pages.rules.execution import Destinations, destinations
 from recollect.pages.rules.formats import distinct, read_page
 from recollect.pages.rules.merge_plan import MergePlan
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
 
 FOLDERS = ("", "guide/", "guide/deep/", "api/")
-NAMES = ("setup", "index", "Read me", "FAQ", "thiết_kế", "a(b)", "C# notes")
+NAMES = ("setup", "index", "Read me", "FAQ", "faq", "thiết_kế", "a(b)", "C# notes")
 HEADINGS = ("Usage", "usage", "Notes", "Notes:", "v1.0", "`run`", "See [[setup]]", "Example")
 ENDS = ("\n", "\r\n")
+MARKS = ("", "", "\ufeff")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ def _texts(draw: st.DrawFn, path: str, paths: Sequence[str], mark: str, means: d
         parts.append(f"# {draw(st.sampled_from(('Set up', 'Index', f'The {mark} page')))}")
     for _ in range(draw(st.integers(0, 5))):
         parts += draw(_parts(path, paths, mark, means))
-    return draw(st.sampled_from(ENDS)).join("\n\n".join(parts).split("\n")) + "\n"
+    return draw(st.sampled_from(MARKS)) + draw(st.sampled_from(ENDS)).join("\n\n".join(parts).split("\n")) + "\n"
 
 
 @st.composite
@@ -94,17 +95,15 @@ def _link(
     anchor = draw(st.sampled_from(("", "#Usage", "#a-b")))
     bar = "\\|" if in_table else "|"
     bare, stem = target.removesuffix(".md"), target.rpartition("/")[2].removesuffix(".md")
-    alone = [one for one in paths if one.rpartition("/")[2] == target.rpartition("/")[2]] == [target]
+    alone = [one for one in paths if one.rpartition("/")[2].casefold() == f"{stem}.md".casefold()] == [target]
     ways = [f"[{label}](<{relpath(target, dirname(path) or '.')}{anchor}>)"]
     if " " not in target and "#" not in target:
         ways += [f"[{label}]({relpath(target, dirname(path) or '.')}{anchor})", f'[{label}](/{target} "a title")']
     if "#" in target:
         ways = [f"[{label}]({relpath(target, dirname(path) or '.').replace('#', '%23').replace(' ', '%20')}{anchor})"]
-    if alone and "#" not in target:
+    if alone:
         ways += [f"[[{stem}{anchor}{bar}{label}]]", f"[[{stem}.md{bar}{label}]]"]
-    if "#" not in target:
-        ways.append(f"[[{bare}{anchor}{bar}{label}]]")
-    return draw(st.sampled_from(ways))
+    return draw(st.sampled_from([*ways, f"[[{bare}{anchor}{bar}{label}]]"]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,15 +120,55 @@ def test_D49_a_turn_is_matched_together_with_the_turns_beside_it() -> None:
 
 
 def test_D49_a_short_turn_says_less_of_itself_and_what_stands_alone_is_taken_as_it_is() -> None:
-    lengths = numbers(2, 20, 200, 2)
-    says = ranking.says(lengths, np.array([True, True, True, False]))
+    lengths = numbers(2, 20, 60, 2)
+    says = ranking.says(lengths, np.array([True, True, True, False]), 20)
     assert says == pytest.approx([0.1**0.2, 1, 1, 1])
 
 
+def test_D49_a_long_turn_says_less_of_any_one_thing_unless_all_are_as_long() -> None:
+    lengths, turns = numbers(60, 120, 240, 100_000, 240), np.array([True, True, True, True, False])
+    assert ranking.says(lengths, turns, 20) == pytest.approx([1, 0.5**0.3, 0.25**0.3, 0.6, 1])
+    assert ranking.says(lengths, turns, 480) == pytest.approx([1, 1, 1, 0.6, 1])
+
+
+def sureness(*, similarity: float, coverage: float, standing: float = 0.0) -> float:
+    """The relevance of the one with most evidence."""
+    one = (numbers(similarity), numbers(coverage), numbers(standing))
+    match = ranking.own_relevance(numbers(coverage), one[0])
+    return float(ranking.relevance(ranking.evidence(match, *one[1:]), *one, read=np.array([True]))[0])
+
+
+FLOOR = max(profile.floor or 0 for profile in ranking.PROFILES.values())
+
+
 def test_D45_a_full_match_by_words_alone_passes_every_floor() -> None:
-    by_words = ranking.own_relevance(numbers(1.0), numbers(0.0))
-    assert ranking.relevance(by_words, numbers(1.0), numbers(0.0))[0] > 0.9
-    assert ranking.relevance(numbers(0.0), numbers(0.0), numbers(0.0))[0] < 0.02
+    assert sureness(similarity=0.0, coverage=1.0) > FLOOR + 0.1
+    assert sureness(similarity=0.0, coverage=0.0) < 0.02
+
+
+def test_D45_a_word_in_common_makes_near_what_need_not_be_about_the_same() -> None:
+    assert sureness(similarity=0.66, coverage=0.0, standing=0.4) > FLOOR
+    assert sureness(similarity=0.66, coverage=0.3, standing=0.4) < FLOOR
+    assert sureness(similarity=0.85, coverage=0.4, standing=0.6) > FLOOR
+    assert sureness(similarity=0.66, coverage=0.7) > FLOOR
+
+
+def test_D45_the_best_is_judged_and_the_others_follow_it_by_their_evidence() -> None:
+    evidence = numbers(1.2, 1.0, 1.1)
+    alike = (numbers(0.5, 0.9, 0.9), numbers(0.5, 0.5, 0.5), numbers(0.0, 0.0, 0.0))
+    known = ranking.relevance(evidence, *alike, read=np.array([True] * 3))
+    assert list(np.argsort(-known)) == [0, 2, 1]
+    assert known[0] < FLOOR  # what lies behind it is no surer than the best
+
+
+def test_D45_D50_words_speak_for_what_has_no_vector_yet() -> None:
+    match = ranking.own_relevance(numbers(1.0), numbers(0.0))
+    evidence = ranking.evidence(match, numbers(0.85), numbers(0.0))
+    unread, read = (
+        ranking.relevance(evidence, numbers(0.0), numbers(0.85), numbers(0.0), read=np.array([known]))[0]
+        for known in (False, True)
+    )
+    assert unread > FLOOR > read
 
 
 def test_D45_where_everything_is_alike_being_alike_says_little() -> None:
@@ -305,7 +345,8 @@ def test_flow_comes_from_the_better_neighbour() -> None:
     ("question", "now"),
     [
         ("How many sources are in my library?", True),
-        ("What is the deadline of the first sprint?", False),
+        ("What is the deadline of the first sprint?", True),
+        ("When did I first mention the sprint?", False),
         ("When is my call with the director?", True),
         ("When did Caroline go to the museum?", False),
         ("What was the old quota?", False),

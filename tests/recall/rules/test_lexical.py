@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall.rules import lexical, spelling
+from recollect.recall.rules import lexical
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_D44_the_first_edition_is_asked_for_while_texts_are_in_it() -> None:
     ],
 )
 def test_D44_what_a_misspelled_word_may_mean(asked: str, known: set[str], meant: dict[str, int]) -> None:
-    assert spelling.meant(asked, known) == meant
-    assert all(set(spelling.keys_asked(asked, 7)) & set(spelling.keys(one, 7)) for one in meant)
+    assert lexical.nearly_spelled(asked, known) == meant
+    assert all(set(lexical.spelling_keys_asked(asked, 7)) & set(lexical.spelling_keys(one, 7)) for one in meant)
 
 
 @given(st.text(alphabet="abcdefgh", min_size=4, max_size=16), st.data())
@@ -199,11 +199,19 @@ def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None
     else:
         after = {"missed": after[1:], "doubled": after[0] + after, "other": "z" + after[1:]}[kind]
     slipped = word[:place] + after
-    if slipped != word and len(slipped) >= spelling.SHORTEST:
-        assert set(spelling.keys_asked(slipped, 7)) & set(spelling.keys(word, 7))
-        assert spelling.meant(slipped, {word}) == {word: 1}
+    if slipped != word and len(slipped) >= lexical.SHORTEST_MISSPELLED:
+        assert set(lexical.spelling_keys_asked(slipped, 7)) & set(lexical.spelling_keys(word, 7))
+        assert lexical.nearly_spelled(slipped, {word}) == {word: 1}
 
 
 def test_a_rare_word_tells_more() -> None:
     assert lexical.rarity(100, 1) > lexical.rarity(100, 50) > lexical.rarity(100, 99) > 0
     assert lexical.rarity(3, 1) == pytest.approx(math.log(1 + 2.5 / 1.5))
+
+
+def test_D53_a_question_is_stemmed_only_in_the_languages_that_it_is_asked_in() -> None:
+    forms = {one.spelled: one.forms.keys() for one in lexical.asked("nationalities", languages=())}
+    in_all = {one.spelled: one.forms.keys() for one in lexical.asked("nationalities")}
+    assert forms == {"nationalities": {"nation"}}
+    assert len(in_all["nationalities"]) > 3
+    assert lexical.asked("Häuser", languages=["german", "russian"]) == lexical.asked("Häuser", languages=["german"])

@@ -2,6 +2,7 @@
 // columns that are left unsaid are those of `recollect plan show` (rules/plan_text).
 import type { Schemas } from "./api";
 import { plain } from "./format";
+import { plainly } from "./sentences";
 
 type Change = Schemas["Change"];
 type Decision = Schemas["Decision"];
@@ -81,9 +82,9 @@ const SORTS: Record<string, string> = {
 
 /** What sort of reason it is: the reason without the figures and names that differ from decision to decision. */
 export function sortOf(decision: Decision): string {
-  const plainly = SORTS[decision.verb];
-  if (plainly) return plainly;
-  const reason = decision.reason
+  const sort = SORTS[decision.verb];
+  if (sort) return sort;
+  const reason = plainly(decision.reason)
     .replace(/'[^']*'|"[^"]*"|“[^”]*”|\[[^\]]*\]/g, "…")
     .replace(/[-+]?\d[\d.,]*(e[-+]?\d+)?%?/gi, "…")
     .replace(/…(\s…)+/g, "…");
@@ -103,7 +104,7 @@ export function grouped(decisions: readonly Decision[]): Group[] {
     if (!sorts.get(sort)?.push(one)) sorts.set(sort, [one]);
   }
   return [...sorts].map(([sort, some]) => ({
-    title: some.length === 1 && !SORTS[some[0]!.verb] ? `${some[0]!.verb}: ${some[0]!.reason}` : sort,
+    title: some.length === 1 && !SORTS[some[0]!.verb] ? `${some[0]!.verb}: ${plainly(some[0]!.reason)}` : sort,
     decisions: some,
   }));
 }

@@ -7,13 +7,17 @@ export interface Marked {
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const SHORTEST = 3;
+// Words of a question that tell nothing of what it is about; marked only where there is nothing else.
+const COMMON = new Set("the and for are was were has have had not can did does how who whom why what when where which with from that this these those you your our their his her its about into".split(" "));
 /** How much of a passage stands before what is asked for. */
 const BEFORE = 60;
 // Scripts without blanks between words: there a question's own characters are looked for.
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
 export function marked(text: string, query: string): Marked[] {
-  const asked = (folded(query).match(WORD) ?? []).filter((word) => word.length >= SHORTEST || UNSPACED.test(word) || /\d/.test(word));
+  const words = (folded(query).match(WORD) ?? []).filter((word) => word.length >= SHORTEST || UNSPACED.test(word) || /\d/.test(word));
+  const telling = words.filter((word) => !COMMON.has(word));
+  const asked = telling.length ? telling : words;
   if (!asked.length) return [{ text, hit: false }];
   const found: Marked[] = [];
   let from = 0;

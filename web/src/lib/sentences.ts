@@ -23,13 +23,20 @@ const DONE: Record<string, string> = {
   create: "Created",
   reinforce: "Link made stronger",
 };
-const BY: Record<string, string> = { hand: "", undo: "", "": "" };
+const BY: Record<string, string> = { hand: "", undo: "", merge_pages: "", "": "" };
 // What a hand's own step says where nobody gave a reason.
 const UNSAID = /^(\w+ by hand|edit of .*|corrected by hand|memory added|case added|concept added|page added)$/;
+
+/** A reason of the merge of pages says which rule decided; this is what that means. */
+export function plainly(reason: string): string {
+  return reason
+    .replace(/^Inherited from parent \((.+) is [A-Z_]+\)/, "New, because its parent page $1 is new")
+    .replace(/^Scoped search in \[(.*)\]/, "The same page as $1");
+}
 
 export function sentence(entry: Entry): string {
   const done = DONE[entry.verb] ?? `${words(entry.verb).charAt(0).toUpperCase()}${words(entry.verb).slice(1)}`;
   const by = BY[entry.policy] ?? ` by ${words(entry.policy)}`;
-  const why = UNSAID.test(entry.reason) ? "" : `: ${entry.reason.replace(/^takes back: /, "")}`;
+  const why = UNSAID.test(entry.reason) ? "" : `: ${plainly(entry.reason.replace(/^takes back: /, ""))}`;
   return `${done}${by}${why}`;
 }

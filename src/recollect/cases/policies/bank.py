@@ -18,7 +18,7 @@ from recollect.graph.rules.arrays import Flags
 from recollect.model import Edge, PairQuestion
 from recollect.plan import Change, Decision, Draft, Look, LookAtMany, Row
 from recollect.plans.policy import require
-from recollect.wording import counted
+from recollect.wording import counted, listed
 
 LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
 # So many findings are listed; the summary counts all.
@@ -175,9 +175,10 @@ class Bank:
 
     def standing(self, place: int) -> Row:
         """How a case stood when the plan was made."""
+        rate = float(self.cases.success_rate[place])
         return {
             "usage_count": int(self.cases.uses[place]),
-            "success_rate": _known(float(self.cases.success_rate[place])),
+            "success_rate": None if math.isnan(rate) else rate,
             "idle_days": round(float(self.idle_days[place]), 4),
         }
 
@@ -281,15 +282,11 @@ def said(standing: Row) -> str:
 
 
 def _listed(doubts: Sequence[str]) -> str:
-    return " and ".join(CASE_DOUBTS[doubt] for doubt in doubts)
+    return listed(CASE_DOUBTS[doubt] for doubt in doubts)
 
 
 def percent(rate: float | None) -> str:
     return "unknown" if rate is None else f"{rate:.6g} %"
-
-
-def _known(rate: float) -> float | None:
-    return None if math.isnan(rate) else rate
 
 
 def _row(edge: Edge) -> Row:

@@ -226,6 +226,7 @@ POLICY = Policy(
     short="duplicate-cases",
     says="Merged {merged} cases",
     tally=case_bank.tally,
+    asks_about="case",
     join=join,
     remember=remember,
 )

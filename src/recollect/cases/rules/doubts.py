@@ -14,9 +14,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from recollect.cases.rules.cases import CaseText
-from recollect.cases.rules.statements import are_opposed, are_turned, denials, numbers, words
 from recollect.concepts.rules.names import Name
 from recollect.concepts.rules.similarity import ANSWER, CASE_DOUBTS, CATEGORY, DENIAL, NUMBERS, OPPOSITES, ORDER
+from recollect.concepts.rules.statements import are_opposed, are_turned, denials, numbers, words
 
 ALL = tuple(CASE_DOUBTS)
 SHOWN = 60

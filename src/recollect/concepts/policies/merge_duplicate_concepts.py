@@ -42,6 +42,7 @@ from recollect.graph.rules.merging import MergedLinks, united
 from recollect.model import Metadata, Node, QuestionSide
 from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, Waiting
 from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader, require
+from recollect.ports import Executor
 from recollect.wording import counted
 
 THREADS = 2
@@ -131,7 +132,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     known = await reader.concepts()
     changed = await _changed(reader, known, options)
     apart = apart_of(known, await reader.distinct_pairs(now))
-    decided = await anyio.to_thread.run_sync(decide, known, changed, apart, options)
+    decided = await anyio.to_thread.run_sync(decide, known, changed, apart, options, reader.executor)
     taking_part = [known.ids[row] for group in decided.merges for row in group.rows]
     links = MergedLinks(await reader.edges_around(taking_part))
     draft = Draft()
@@ -187,14 +188,16 @@ def _state(known: KnownConcepts, rows: Sequence[int]) -> str:
     return state_of([known.columns.names[row] for row in rows], [known.versions[row] for row in rows])
 
 
-def decide(known: KnownConcepts, changed: Mask | None, apart: Apart, options: Options) -> Decided:
+def decide(
+    known: KnownConcepts, changed: Mask | None, apart: Apart, options: Options, executor: Executor | None = None
+) -> Decided:
     """Groups to merge and groups to ask about, over everything or around what changed."""
     kinds = {kind.casefold() for kind in options.leave_types}
     left_alone = np.fromiter((kind.casefold() in kinds for kind in known.types), np.bool_, len(known.types))
     columns = replace(known.columns, protected=known.columns.protected | left_alone)
     rules = options.rules()
     blocks = blocked(columns, rules.review)
-    found = found_around(columns, rules.review, changed, blocks)
+    found = found_around(columns, rules.review, changed, blocks, executor)
     taught = weigh(blocks, found).above(rules.ask_from, rules.review) if rules.precision else None
     decided = clusters.decide(columns, found, rules, apart, None if taught is None else taught.around(changed))
     return replace(decided, left_out=found.left_out, unreached=0 if taught is None else taught.skipped)
@@ -204,13 +207,15 @@ def blocked(columns: ConceptColumns, threshold: float) -> Blocks:
     return block(columns, dimensions=useful_dimensions(columns, Bounds(threshold=threshold, weights=WEIGHTS)))
 
 
-def found_around(columns: ConceptColumns, threshold: float, changed: Mask | None, blocks: Blocks) -> FoundPairs:
+def found_around(
+    columns: ConceptColumns, threshold: float, changed: Mask | None, blocks: Blocks, executor: Executor | None = None
+) -> FoundPairs:
     """The pairs of what changed, and those of whatever is found with it: a group is judged by all its pairs (C29)."""
     if changed is None:
-        return detect(columns, threshold, blocks=blocks, threads=THREADS)
+        return detect(columns, threshold, blocks=blocks, threads=THREADS, executor=executor)
     asked = changed
     while True:
-        found = detect(columns, threshold, changed=asked, blocks=blocks, threads=THREADS)
+        found = detect(columns, threshold, changed=asked, blocks=blocks, threads=THREADS, executor=executor)
         wider = asked.copy()
         wider[found.pairs.left] = wider[found.pairs.right] = True
         if np.array_equal(wider, asked):
@@ -481,6 +486,7 @@ POLICY = Policy(
     quiet=True,
     together=500,
     recheck=recheck,
+    asks_about="concept",
     join=join,
     remember=remember,
     audit=audit,

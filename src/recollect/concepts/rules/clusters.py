@@ -41,6 +41,7 @@ from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import (
     DOUBTS,
 )
+from recollect.wording import listed
 
 __all__ = [
     "ASK_FROM",
@@ -305,18 +306,20 @@ def why_asked(known: KnownPairs, rows: Sequence[Row]) -> str:
         return f"the score {score:.3f} lies between {options.review:g} and {options.threshold:g}"
     against = [doubt for link in known.links(rows) for doubt in link.factors.doubts if doubt in options.ask]
     said = dict.fromkeys(DOUBTS[doubt] for doubt in against)
-    return f"the score is {score:.3f}, but {' and '.join(said) or 'a person decides'}"
+    return f"the score is {score:.3f}, but {listed(said) if said else 'a person decides'}"
 
 
 def why_asked_by_estimate(known: KnownPairs, rows: Sequence[Row]) -> str:
     """How likely the least likely pair is, and what speaks against it."""
     links = known.links(rows)
     weakest = min(links, key=lambda link: link.certainty)
-    against = dict.fromkeys(
-        DOUBTS[doubt] for link in links for doubt in link.factors.doubts if doubt in known.options.ask
-    )
-    said = f"; {' and '.join(against)}" if against else ""
-    return f"about {100 * weakest.certainty:.0f} % likely, with a score of {weakest.factors.score:.3f}{said}"
+    return estimated(weakest, (doubt for link in links for doubt in link.factors.doubts if doubt in known.options.ask))
+
+
+def estimated(link: PairLink, doubts: Iterable[str]) -> str:
+    against = dict.fromkeys(DOUBTS[doubt] for doubt in doubts)
+    said = f"; {listed(against)}" if against else ""
+    return f"about {100 * link.certainty:.0f} % likely, with a score of {link.factors.score:.3f}{said}"
 
 
 # -- limits

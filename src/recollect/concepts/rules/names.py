@@ -14,7 +14,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from recollect.cases.rules.statements import numbers as measured
+from recollect.concepts.rules.statements import numbers as measured
 
 SMALL_WORDS = frozenset(["a", "an", "the", "of", "for"])
 

@@ -6,7 +6,7 @@ With the one that would stay, where the two were compared; else with whichever i
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from recollect.concepts.rules.clusters import ConceptGroup, Decided, PairLink
+from recollect.concepts.rules.clusters import ConceptGroup, Decided, PairLink, estimated
 from recollect.concepts.rules.concepts import KnownConcepts
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS
 from recollect.concepts.rules.why import steps_of
@@ -44,7 +44,8 @@ def _question(
         other=known.ids[other],
         versions=(known.versions[keep], known.versions[other]),
         probability=probability(link),
-        reason=group.reason,
+        # A group's reason tells of its least likely pair: one of several is told of by itself.
+        reason=group.reason if len(group.rows) == 2 else estimated(link, factors.doubts),
         factors={
             "score": factors.score,
             "steps": [asdict(step) for step in steps_of(factors, WEIGHTS)],

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
-from recollect.cases.rules.statements import are_opposed, are_turned, denials, numbers, words
 from recollect.concepts.rules.names import Name, name_of
+from recollect.concepts.rules.statements import are_opposed, are_turned, denials, numbers, words
 
 Vector = NDArray[np.float32]
 
@@ -122,7 +122,7 @@ DOUBTS = {
     OPPOSITES: "one of the texts says the opposite of the other",
     ORDER: "the same words stand in another order in the texts",
 }
-# The same of two cases, whose queries are sentences (cases/rules/statements): what makes a question of the pair (E34).
+# The same of two cases, whose queries are sentences (`statements`): what makes a question of the pair (E34).
 ANSWER = "answer"
 CATEGORY = "category"
 CASE_DOUBTS = {

@@ -4,44 +4,29 @@ A column or key that is none of a concept's own is a field of its metadata, whic
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import parsed_time
-from recollect.memories.rules.tables import read_csv
+from recollect.memories.rules.tables import ReadRow, cell_as, csv_rows, field_named, jsonl_rows
 from recollect.model import NewConcept
 
 FIELDS = ("name", "node_type", "text", "energy", "base_weight", "metadata", "created_by", "created_at")
 ALSO_KNOWN_AS = {"title": "name", "label": "name", "type": "node_type", "description": "text", "weight": "base_weight"}
 NO_COLUMNS = "name (or title, or label): name the column there."
+_column = partial(field_named, fields=FIELDS, also_known_as=ALSO_KNOWN_AS)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConceptRow:
-    """One row: a concept, or what is wrong with it."""
-
-    line: int
-    concept: NewConcept | None = None
-    problem: str | None = None
-
-
-def jsonl_concepts(lines: Iterable[str]) -> Iterator[ConceptRow]:
+def jsonl_concepts(lines: Iterable[str]) -> Iterator[ReadRow[NewConcept]]:
     """One object a line."""
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield _row(number, partial(_of_line, line))
+    return jsonl_rows(lines, concept_from_mapping)
 
 
-def csv_concepts(lines: Iterable[str]) -> Iterator[ConceptRow]:
+def csv_concepts(lines: Iterable[str]) -> Iterator[ReadRow[NewConcept]]:
     """The rows of a CSV file whose first line names the columns."""
-    for row in read_csv(lines, column=_column, needed=("name",), otherwise=NO_COLUMNS):
-        if row.problem:
-            yield ConceptRow(line=row.line, problem=row.problem)
-        else:
-            yield _row(row.line, partial(_of_cells, row.cells))
+    return csv_rows(lines, _of_cells, column=_column, needed=("name",), otherwise=NO_COLUMNS)
 
 
 def concept_from_mapping(given: Mapping[str, Any]) -> NewConcept:
@@ -68,38 +53,14 @@ def concept_from_mapping(given: Mapping[str, Any]) -> NewConcept:
     return NewConcept(**own, metadata={**metadata, **more})
 
 
-def _row(number: int, read: Callable[[], NewConcept]) -> ConceptRow:
-    try:
-        return ConceptRow(line=number, concept=read())
-    except InvalidInput as problem:
-        return ConceptRow(line=number, problem=problem.message)
-
-
-def _of_line(line: str) -> NewConcept:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("The line is not JSON: write one object a line.") from error
-    if not isinstance(found, dict):
-        raise InvalidInput("The line is no JSON object: write one object a line.")
-    return concept_from_mapping(found)
-
-
 def _of_cells(cells: Mapping[str, str]) -> NewConcept:
-    given: dict[str, Any] = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
+    given: dict[str, Any] = dict(cells)
     for name in ("energy", "metadata"):
         if name in given:
             given[name] = _object(name, given[name])
     if "base_weight" in given:
-        given["base_weight"] = _number(given["base_weight"])
+        given["base_weight"] = cell_as(float, given["base_weight"])
     return concept_from_mapping(given)
-
-
-def _column(name: str) -> str:
-    """A field of a concept in its own spelling, however it is written; any other name as it is."""
-    plain = name.lower().replace(" ", "_")
-    known = ALSO_KNOWN_AS.get(plain, plain)
-    return known if known in FIELDS else name
 
 
 def _object(name: str, cell: str) -> Any:
@@ -107,11 +68,3 @@ def _object(name: str, cell: str) -> Any:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The column {name} holds a JSON object.", field=name) from error
-
-
-def _number(cell: str) -> float | str:
-    """A cell as a number; what is none is left for the check to refuse."""
-    try:
-        return float(cell)
-    except ValueError:
-        return cell

@@ -46,20 +46,22 @@ WITH given AS (
         AS g(id, subtype, name, text, metadata, source, created_at, alias, energy, base_weight, vector)
 ), stored AS (
     INSERT INTO nodes (space_id, id, kind, subtype, name, text, metadata, source, created_at, updated_at)
-    SELECT $1, id, 'concept', subtype, name, text, metadata::jsonb, source, created_at, $13 FROM given
+    SELECT $1, id, 'concept', subtype, name, text, metadata::jsonb, source, created_at, $13 FROM given RETURNING 1
 ), named AS (
     INSERT INTO aliases (space_id, kind, subtype, alias, node_id, created_at)
-    SELECT $1, 'concept', subtype, alias, id, $13 FROM given
+    SELECT $1, 'concept', subtype, alias, id, $13 FROM given RETURNING 1
 ), charged AS (
     INSERT INTO activity (space_id, node_id, energy, base_weight)
     SELECT $1, id, energy::jsonb, base_weight FROM given WHERE energy <> '{}' OR base_weight IS NOT NULL
+    RETURNING 1
 ), embedded AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
     SELECT $1, id, $14, vector_dims(vector), vector, 'concept', true, $13 FROM given WHERE vector IS NOT NULL
+    RETURNING 1
 )
 INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
 SELECT $1, g.id, m.model, $16, $13, $13 FROM given g CROSS JOIN unnest($15::text[]) AS m(model)
- WHERE g.vector IS NULL OR m.model <> $14
+ WHERE g.vector IS NULL OR m.model <> $14 RETURNING 1
 """
 # LATERAL with OFFSET 0: each row is looked up by its key, however small the space is believed to be.
 NODE_OF = """LATERAL (SELECT id, subtype, name, text, metadata, created_at, status FROM nodes
@@ -120,10 +122,7 @@ SELECT g.id, count(*) AS links FROM unnest($2::uuid[]) AS g(id), LATERAL (
 """
 ADD_ENERGY = """
 INSERT INTO activity AS a (space_id, node_id, energy) VALUES ($1, $2, $3)
-ON CONFLICT (space_id, node_id) DO UPDATE SET energy = (
-    SELECT jsonb_object_agg(e.entity, coalesce((a.energy->>e.entity)::float8, 0)
-                                    + coalesce((excluded.energy->>e.entity)::float8, 0))
-      FROM (SELECT jsonb_object_keys(a.energy || excluded.energy) AS entity) e)
+ON CONFLICT (space_id, node_id) DO UPDATE SET energy = energy_added(a.energy, excluded.energy)
 """
 
 

@@ -18,13 +18,16 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, HTTPBearer
-from starlette.types import Message, Receive
+from starlette.requests import ClientDisconnect
 
+from recollect.doors.api.edge import AFTER, cookie_name
+from recollect.doors.api.limits import GONE, Incoming, bounded, only_reads, unless_gone
 from recollect.doors.api.schemas import ALWAYS, Responses
 from recollect.engine.access import LOCAL_ADMIN, Caller
 from recollect.engine.engine import Engine
-from recollect.errors import NotAllowed, NotAuthenticated
+from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
 from recollect.model import Scope
+from recollect.store.standby import position_of
 
 MEGABYTE = 1_000_000
 MAX_BODY_BYTES = 8 * MEGABYTE
@@ -76,11 +79,6 @@ def session_of(request: Request) -> str | None:
     return request.cookies.get(cookie_name(request))
 
 
-def cookie_name(request: Request) -> str:
-    """One a port, since a browser sends the cookies of a host to every port of it."""
-    return f"recollect-{request.url.port or 'session'}"
-
-
 def is_local(request: Request) -> bool:
     """Whether the other end of the socket is this machine, and not a proxy that passes on what comes from outside."""
     if request.client is None or any(name in request.headers for name in PASSED_ON):
@@ -128,20 +126,45 @@ def need_key(request: Request) -> None:
         )
 
 
+def refuse_unreadable_position(request: Request) -> None:
+    given = request.headers.get(AFTER)
+    if given is not None and position_of(given) is None:
+        raise InvalidInput(
+            f"{AFTER} cannot be {given!r:.60}: send the last one that an answer carried, or none.", field=AFTER
+        )
+
+
+def _caller_in_short(request: Request) -> str:
+    """Whose turn it is: that of a key, of a browser that signed in, or of this machine."""
+    return token_of(request) or session_of(request) or ""
+
+
+Handle = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
 class Guarded(APIRoute):
     """A route that asks who is calling, and how much they send, before it reads what they say."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handle:
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
             request.state.caller = await authenticate(request)
-            if self.body_field is None:
-                return await handle(request)
-            require_json(request)
-            return await handle(Request(request.scope, bounded(request, self._max_bytes(request))))
+            refuse_unreadable_position(request)
+            with request.app.state.turns.one_of(_caller_in_short(request), request):
+                return await self._answered(request, handle)
 
         return guarded
+
+    async def _answered(self, request: Request, handle: Handle) -> Response:
+        if self.body_field is not None:
+            require_json(request)
+            request = Incoming(request.scope, bounded(request, self._max_bytes(request)))
+            try:
+                await request.body()  # before anybody listens whether the caller is still there
+            except ClientDisconnect:
+                return Response(status_code=GONE)
+        return await (unless_gone(request, handle(request)) if only_reads(request) else handle(request))
 
     def _max_bytes(self, request: Request) -> int:
         if self.path.endswith("/batch"):
@@ -205,25 +228,6 @@ def require_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
         raise HTTPException(415, "The body must be JSON: send it with `Content-Type: application/json`.")
-
-
-def bounded(request: Request, most: int) -> Receive:
-    """The incoming messages, refused once they hold more than so many bytes."""
-    refusal = HTTPException(413, f"The body has more than {most:,} bytes: send less at a time.")
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > most:
-        raise refusal
-    read = 0
-
-    async def receive() -> Message:
-        nonlocal read
-        message = await request.receive()
-        read += len(message.get("body", b""))
-        if read > most:
-            raise refusal
-        return message
-
-    return receive
 
 
 def _netloc(origin: str) -> str | None:

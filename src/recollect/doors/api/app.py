@@ -38,6 +38,7 @@ from recollect.doors.api import (
     spaces,
 )
 from recollect.doors.api.edge import EdgeMiddleware, finish_headers
+from recollect.doors.api.limits import Turns
 from recollect.doors.api.metrics import Metrics
 from recollect.doors.running import Running
 from recollect.doors.web import page
@@ -82,7 +83,14 @@ STATUSES: Mapping[type[RecollectError], int] = {
     NotInstalled: 501,
     RecollectError: 500,
 }
-CODES = {400: "unreadable", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "not_json"}
+CODES = {
+    400: "unreadable",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    415: "not_json",
+    429: "too_many",
+}
 SENTENCES = {
     400: "The body cannot be read as JSON: it is not UTF-8, nested too deeply, or holds a number too long.",
     404: "There is nothing at this address: /openapi.json lists what there is.",
@@ -108,6 +116,7 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     app.state.engine = engine
     app.state.metrics = metrics or Metrics()
     app.state.running = Running()
+    app.state.turns = Turns(engine.settings.max_large_requests)
     app.add_middleware(EdgeMiddleware, metrics=app.state.metrics)
     parts = (
         memories,

@@ -137,7 +137,7 @@ async def add_cases(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = parsed_batch(cases, case_from_mapping, engine, atomic=atomic)
+    known, refused = await parsed_batch(cases, case_from_mapping, engine, atomic=atomic)
     added = await engine.cases.add_many([case for _, case in known], wait=wait, atomic=atomic)
     batch = batch_of(added, refused, [position for position, _ in known])
     response.status_code = 207 if batch.refused else 201

@@ -127,7 +127,7 @@ async def add_concepts(
     atomic: Atomic = False,
 ) -> FormedMany:
     """Each as by itself, after those before it. What is no field of a concept is one of its metadata."""
-    known, refused = parsed_batch(concepts, concept_from_mapping, engine, atomic=atomic)
+    known, refused = await parsed_batch(concepts, concept_from_mapping, engine, atomic=atomic)
     formed = await engine.concepts.add_many([one for _, one in known], atomic=atomic)
     moved = [replace(one, position=known[one.position][0]) for one in formed.refused]
     everything = tuple(sorted([*refused, *moved], key=lambda one: one.position))

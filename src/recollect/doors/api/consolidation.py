@@ -8,7 +8,7 @@ from fastapi import Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.cases.look import CaseHealth, Summary
-from recollect.cases.policies import merge_duplicate_cases
+from recollect.cases.rules.doubts import ALL
 from recollect.cases.tidy import Consolidation
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating
@@ -40,7 +40,7 @@ class ConsolidationIn(BaseModel):
     ask_about: Annotated[
         tuple[Literal["answer", "category", "denial", "numbers", "opposites", "order"], ...],
         Field(description="What makes a question of two cases that differ in it; [] merges whatever is similar."),
-    ] = merge_duplicate_cases.Options().ask_about  # type: ignore[assignment]
+    ] = tuple(sorted(ALL))  # type: ignore[arg-type]
     inactive_days: Annotated[float, Field(ge=0, le=36500, description="A case idle for longer is archived.")] = 90.0
     keep_usage_count: Annotated[int, Field(ge=0, description="Not one with more uses than this.")] = 100
     recent_days: Annotated[float, Field(ge=0, le=36500, description="What was used within so many days stays.")] = 7.0

@@ -1,5 +1,8 @@
 """Around every request: a correlation id in and out, one line in the log, one count in the metrics.
 
+And the position of the caller's own writes, out with an answer and in with the next request, so that whichever server
+reads at a standby shows them (X03).
+
 Plain ASGI, so that it sees every response, also of a stream, and costs no task of its own.
 """
 
@@ -9,13 +12,18 @@ from uuid import uuid4
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.doors.api.metrics import Metrics
+from recollect.store.standby import Writer, as_written, calling, position_of
 
 log = structlog.get_logger("recollect.api")
 
 CORRELATION = "X-Correlation-ID"
+AFTER = "X-Recollect-After"
+# A browser keeps it beside its session; by then every standby that is read at all has come that far.
+AFTER_SECONDS = 60
 # Printable and without blanks at the ends, so that it can go into a header and a log as it is.
 ACCEPTED = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
 QUIET = ("/health", "/metrics")
@@ -34,14 +42,20 @@ class EdgeMiddleware:
         scope.setdefault("state", {})["correlation_id"] = correlation_id
         status, started = 500, time.perf_counter()  # whoever raises past us is answered with 500
 
+        request = Request(scope)
+        writer = Writer(after=_after(request))
+
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                finish_headers(MutableHeaders(scope=message), correlation_id)
+                headers = MutableHeaders(scope=message)
+                finish_headers(headers, correlation_id)
+                if writer.wrote:
+                    _tell_position(headers, request, as_written(writer.wrote))
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(correlation_id=correlation_id):
+        with structlog.contextvars.bound_contextvars(correlation_id=correlation_id), calling(writer):
             try:
                 await self._app(scope, receive, answer)
             finally:
@@ -59,6 +73,25 @@ def finish_headers(headers: MutableHeaders, correlation_id: str) -> None:
     headers[CORRELATION] = correlation_id
     headers["X-Content-Type-Options"] = "nosniff"
     headers.setdefault("Cache-Control", "no-store")
+
+
+def _after(request: Request) -> int:
+    """Up to where the caller wrote; what cannot be read is refused where routes are guarded (access.py)."""
+    given = request.headers.get(AFTER) or request.cookies.get(f"{cookie_name(request)}-after", "")
+    return position_of(given) or 0
+
+
+def _tell_position(headers: MutableHeaders, request: Request, position: str) -> None:
+    headers[AFTER] = position
+    name = cookie_name(request)
+    if name in request.cookies:
+        rules = f"Max-Age={AFTER_SECONDS}; Path=/; HttpOnly; SameSite=Strict"
+        headers.append("Set-Cookie", f"{name}-after={position}; {rules}")
+
+
+def cookie_name(request: Request) -> str:
+    """One a port, since a browser sends the cookies of a host to every port of it."""
+    return f"recollect-{request.url.port or 'session'}"
 
 
 def _correlation_id(headers: Headers) -> str:

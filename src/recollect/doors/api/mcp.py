@@ -20,10 +20,10 @@ from recollect.doors.api.access import (
     JSON_ESCAPE_BYTES,
     MAX_BODY_BYTES,
     authenticate,
-    bounded,
     engine_of,
     require_json,
 )
+from recollect.doors.api.limits import bounded
 from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.server import create_server, scopes_of
 from recollect.doors.mcp.visits import Visit, enter

@@ -4,8 +4,10 @@ import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import fields, replace
+from functools import partial
 from typing import Annotated, Any, NoReturn, TypeVar
 
+import anyio.to_thread
 from fastapi import Body, Depends, Header, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, SkipValidation
@@ -135,7 +137,7 @@ async def add_memories(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = parsed_batch(memories, memory_from_mapping, engine, atomic=atomic)
+    known, refused = await parsed_batch(memories, memory_from_mapping, engine, atomic=atomic)
     added = await engine.add_many([memory for _, memory in known], wait=wait, atomic=atomic)
     batch = batch_of(added, refused, [position for position, _ in known])
     response.status_code = 207 if batch.refused else 201
@@ -265,12 +267,18 @@ async def export(engine: Reading) -> StreamingResponse:
 # -- parsing and formatting
 
 
-def parsed_batch(
+async def parsed_batch(
     items: Sequence[Any], read: Callable[[Any], Given], engine: Engine, *, atomic: bool
 ) -> tuple[list[tuple[int, Given]], list[Refused]]:
     """What a batch holds, each with its position, and refusals of what cannot be read."""
     if len(items) > (most := engine.settings.max_batch_items):
         raise HTTPException(413, f"The batch has {len(items):,} items, the limit is {most:,}: send less at a time.")
+    return await anyio.to_thread.run_sync(partial(_parsed_batch, items, read, atomic=atomic))
+
+
+def _parsed_batch(
+    items: Sequence[Any], read: Callable[[Any], Given], *, atomic: bool
+) -> tuple[list[tuple[int, Given]], list[Refused]]:
     known: list[tuple[int, Given]] = []
     refused: list[Refused] = []
     for position, item in enumerate(items):

@@ -53,7 +53,7 @@ async def resume_schedule(name: Name, engine: Consolidating) -> Schedule:
     return await engine.schedules.resume(name)
 
 
-@router.post("/schedules/{name}/run", summary="Do it now")
+@router.post("/schedules/{name}/run", summary="Run now")
 async def run_schedule(name: Name, engine: Consolidating) -> Ran:
     """Whatever its time, and also while it is paused. A graph that would not be tidied by schedule yet is tidied, with
     a warning. Answers when it is done; the plan and the run it names show the rest."""

@@ -364,6 +364,7 @@ _MEANINGS = {
     405: "This is not done to this.",
     409: "It conflicts with what is there.",
     413: "The body is too large.",
+    429: "Too many large requests of one caller at a time.",
     415: "The body is not JSON.",
     422: "A value cannot be accepted; nothing was changed.",
     502: "An embedder outside does not do its work.",
@@ -377,4 +378,4 @@ def problems(*statuses: int) -> Responses:
 
 
 ALWAYS = problems(401, 403, 404, 422, 503)
-WITH_BODY = problems(400, 413, 415)
+WITH_BODY = problems(400, 413, 415, 429)

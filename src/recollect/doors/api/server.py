@@ -12,10 +12,14 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from ipaddress import ip_address
+from typing import Any
 
+import h11
 import structlog
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recollect.doors.api.app import create_app
 from recollect.doors.api.mcp import Mcp
@@ -94,6 +98,8 @@ class Listening(uvicorn.Server):
                 server_header=False,
                 # Who is calling is told by the socket alone: those headers are for anybody to write.
                 proxy_headers=False,
+                http=partial(ImpatientProtocol, seconds=engine.settings.header_seconds),  # type: ignore[arg-type]
+                limit_concurrency=engine.settings.max_connections,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
         )
@@ -121,6 +127,40 @@ class Listening(uvicorn.Server):
         log.info("listening", address=address)
         if self._ready:
             self._ready(address)
+
+
+class ImpatientProtocol(H11Protocol):
+    """Whoever connects and does not say what they want is not waited for (S02). The time counts from the moment when
+    there is nothing else to wait for, and a byte now and then does not extend it."""
+
+    def __init__(self, *, seconds: float, **given: Any) -> None:
+        super().__init__(**given)
+        self._seconds = seconds
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:  # or is answered, and sends on
+            self._wait()
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(self._seconds, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from recollect import __version__
-from recollect.doors.api import access
+from recollect.doors.api import access, edge
 from recollect.doors.api.access import Asking, Whole
 from recollect.engine.access import LOCAL_ADMIN, Caller
 from recollect.engine.engine import Engine
@@ -46,7 +46,7 @@ async def sign_in(request: Request, response: Response, engine: Whole) -> Visito
         raise NotAuthenticated("Signing in needs an API key: send it as `Authorization: Bearer <key>`.")
     session = await engine.sign_in(token)
     response.set_cookie(
-        access.cookie_name(request),
+        edge.cookie_name(request),
         session.secret,
         max_age=session.seconds,
         httponly=True,
@@ -61,7 +61,7 @@ async def sign_out(request: Request, response: Response, engine: Whole) -> None:
     session = access.session_of(request)
     if session is not None:
         await engine.sign_out(session)
-        response.delete_cookie(access.cookie_name(request), httponly=True, samesite="strict")
+        response.delete_cookie(edge.cookie_name(request), httponly=True, samesite="strict")
 
 
 def _visitor(engine: Engine, caller: Caller) -> Visitor:

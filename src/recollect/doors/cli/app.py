@@ -9,11 +9,13 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from recollect import __version__
@@ -23,6 +25,7 @@ from recollect.doors.cli import (
     cases,
     concepts,
     config,
+    db,
     demo,
     graph,
     jobs,
@@ -99,9 +102,9 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(ENDED if came and code == INTERRUPTED else code)
 
 
-def build() -> typer.Typer:
+def build(*, for_a_terminal: bool = False) -> typer.Typer:
     """The whole command line; its help is drawn with boxes for a terminal only."""
-    app = typer.Typer(cls=Front, rich_markup_mode="rich" if sys.stdout.isatty() else None, epilog=EPILOG)
+    app = typer.Typer(cls=Front, rich_markup_mode="rich" if for_a_terminal else None, epilog=EPILOG)
     app.callback(invoke_without_command=True)(_root)
     parts = (memories.app, reasoning.app, recall.app, memories.changing, plans.app, links.app, moving.app)
     for part in (*parts, concepts.app, questions.app, jobs.app, care.app):
@@ -117,12 +120,21 @@ def build() -> typer.Typer:
     app.add_typer(keys.app, name="keys", cls=CommandGroup, rich_help_panel="Spaces and keys")
     app.add_typer(jobs.group, name="jobs", cls=CommandGroup, rich_help_panel=care.PANEL)
     app.add_typer(schedules.app, name="schedules", cls=CommandGroup, rich_help_panel=care.PANEL)
+    app.add_typer(db.app, name="db", cls=CommandGroup, rich_help_panel=care.PANEL)
     app.add_typer(notify.app, name="notify", cls=CommandGroup, rich_help_panel=care.PANEL)
     app.add_typer(server.app)
     app.add_typer(agents.app, name="mcp", cls=CommandGroup, rich_help_panel=agents.PANEL)
     for part in (config.app, demo.app):
         app.add_typer(part)
     return app
+
+
+@cache
+def _built(*, for_a_terminal: bool) -> TyperGroup:
+    """Once a process and kind of output: it takes longer than many a command."""
+    commands = get_command(build(for_a_terminal=for_a_terminal))
+    assert isinstance(commands, TyperGroup)
+    return commands
 
 
 def exit_code(problem: RecollectError) -> int:
@@ -158,7 +170,8 @@ def _run(arguments: Sequence[str]) -> int:
     """The exit code of a command, with the sentence said that belongs to it."""
     try:
         _refuse_broken_text(arguments)
-        code = get_command(build()).main(args=[*arguments], prog_name="recollect", standalone_mode=False)
+        commands = _built(for_a_terminal=sys.stdout.isatty())
+        code = commands.main(args=[*arguments], prog_name="recollect", standalone_mode=False)
         output.finish()
     except RecollectError as problem:
         return _say(problem, arguments)

@@ -13,6 +13,7 @@ from recollect.wording import counted
 if TYPE_CHECKING:
     from recollect.engine.backup import Backup
     from recollect.engine.care import Checkup, Verification
+    from recollect.store.standby import StandbyReport
 
 app = typer.Typer()
 PANEL = "Look after the data"
@@ -141,9 +142,18 @@ def _facts(found: "Checkup") -> Iterator[tuple[str, str]]:
     for index in found.indexes:
         state = "not built" if index.state == "missing" else index.state
         yield f"index {index.name}", f"{state}, {counted(index.rows, 'vector')}"
+    if found.standby is not None:
+        yield "standby", found.standby.trouble or _behind(found.standby)
+    yield "connections", f"{server.connections} of {server.most_connections}"
     yield "last vacuum", output.minute(server.last_vacuum_at)
     yield "last backup", output.minute(found.last_backup_at)
     yield "last maintained", output.minute(found.last_maintained_at)
+
+
+def _behind(standby: "StandbyReport") -> str:
+    if not standby.behind_bytes:
+        return "is read, and shows all there is"
+    return f"is read, {output.size(standby.behind_bytes)} ({standby.lag_seconds or 0:.1f} s) behind"
 
 
 def _show_report(report: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import typer
@@ -28,7 +28,11 @@ Jobs = tuple[JobCounts, Sequence[tuple[UUID, str]]]
 def list_(door: Door) -> None:
     """Show how many embeddings of a space wait, and which failed."""
     counts, failures = door.ask(_jobs)
-    door.show((counts, failures), _show, as_json={**output.plain(counts), "failures": _failures(failures)})
+    door.show(
+        (counts, failures),
+        _show,
+        as_json={**output.plain(counts), "failures": [{"id": id_, "why": why} for id_, why in failures]},
+    )
 
 
 @command(group, "retry")
@@ -113,10 +117,6 @@ async def _all_jobs(memory: "Engine") -> dict[str, JobCounts]:
 
 
 # -- showing
-
-
-def _failures(failures: Sequence[tuple[UUID, str]]) -> list[dict[str, Any]]:
-    return [{"id": id_, "why": why} for id_, why in failures]
 
 
 def _show(jobs: Jobs) -> None:

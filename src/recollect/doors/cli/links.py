@@ -138,10 +138,6 @@ def _show_edges(found: "Sequence[ShownEdge]", *, limit: int) -> None:
 
 def _line(edge: "ShownEdge") -> tuple[str, ...]:
     marks = "".join(
-        f" ({mark})" for mark, holds in (("protected", edge.protected), (edge.status, _is_gone(edge))) if holds
+        f" ({mark})" for mark, holds in (("protected", edge.protected), (edge.status, edge.status != "active")) if holds
     )
     return output.short(edge.id), f"{edge.strength_now:.2f}", edge.created_by, edge.label + marks
-
-
-def _is_gone(edge: "ShownEdge") -> bool:
-    return edge.status != "active"

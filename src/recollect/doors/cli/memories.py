@@ -313,10 +313,14 @@ def _show_node(node: Node) -> None:
 def show_history(entries: Sequence[HistoryEntry]) -> None:
     output.table(
         ("when", "what", "plan", "why"),
-        [(output.minute(entry.at), entry.verb, output.short(entry.plan_id), _why(entry)) for entry in entries],
+        [
+            (
+                output.minute(entry.at),
+                entry.verb,
+                output.short(entry.plan_id),
+                entry.reason + difference(entry.before, entry.after),
+            )
+            for entry in entries
+        ],
         wrap=True,
     )
-
-
-def _why(entry: HistoryEntry) -> str:
-    return entry.reason + difference(entry.before, entry.after)

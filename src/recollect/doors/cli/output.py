@@ -141,7 +141,7 @@ def _indented(on: "Console", text: str, style: str = "", *, by: int = INDENT) ->
     on.print(Padding(Text(one_line(text), style=style, overflow="fold"), (0, 0, 0, by)))
 
 
-def _hanging(on: "Console", head: str, text: str, style: str = "") -> None:
+def hanging(on: "Console", head: str, text: str, style: str = "") -> None:
     """A line that goes on below its own beginning, not below its head."""
     from rich.table import Table
     from rich.text import Text
@@ -165,7 +165,7 @@ def entries(rows: Iterable[Sequence[str]]) -> None:
         return
     for first, *more, last in rows:
         on = console(sys.stdout)
-        _hanging(on, f"{one_line(first)}  ", "  ".join(map(one_line, more)), style="cyan")
+        hanging(on, f"{one_line(first)}  ", "  ".join(map(one_line, more)), style="cyan")
         _indented(on, last)
 
 
@@ -179,7 +179,7 @@ def signed(rows: Iterable[Sequence[str]]) -> None:
         return
     for number, sign, *more, last in rows:
         on = console(sys.stdout)
-        _hanging(on, f"{number:>5} {sign} ", "  ".join(map(one_line, more)), style=SIGNED.get(sign, ""))
+        hanging(on, f"{number:>5} {sign} ", "  ".join(map(one_line, more)), style=SIGNED.get(sign, ""))
         if last:
             _indented(on, last, style="dim", by=2 * INDENT)
 

@@ -1,6 +1,7 @@
 """`recollect review`: are these two one? Walked with one key each at a terminal; listed and answered by programs."""
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -176,11 +177,13 @@ class _Walk:
 def _show_question(one: "OpenQuestion", place: int, total: int) -> None:
     group = f"   group of {one.group_size}" if one.group_size > 2 else ""
     output.heading(f"{place} of {total}   {one.kind} {one.number}   {one.probability:.0%} likely{group}")
+    screen = output.console(sys.stdout)
     for label, side in (("keep", one.keep), ("other", one.other)):
-        output.say(f"  {label:<6}{output.one_line(side.name)}  [{output.short(side.id)}]{_about(side)}")
+        name = f"{output.one_line(side.name)}  [{output.short(side.id)}]{_about(side)}"
+        output.hanging(screen, f"  {label:<6}", name)
         if side.text:
-            output.say(f"        {output.shortened(output.one_line(side.text))}")
-    output.say(f"  {one.reason}")
+            output.hanging(screen, " " * 8, output.shortened(output.one_line(side.text)))
+    output.hanging(screen, "  ", one.reason)
     output.say(f"  {KEYS}")
 
 

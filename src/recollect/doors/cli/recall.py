@@ -151,6 +151,7 @@ def _parts(hit: Hit) -> list[str]:
         "coverage": parts.coverage,
         "standing out": parts.standing,
         "activation": parts.activation,
+        "reranked": parts.rerank,
         "recency": parts.recency,
         "importance": parts.importance,
         "use": parts.engagement,

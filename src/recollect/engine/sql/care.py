@@ -87,6 +87,11 @@ class ServerFacts:
     dead_rows: int
     live_rows: int
     last_vacuum_at: datetime | None
+    connections: int
+    most_connections: int
+    # Pages that were looked for, in all that time: found in the database's own memory, or read from outside it.
+    pages_found: int
+    pages_read: int
 
 
 async def server_facts(connection: AsyncConnection) -> ServerFacts:
@@ -99,7 +104,10 @@ async def server_facts(connection: AsyncConnection) -> ServerFacts:
                (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = :schema) AS dead_rows,
                (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE schemaname = :schema) AS live_rows,
                (SELECT max(greatest(last_vacuum, last_autovacuum)) FROM pg_stat_user_tables
-                 WHERE schemaname = :schema) AS last_vacuum_at"""),
+                 WHERE schemaname = :schema) AS last_vacuum_at,
+               (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections,
+               current_setting('max_connections')::int AS most_connections, blks_hit AS found, blks_read AS read
+          FROM pg_stat_database WHERE datname = current_database()"""),
             {"schema": SCHEMA},
         )
     ).one()
@@ -110,6 +118,10 @@ async def server_facts(connection: AsyncConnection) -> ServerFacts:
         dead_rows=int(row.dead_rows),
         live_rows=int(row.live_rows),
         last_vacuum_at=row.last_vacuum_at,
+        connections=row.connections,
+        most_connections=row.most_connections,
+        pages_found=row.found,
+        pages_read=row.read,
     )
 
 

@@ -13,9 +13,8 @@ SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS number FROM nod
  WHERE space_id = $1 AND created_at >= $2 GROUP BY day ORDER BY day
 """
 SEARCHED = """
-SELECT s.embedding_model,
-       (SELECT dim FROM embeddings e WHERE e.space_id = s.id AND e.model = s.embedding_model LIMIT 1) AS dim
-  FROM spaces s WHERE s.id = $1
+SELECT s.embedding_model, e.dim FROM spaces s
+  LEFT JOIN embeddings e ON e.space_id = s.id AND e.model = s.embedding_model WHERE s.id = $1 LIMIT 1
 """
 
 

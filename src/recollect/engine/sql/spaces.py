@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select, update
+from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -13,7 +14,7 @@ from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
 from recollect.store import rows
 from recollect.store.database import Transaction
-from recollect.store.tables import spaces
+from recollect.store.tables import space_changes, spaces
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -49,9 +50,17 @@ async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any
 
 async def change_settings(connection: AsyncConnection, space_id: UUID, settings: Mapping[str, Any]) -> Space:
     statement = update(spaces).where(spaces.c.id == space_id).values(settings=dict(settings)).returning(spaces)
-    return rows.space((await connection.execute(statement)).one())
+    changed = rows.space((await connection.execute(statement)).one())
+    await connection.execute(_changed(space_id))
+    return changed
 
 
 async def use_model(db: Transaction, model: str) -> None:
     """From now on, search in this space compares the vectors of this model."""
     await db.execute(update(spaces).where(spaces.c.id == db.space_id).values(embedding_model=model))
+    await db.execute(_changed(db.space_id))
+
+
+def _changed(space_id: UUID) -> Insert:
+    """Counts as a change of what a recall could find, at the end of the transaction."""
+    return upsert(space_changes).values(space_id=space_id).on_conflict_do_nothing()

@@ -166,7 +166,7 @@ def _link(
 ) -> None:
     for number, (low, high, similarity) in enumerate(_best_first(near, fresh)):
         source, target = _newer_first(nodes, low, high)
-        row = {**_row(source, target, min(1.0, similarity), now), **_topics(source, target, tags)}
+        row = {**similar_edge(source, target, min(1.0, similarity), now), **_topics(source, target, tags)}
         draft.decide(
             "link",
             UUID(row["id"]),
@@ -198,7 +198,8 @@ def _newer_first(nodes: Nodes, low: int, high: int) -> tuple[UUID, UUID]:
     return nodes.id_of(newer), nodes.id_of(older)
 
 
-def _row(source: UUID, target: UUID, similarity: float, now: datetime) -> Row:
+def similar_edge(source: UUID, target: UUID, similarity: float, now: datetime) -> Row:
+    """A new edge between two that are alike."""
     return {
         "id": str(uuid4()),
         "source": str(source),

@@ -174,7 +174,8 @@ async def graph_age(db: Transaction) -> tuple[int, datetime | None]:
     """How many living edges a space has, and when its first edge ever was added."""
     raw = await driver(db)
     row = await raw.fetchrow(
-        """SELECT (SELECT count(*) FROM edges WHERE space_id = $1 AND status = 'active') AS edges, first_edge_at
+        """SELECT (SELECT count(*) FROM edges WHERE space_id = $1 AND status = 'active') AS edges,
+                  (SELECT first_edge_at FROM graph_losses WHERE space_id = $1) AS first_edge_at
              FROM spaces WHERE id = $1""",
         db.space_id,
     )

@@ -17,12 +17,14 @@ from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
 
 # Every transaction below `since` has ended and is seen from here; so what is seen later and not now was written by one
-# that is not below it. `table` is another after a restore, when nothing kept in memory is worth anything.
+# that is not below it. `table` is another after a restore, or on another server, when nothing kept in memory is worth
+# anything. It is asked where the rows are: that server counts the transactions.
 MOMENT = """
-SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8 AS since, 'edges'::regclass::oid::int8 AS "table",
-       coalesce((SELECT version FROM space_versions WHERE space_id = $1), 0) AS version,
-       (SELECT count(*) FROM
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8 AS since,
+       (SELECT system_identifier FROM pg_control_system()) # 'edges'::regclass::oid::int8 AS "table",
+       coalesce(v.version, 0) AS version, (SELECT count(*) FROM
            (SELECT FROM edges WHERE space_id = $1 AND changed_in >= $2 LIMIT $3) AS written) AS changed
+  FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id WHERE s.id = $1
 """
 ASLEEP = """
 SELECT string_agg(uuid_send(id), '' ORDER BY id) FROM nodes WHERE space_id = $1 AND status <> 'active'
@@ -138,7 +140,9 @@ async def by_creator(db: Transaction) -> dict[str, int]:
 async def first_edge_at(db: Transaction) -> datetime | None:
     """When the first edge ever was added, also if it is gone by now."""
     raw = await driver(db)
-    found: datetime | None = await raw.fetchval("SELECT first_edge_at FROM spaces WHERE id = $1", db.space_id)
+    found: datetime | None = await raw.fetchval(
+        "SELECT first_edge_at FROM graph_losses WHERE space_id = $1", db.space_id
+    )
     return found
 
 

@@ -8,7 +8,7 @@ there, or once were, are left alone.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import anyio.to_thread
 import numpy as np
@@ -17,12 +17,12 @@ from recollect.concepts.rules import clusters
 from recollect.concepts.rules.clusters import ConceptGroup
 from recollect.concepts.rules.detection import ConceptColumns, detect
 from recollect.concepts.rules.similarity import WEIGHTS
-from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked, recheck, unlinked
+from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked, recheck, similar_edge, unlinked
 from recollect.graph.rules.arrays import EdgeColumns, as_text
 from recollect.graph.rules.neighbours import NearPairs
-from recollect.graph.rules.strength import DECAY_A_DAY
-from recollect.plan import Change, Draft, Plan, Risk, Row
+from recollect.plan import Change, Draft, Plan, Risk
 from recollect.plans.policy import Policy, Reader, require
+from recollect.ports import Executor
 from recollect.wording import counted
 
 EXPLANATION = "probably the same"
@@ -51,11 +51,11 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     order = np.argsort(as_text(ids))
     nodes = Nodes(ids=ids[order], vectors=vectors[order], created_at=created_at[order])
     ever = await reader.edges(retired=True)
-    return await anyio.to_thread.run_sync(_plan, nodes, ever, options, now)
+    return await anyio.to_thread.run_sync(_plan, nodes, ever, options, now, reader.executor)
 
 
-def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime) -> Plan:
-    groups = list(groups_of(nodes, options))[: options.most_groups]
+def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime, executor: Executor | None) -> Plan:
+    groups = list(groups_of(nodes, options, executor))[: options.most_groups]
     draft = Draft()
     for group in groups:
         _note(draft, nodes, group, options)
@@ -79,7 +79,7 @@ def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime) -> P
     )
 
 
-def groups_of(nodes: Nodes, options: Options) -> Iterator[ConceptGroup]:
+def groups_of(nodes: Nodes, options: Options, executor: Executor | None = None) -> Iterator[ConceptGroup]:
     """Memories that say nearly the same, the oldest first. None is certain: a text has no name to go by."""
     texts = ConceptColumns.of(
         ids=[nodes.id_of(place) for place in range(len(nodes.ids))],
@@ -91,7 +91,7 @@ def groups_of(nodes: Nodes, options: Options) -> Iterator[ConceptGroup]:
     if not len(texts):
         return
     threshold = options.threshold
-    found = detect(texts, threshold, threads=THREADS)
+    found = detect(texts, threshold, threads=THREADS, executor=executor)
     yield from clusters.decide(texts, found, clusters.ClusterOptions(threshold=threshold, review=threshold)).questions
 
 
@@ -116,7 +116,7 @@ def _unlinked(nodes: Nodes, groups: Sequence[ConceptGroup], ever: EdgeColumns) -
 def _link(draft: Draft, nodes: Nodes, row: int, keeper: int, number: int, now: datetime) -> None:
     source, target = nodes.id_of(row), nodes.id_of(keeper)
     cosine = min(1.0, max(0.0, float(np.dot(nodes.vectors[row], nodes.vectors[keeper]))))
-    edge = _row(source, target, cosine, now)
+    edge = {**similar_edge(source, target, cosine, now), "explanation": EXPLANATION}
     draft.decide(
         "link",
         UUID(edge["id"]),
@@ -127,21 +127,6 @@ def _link(draft: Draft, nodes: Nodes, row: int, keeper: int, number: int, now: d
         group=number,
         look=unlinked(draft.look(), source, target, {}),
     )
-
-
-def _row(source: UUID, target: UUID, similarity: float, now: datetime) -> Row:
-    return {
-        "id": str(uuid4()),
-        "source": str(source),
-        "target": str(target),
-        "relation": RELATION,
-        "strength": similarity,
-        "similarity": similarity,
-        "explanation": EXPLANATION,
-        "decay_rate": DECAY_A_DAY,
-        "created_by": "auto",
-        "created_at": now.isoformat(),
-    }
 
 
 POLICY = Policy(

@@ -1,13 +1,29 @@
-"""Tables as other tools write them: CSV with a first line that names the columns, row by row with what is wrong."""
+"""Tables as other tools write them: CSV with a first line that names the columns, row by row with what is wrong; and
+JSON lines."""
 
 import csv
-from collections.abc import Callable, Collection, Iterable, Iterator
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from recollect.errors import InvalidInput
 
 DELIMITERS = (",", ";", "\t")
+BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 LONGEST_CELL = 2**31 - 1  # how long a text may be is checked where it is taken in
+
+T = TypeVar("T")
+G = TypeVar("G")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadRow(Generic[T]):
+    """What a row was made into, a case or a concept; or what is wrong with it."""
+
+    line: int
+    made: T | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +33,52 @@ class TableRow:
     line: int
     cells: dict[str, str] = field(default_factory=dict)
     problem: str | None = None
+
+
+def jsonl_rows(lines: Iterable[str], make: Callable[[dict[str, Any]], T]) -> Iterator[ReadRow[T]]:
+    """One object a line."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _read_row(number, lambda line: make(json_object(line)), line)
+
+
+def csv_rows(
+    lines: Iterable[str],
+    make: Callable[[dict[str, str]], T],
+    *,
+    column: Callable[[str], str],
+    needed: Collection[str],
+    otherwise: str,
+) -> Iterator[ReadRow[T]]:
+    """The rows of a CSV file, made of the cells that hold anything (see `read_csv`)."""
+    for row in read_csv(lines, column=column, needed=needed, otherwise=otherwise):
+        if row.problem:
+            yield ReadRow(line=row.line, problem=row.problem)
+        else:
+            given = {name: cell.strip() for name, cell in row.cells.items() if cell.strip()}
+            yield _read_row(row.line, make, given)
+
+
+def _read_row(number: int, make: Callable[[G], T], given: G) -> ReadRow[T]:
+    try:
+        return ReadRow(line=number, made=make(given))
+    except InvalidInput as problem:
+        return ReadRow(line=number, problem=problem.message)
+
+
+def field_named(name: str, fields: Collection[str], also_known_as: Mapping[str, str]) -> str:
+    """A known field in its own spelling, however it is written; any other name as it is."""
+    plain = name.lower().replace(" ", "_")
+    known = also_known_as.get(plain, plain)
+    return known if known in fields else name
+
+
+def cell_as(kind: Callable[[str], T], cell: str) -> T | str:
+    """A cell as a number, an id; what is none is left for the check to refuse."""
+    try:
+        return kind(cell)
+    except ValueError:
+        return cell
 
 
 def read_csv(
@@ -56,3 +118,20 @@ def _header(line: str, column: Callable[[str], str], needed: Collection[str], ot
                 raise InvalidInput(f"Its first line names {twice[0]!r} twice: give each column a name of its own.")
             return delimiter, columns
     raise InvalidInput(f"Its first line names no column {otherwise}")
+
+
+def is_jsonl(format: str, suffix: str, text: str) -> bool:
+    """Whether a table is JSON lines and not CSV: as it is said, else by its ending, else by how it begins."""
+    known = BY_SUFFIX.get(suffix.lower()) if format == "auto" else format
+    return known == "jsonl" if known else text.lstrip().startswith("{")
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """A line of JSON lines."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("The line is not JSON: write one object a line.") from error
+    if not isinstance(found, dict):
+        raise InvalidInput("The line is no JSON object: write one object a line.")
+    return found

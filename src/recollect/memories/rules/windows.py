@@ -41,14 +41,9 @@ WHOLE = Window(0, None)
 BESIDE = 1
 
 
-def may_be_long(text: str) -> bool:
-    """What is not even that has one window, for sure."""
-    return len(text) > ONE_IS_ENOUGH
-
-
 def is_long(text: str) -> bool:
     """Whether a text has more than one window."""
-    return may_be_long(text) and any(islice(each_piece(text), ONE_IS_ENOUGH, None))
+    return len(text) > ONE_IS_ENOUGH and any(islice(each_piece(text), ONE_IS_ENOUGH, None))
 
 
 def passage(window: Window, windows: Sequence[Window]) -> Window:

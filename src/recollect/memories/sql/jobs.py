@@ -12,12 +12,13 @@ from sqlalchemy import func, select, text
 from recollect.memories.rules.windows import WHOLE, Window
 from recollect.model import JobCounts
 from recollect.ports import Vectors
+from recollect.store import locks
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import embedding_jobs
 
 # By ctid: the rows are locked, so they stay where they are, and no estimate can lead to a scan of the whole table.
 CLAIM = text("""
-UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, claimed_at = :now
+UPDATE embedding_jobs j SET status = 'processing', attempts = j.attempts + 1, claimed_at = :now, claimed_by = :by
   FROM nodes n
  WHERE j.ctid = ANY (ARRAY(
            SELECT ctid FROM embedding_jobs
@@ -73,11 +74,19 @@ UPDATE embedding_jobs
  WHERE space_id = :space AND id = ANY(CAST(:ids AS uuid[])) AND status = 'processing'
 """)
 
+# Of a worker that is gone, at once; of one that hangs, after a while (which is also all that is known of a worker that
+# could not say who it is).
+# Whose work is under way. It is asked before who lives: whoever takes a job later is not among them.
+CLAIMED_BY = text("""
+SELECT DISTINCT claimed_by FROM embedding_jobs
+ WHERE space_id = :space AND status = 'processing' AND claimed_by IS NOT NULL
+""")
 RECLAIM = text("""
 UPDATE embedding_jobs
    SET status = CASE WHEN attempts < max_attempts THEN 'pending' ELSE 'failed' END,
        claimed_at = NULL, error_message = 'its worker stopped half-way'
- WHERE space_id = :space AND status = 'processing' AND claimed_at < :before
+ WHERE space_id = :space AND status = 'processing'
+   AND (claimed_at < :before OR claimed_by = ANY(CAST(:ended AS uuid[])))
 """)
 
 RELEASE = text("""
@@ -142,14 +151,16 @@ async def claim(
     model: str,
     most: int,
     now: datetime,
+    by: UUID | None = None,
     only: Sequence[UUID] | None = None,
 ) -> list[Job]:
-    """Take jobs, the newest first: what was said just now is asked for soonest."""
+    """Take jobs, the newest first: what was said just now is asked for soonest. `by`: the lease of whoever does."""
     values = {
         "space": db.space_id,
         "model": model,
         "most": most,
         "now": now,
+        "by": by,
         "only": None if only is None else list(only),
     }
     found = await db.execute(CLAIM, values)
@@ -205,7 +216,9 @@ async def release(db: Transaction, claimed: Sequence[Job]) -> None:
 
 
 async def reclaim_stuck(db: Transaction, *, older_than: timedelta, now: datetime) -> int:
-    return (await db.execute(RECLAIM, {"space": db.space_id, "before": now - older_than})).rowcount
+    working = list((await db.execute(CLAIMED_BY, {"space": db.space_id})).scalars())
+    values = {"space": db.space_id, "before": now - older_than, "ended": await locks.ended(db, working)}
+    return (await db.execute(RECLAIM, values)).rowcount
 
 
 async def retry_failed(db: Transaction, now: datetime) -> int:

@@ -58,11 +58,12 @@ WITH stored AS (
       FROM unnest($23::uuid[], $24::text[], $25::halfvec[]) AS v(id, model, vector) JOIN stored s ON s.id = v.id
 ), embedded AS (
     INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
-    SELECT $1, id, model, vector_dims(vector), vector, 'memory', recallable, $15 FROM brought
+    SELECT $1, id, model, vector_dims(vector), vector, 'memory', recallable, $15 FROM brought RETURNING 1
 ), queued AS (
     INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
     SELECT $1, s.id, m.model, $14, $15, $15 FROM stored s CROSS JOIN unnest($13::text[]) AS m(model)
      WHERE s.id = ANY($26) OR NOT EXISTS (SELECT FROM brought b WHERE b.id = s.id AND b.model = m.model)
+    RETURNING 1
 )
 SELECT id FROM stored
 """
@@ -316,7 +317,7 @@ async def list_page(
     oldest_first = order == "oldest"
     statement = (
         select(*rows.NODE_COLUMNS)
-        .where(nodes.c.space_id == db.space_id, *conditions(wanted))
+        .where(*conditions(db.space_id, wanted))
         .order_by(nodes.c.created_at if oldest_first else nodes.c.created_at.desc(), nodes.c.id)
         .limit(limit + 1)
     )
@@ -331,9 +332,7 @@ async def list_page(
 async def stream(db: Transaction, wanted: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:
     """All nodes that fit, oldest first, batch by batch, from one snapshot."""
     statement = (
-        select(*rows.NODE_COLUMNS)
-        .where(nodes.c.space_id == db.space_id, *conditions(wanted))
-        .order_by(nodes.c.created_at, nodes.c.id)
+        select(*rows.NODE_COLUMNS).where(*conditions(db.space_id, wanted)).order_by(nodes.c.created_at, nodes.c.id)
     )
     result = await db.stream(statement)
     async for part in result.partitions(batch):
@@ -341,12 +340,20 @@ async def stream(db: Transaction, wanted: NodeFilter, *, batch: int = 1000) -> A
 
 
 async def count(db: Transaction, wanted: NodeFilter) -> int:
-    statement = select(func.count()).select_from(nodes).where(nodes.c.space_id == db.space_id, *conditions(wanted))
+    statement = select(func.count()).select_from(nodes).where(*conditions(db.space_id, wanted))
     return int((await db.execute(statement)).scalar_one())
 
 
-def conditions(wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:
-    """A filter as SQL, on these columns."""
+def conditions(space_id: UUID, wanted: NodeFilter) -> list[ColumnElement[bool]]:
+    """A filter as SQL, on the nodes of a space."""
+    found = [nodes.c.space_id == space_id, *plain_conditions(space_id, wanted)]
+    if wanted.metadata:
+        found.append(nodes.c.id.in_(select(holding(space_id, wanted.metadata).c.id)))
+    return found
+
+
+def plain_conditions(space_id: UUID, wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:
+    """The same but for metadata, on these columns."""
     found: list[ColumnElement[bool]] = []
     if wanted.kinds and len(wanted.kinds) < len(Kind):
         found.append(columns.kind.in_(wanted.kinds))
@@ -363,21 +370,19 @@ def conditions(wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement
     if wanted.created_to is not None:
         found.append(columns.created_at <= wanted.created_to)
     if wanted.category is not None:
-        found.append(columns.id.in_(of_category(wanted.category)))
-    if wanted.metadata:
-        found.append(columns.id.in_(select(func.nodes_with_metadata(type_coerce(dict(wanted.metadata), JSONB)))))
+        found.append(columns.id.in_(of_category(space_id, wanted.category)))
     return found
 
 
-def holding(metadata: Mapping[str, Any]) -> TableValuedAlias:
-    """The nodes whose metadata holds this, with the columns that `conditions` tests."""
+def holding(space_id: UUID, metadata: Mapping[str, Any]) -> TableValuedAlias:
+    """The nodes whose metadata holds this, with the columns that `plain_conditions` looks at."""
     tested = ("kind", "subtype", "status", "exclude", "thread", "created_at")
     columns = (nodes.c[name] for name in ("id", *tested))
-    found = func.nodes_holding(type_coerce(dict(metadata), JSONB))
+    found = func.nodes_holding(space_id, type_coerce(dict(metadata), JSONB))
     return found.table_valued(*(column(one.name, one.type) for one in columns), name="found")
 
 
-def of_category(path: str) -> Select[Any]:
+def of_category(space_id: UUID, path: str) -> Select[Any]:
     """The cases of a category and of those below it."""
     here = (cases.c.category_path == path) | cases.c.category_path.startswith(f"{path}/", autoescape=True)
-    return select(cases.c.node_id).where(here)
+    return select(cases.c.node_id).where(cases.c.space_id == space_id, here)

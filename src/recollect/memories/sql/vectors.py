@@ -7,6 +7,8 @@ import asyncpg
 
 from recollect.store.database import Database, driver
 
+NEVER_COUNTED = "SELECT reltuples < 0 FROM pg_class WHERE oid = 'nodes'::regclass"
+
 
 def index_name(model: str, dim: int) -> str:
     return f"embeddings_hnsw_{hashlib.sha256(model.encode()).hexdigest()[:8]}_{dim}"
@@ -53,6 +55,12 @@ async def build_index(database: Database, model: str, dim: int, *, m: int, ef_co
             f"CREATE INDEX CONCURRENTLY {name} ON embeddings USING hnsw ((vector::halfvec({dim})) halfvec_cosine_ops) "
             f"WITH (m = {m}, ef_construction = {ef_construction}) WHERE model = '{quoted}' AND dim = {dim}"
         )
+
+
+async def lacks_statistics(database: Database) -> bool:
+    """Whether nobody has ever counted what there is."""
+    async with database.owner() as connection:
+        return bool(await (await driver(connection)).fetchval(NEVER_COUNTED))
 
 
 async def settle(database: Database) -> None:

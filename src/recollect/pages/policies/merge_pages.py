@@ -17,12 +17,11 @@ import anyio.to_thread
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules.text import checksum
-from recollect.pages.rules.attempts import CarriedOut, carried_out
-from recollect.pages.rules.audit import TRACEABLE, lost
-from recollect.pages.rules.destinations import UNTOUCHED, Destinations, LinkChanges, destinations
-from recollect.pages.rules.execution import arriving
+from recollect.pages.rules.audit import TRACEABLE, CarriedOut, carried_out, lost
+from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges, arriving, destinations
 from recollect.pages.rules.formats import export_page
 from recollect.pages.rules.hierarchy import children_by_parent, forward_edges
+from recollect.pages.rules.links import relinked
 from recollect.pages.rules.merge_plan import (
     MAX_RETRIES,
     MergePlan,
@@ -34,7 +33,6 @@ from recollect.pages.rules.merge_plan import (
 )
 from recollect.pages.rules.page import WikiLink, WikiPage
 from recollect.pages.rules.plan_md import Edit, with_edits
-from recollect.pages.rules.relinking import relinked
 from recollect.pages.rules.stored import (
     EdgeKey,
     PageBatch,
@@ -142,7 +140,9 @@ def settled(plan: MergePlan, world: _World, options: Options) -> MergePlan:
     nodes = plan.nodes
     new = [node.page for node in nodes.values() if node.page is not None and id_arrives(node)]
     known = known_results(new, world.stored)
-    return plan.with_nodes({id: _done(nodes[id], result) for id, result in known.items()})
+    return plan.with_nodes(
+        {id: replace(nodes[id], status=NodeStatus.COMPLETED, result_page_id=known[id]) for id in known}
+    )
 
 
 def _only(plan: MergePlan, wanted: Iterable[str]) -> tuple[SubgraphPlan, ...]:
@@ -163,10 +163,6 @@ def _target_there(node: NodePlan, pages: Mapping[str, WikiPage]) -> NodePlan:
         reason = f"{node.merge_target_id} is not there any more"
         return replace(node, decision=Verdict.CREATE_NEW, merge_target_id=None, reason=reason)
     return node
-
-
-def _done(node: NodePlan, result: str) -> NodePlan:
-    return replace(node, status=NodeStatus.COMPLETED, result_page_id=result)
 
 
 # -- writing down

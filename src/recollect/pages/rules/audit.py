@@ -5,18 +5,30 @@ links      every link of either side leads to the page it led to, or to what tha
 edges      each parent leads to the child's result by an edge of the right type
 content    every heading of the new page is in the result, and nearly all of its sentences; the old page has lost
            none of its own; what was created is what was submitted
+
+A sub-graph is executed as a whole. Where its audit finds something missing, the pages in question are made once more
+and what the merge had lost of either side is put behind the rest; at most three times, then it is left out (B23).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 
-from recollect.pages.rules.destinations import UNTOUCHED, Destinations, LinkChanges
-from recollect.pages.rules.execution import arriving
-from recollect.pages.rules.links import Directory
-from recollect.pages.rules.merge_plan import AuditFailure, NodePlan, SubgraphPlan, Verdict
+from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges, arriving, execute
+from recollect.pages.rules.links import Directory, relinked
+from recollect.pages.rules.merge_plan import (
+    AuditFailure,
+    MergePlan,
+    NodePlan,
+    NodeStatus,
+    SubgraphPlan,
+    SubgraphStatus,
+    Verdict,
+    after_audit,
+)
 from recollect.pages.rules.merging import BETWEEN_NOTES
-from recollect.pages.rules.page import WikiPage, links_in, normal_name
-from recollect.pages.rules.relinking import relinked
+from recollect.pages.rules.page import Section, WikiPage, changed, links_in, normal_name
 from recollect.pages.rules.text import blocks, said, said_in, sentences_of, spoken_in
 
 TRACEABLE = 0.9
@@ -180,3 +192,119 @@ def doubled_sentences(page: WikiPage, *, fewest_words: int = 4) -> list[str]:
         for sentence in sentences_of(block)
     )
     return [one for one, times in Counter(spoken).items() if times > 1 and len(one.split()) >= fewest_words]
+
+
+# -- carried out and audited; what the audit objects to is made again with more care (B23)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CarriedOut:
+    """A merge carried out: the sub-graphs as they stand, what was written, and what was noted."""
+
+    subgraphs: tuple[SubgraphPlan, ...]
+    before: Mapping[str, WikiPage]
+    after: Mapping[str, WikiPage]
+    skipped: AbstractSet[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def written(self) -> set[str]:
+        return {id for id, page in self.after.items() if page is not self.before.get(id)}
+
+
+@dataclass(kw_only=True, slots=True)
+class _Attempted:
+    """One sub-graph on its way."""
+
+    plan: SubgraphPlan
+    written: dict[str, WikiPage] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+
+def carried_out(
+    merge: MergePlan,
+    before: Mapping[str, WikiPage],
+    where: Destinations,
+    *,
+    careful: AbstractSet[str] = frozenset(),
+    attempt: int = 1,
+    updated: str | None = None,
+) -> CarriedOut:
+    """Every sub-graph executed and audited; again where the audit objects, with care, and at most three times (B23)."""
+    links = {id: relinked(before[id], links.anew) for id, links in where.there.items() if links.anew}
+    careful = set(careful)
+    tries = [_Attempted(plan=replace(one, retry_count=attempt - 1)) for one in merge.subgraphs]
+    waiting = [one for one in tries if one.plan.status is not SubgraphStatus.COMPLETED]
+    skipped = frozenset(one.plan.subgraph_id for one in tries) - {one.plan.subgraph_id for one in waiting}
+    while waiting:
+        for one in waiting:
+            _execute(one, before, where, careful, updated)
+        after = _together({**before, **links}, tries)
+        now = Directory(after.values())
+        for one in waiting:
+            failures = audit(one.plan, before, after, where, now)
+            one.plan = after_audit(one.plan, failures)
+            careful |= {failure.page_id for failure in failures}
+        waiting = [one for one in waiting if one.plan.status is SubgraphStatus.RETRY]
+    passed = [one for one in tries if one.plan.status is not SubgraphStatus.FAILED]
+    return CarriedOut(
+        subgraphs=tuple(one.plan for one in tries),
+        before=before,
+        after=_together({**before, **links}, passed),
+        skipped=skipped,
+        notes=tuple(note for one in passed for note in one.notes),
+    )
+
+
+def _execute(
+    one: _Attempted,
+    before: Mapping[str, WikiPage],
+    where: Destinations,
+    careful: AbstractSet[str],
+    updated: str | None,
+) -> None:
+    ids = where.results
+    again = {ids[id] for id, node in one.plan.nodes.items() if node.status is NodeStatus.FAILED and id in ids}
+    kept = {id: page for id, page in one.written.items() if id not in again}
+    executed = execute(one.plan, {**before, **kept}, where, updated=updated)
+    made = dict(executed.written)
+    for id in careful & one.plan.nodes.keys():
+        _keep_whole(one.plan.nodes[id], made, before, where)
+    one.plan, one.written = executed.subgraph, {**kept, **made}
+    one.notes |= {str(finding): None for finding in executed.findings}
+
+
+def _together(before: Mapping[str, WikiPage], tries: Iterable[_Attempted]) -> dict[str, WikiPage]:
+    after = dict(before)
+    for one in tries:
+        after |= one.written
+    return after
+
+
+def _keep_whole(
+    node: NodePlan,
+    made: dict[str, WikiPage],
+    before: Mapping[str, WikiPage],
+    where: Destinations,
+) -> None:
+    """The audit's findings at work: what a merge had lost of either side is put behind the rest as it was."""
+    result = where.results.get(node.page_id, "")
+    if node.page is None or result not in made:
+        return
+    made[result] = with_all_of(made[result], arriving(node.page, where.arriving.get(node.page_id, UNTOUCHED)))
+    if result in before:
+        old = relinked(before[result], where.there.get(result, UNTOUCHED).anew)
+        made[result] = with_all_of(made[result], old)
+
+
+def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
+    """A page with everything of another that it lacks: whole sections, and whole texts where a sentence is missing."""
+    headings, sentences = set(missing_headings(side, page)), missing_sentences(side, page)
+    lacking = [one for one in side.sections if one.heading in headings]
+    kept = {one.heading for one in lacking}
+    texts = [("", side.lead), *((one.heading, one.body) for one in side.sections)]
+    rest = [text for heading, text in texts if heading not in kept and says([text]) & sentences]
+    if not lacking and not rest:
+        return page
+    also = [Section(level=2, heading=f"Also in {side.name}", body="\n\n".join(rest))] if rest else []
+    return changed(page, sections=(*page.sections, *also, *lacking))

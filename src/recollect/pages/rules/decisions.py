@@ -14,11 +14,18 @@ from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from typing import Literal
 
-from recollect.pages.rules.hierarchy import WIKI, Hierarchy, PageEdge, children_by_parent, findings
+from recollect.pages.rules.hierarchy import (
+    WIKI,
+    Detected,
+    Hierarchy,
+    PageEdge,
+    children_by_parent,
+    detect_subgraphs,
+    findings,
+)
 from recollect.pages.rules.merge_plan import DeferredEdge, MergePlan, NodePlan, SubgraphPlan, Verdict
 from recollect.pages.rules.page import PageFinding, WikiPage, type_and_name
 from recollect.pages.rules.similarity import Scores
-from recollect.pages.rules.subgraphs import Detected, detect_subgraphs
 from recollect.pages.rules.vetoes import CONTRADICTION, veto
 from recollect.wording import counted
 

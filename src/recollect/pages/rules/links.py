@@ -5,13 +5,29 @@
 [text](path.md)       the file at that path, seen from the page's folder, else from the top; exactly as written
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import unquote
 
-from recollect.pages.rules.page import LinkStyle, PageFinding, WikiLink, WikiPage, normal_name
+from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.page import (
+    Format,
+    PageFinding,
+    Section,
+    WikiLink,
+    WikiPage,
+    changed,
+    links_and_places,
+    links_in,
+    normal_name,
+)
+from recollect.pages.rules.text import blocks, lines_with_code
+
+MOST_SIGNS = 8
+"""So many # of a link may belong to the name of its page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,8 +56,12 @@ class Directory:
         self._endings: dict[str, list[WikiPage]] = {}
         self._names: dict[str, list[WikiPage]] = {}
         self._aliases: dict[str, list[WikiPage]] = {}
-        for page in pages:
+        in_order = sorted(pages, key=lambda page: page.path)  # what is found never hangs on the order they come in
+        for page in in_order:
             self._add(page)
+        for page in in_order:  # when each has what is written just so
+            for spelling in (page.path, without_suffix(page.path)):
+                self._normal_paths.setdefault(spelling.casefold(), page.id)
 
     def _add(self, page: WikiPage) -> None:
         path, file = without_suffix(page.path), PurePosixPath(page.path)
@@ -50,8 +70,6 @@ class Directory:
         self._paths.setdefault(page.path, page.id)
         for spelling in (page.path, path):
             self._normal_paths.setdefault(spelling, page.id)
-        for spelling in (page.path, path):
-            self._normal_paths.setdefault(spelling.casefold(), page.id)
         self._endings.setdefault(PurePosixPath(path).name.casefold(), []).append(page)
         for name in dict.fromkeys(map(normal_name, (file.stem, page.name))):
             self._names.setdefault(name, []).append(page)
@@ -59,21 +77,20 @@ class Directory:
             self._aliases.setdefault(name, []).append(page)
 
     def find(self, page: WikiPage, link: WikiLink) -> str | None:
-        """The page that a link on a page leads to. A name may hold a #; else what follows it is a place on the page."""
-        if link.style == "path":
-            return self._at_path(page, link.target)
-        if link.anchor and (whole := self._found(page, f"{link.target}#{link.anchor}", link.style)):
-            return whole
-        return self._found(page, link.target, link.style)
+        """The page that a link on a page leads to."""
+        return self.read(page, link)[1]
 
-    def _found(self, page: WikiPage, target: str, style: LinkStyle) -> str | None:
-        return self._by_id(target) if style == "typed" else self._by_wikilink(page, target)
+    def read(self, page: WikiPage, link: WikiLink) -> tuple[WikiLink, str | None]:
+        """A link, its name and the place on the page told apart as they are meant, and the page that it leads to."""
+        if link.style == "path":
+            return link, self._at_path(page, link.target)
+        for one in _readings(link):
+            if found := self._by_id(one.target) if link.style == "typed" else self._by_wikilink(page, one.target):
+                return one, found
+        return link, None
 
     def _by_id(self, target: str) -> str | None:
-        if found := self._ids.get(target) or self._normal_ids.get(normal_name(target)):
-            return found
-        name, mark, _ = target.partition("#")
-        return self._by_id(name.strip()) if mark else None
+        return self._ids.get(target) or self._normal_ids.get(normal_name(target))
 
     def nearly(self, page: WikiPage, link: WikiLink) -> str | None:
         """What a link to nowhere may have meant: the file at its path but for case."""
@@ -114,12 +131,12 @@ def resolve(pages: Sequence[WikiPage], others: Iterable[WikiPage] = ()) -> Resol
     said: list[PageFinding] = []
     for page in pages:
         for link in page.links:
-            target = directory.find(page, link)
+            read, target = directory.read(page, link)
             links.append(Resolved(source=page.id, link=link, target=target))
             if target is None:
                 said.append(PageFinding(page=page.id, message=_nowhere(link, directory.nearly(page, link))))
-            elif link.style == "typed" and target != link.target:
-                message = f"[[{link.target}]] is taken as {target}: the name differs in case, `_` or spaces."
+            elif link.style == "typed" and target != read.target:
+                message = f"[[{read.target}]] is taken as {target}: the name differs in case, `_` or spaces."
                 said.append(PageFinding(page=page.id, message=message))
     return Resolution(links=tuple(links), findings=tuple(said))
 
@@ -128,6 +145,16 @@ def _nowhere(link: WikiLink, nearly: str | None) -> str:
     written = f"({link.target})" if link.style == "path" else f"[[{link.target}]]"
     hint = f" {nearly} differs from it only in case." if nearly else ""
     return f"The link {written} leads nowhere: it was kept as text.{hint}"
+
+
+def _readings(link: WikiLink) -> Iterator[WikiLink]:
+    """What a link may mean, the longest name first: a name may hold a #; else what follows is a place on the page."""
+    inside = link.written.removeprefix("!")[2:-2].partition("|")[0].removesuffix("\\").strip()
+    whole = inside.removeprefix(f"{link.relation}::").strip()
+    signs = [place for place, sign in enumerate(whole) if sign == "#"][:MOST_SIGNS]
+    yield replace(link, target=whole, anchor="") if signs else link
+    for place in reversed(signs):
+        yield replace(link, target=whole[:place].strip(), anchor=whole[place + 1 :].strip())
 
 
 def _paths(page: WikiPage, target: str) -> list[str]:
@@ -153,3 +180,74 @@ def _distance(page: WikiPage, other: WikiPage) -> tuple[bool, int, str]:
     """Pages of the same folder first, then those nearest to the top."""
     here, there = PurePosixPath(page.path).parent, PurePosixPath(other.path)
     return (there.parent != here, len(there.parts), other.path)
+
+
+# -- links in a text written anew, everything else sign by sign as it was
+
+
+BYTE_ORDER_MARK = "\ufeff"
+_BREAK = re.compile(r"\r\n|\r|\n")
+_BARE_BAR = re.compile(r"(?<!\\)\|")
+
+
+def rewrite_links(text: str, anew: Mapping[str, str], format: Format = "wiki") -> str:
+    """A text with its links written anew, by how they were written; code stays as it is, and so does every line end."""
+    if not anew or not any(written in text for written in anew):
+        return text
+    start = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""  # reading takes it off too
+    lines = lines_with_code(_BREAK.sub("\n", text.removeprefix(start)))
+    written = [line if is_code else _rewritten(line, anew, format) for line, is_code in lines]
+    return start + "".join(part for both in zip(written, [*_BREAK.findall(text), ""], strict=True) for part in both)
+
+
+def _rewritten(line: str, anew: Mapping[str, str], format: Format) -> str:
+    parts: list[str] = []
+    end = 0
+    for (start, stop), link in links_and_places(line):
+        if start >= end and link.written in anew:
+            text = anew[link.written]
+            if format == "markdown" and line.lstrip().startswith("|"):
+                text = _BARE_BAR.sub(r"\\|", text)  # else it would part two cells of a table
+            parts += (line[end:start], text)
+            end = stop
+    return "".join([*parts, line[end:]])
+
+
+def relinked(page: WikiPage, anew: Mapping[str, str]) -> WikiPage:
+    """The page with its links written anew, in what was read and in the file as it was."""
+    if not anew:
+        return page
+    if page.raw is not None:
+        text = rewrite_links(page.raw, anew, page.format)
+        return replace(read_page(page.path, text).page, id=page.id, type=page.type, name=page.name)
+    title = None if page.title is None else rewrite_links(page.title, anew, page.format)
+    sections = tuple(
+        Section(
+            level=one.level,
+            heading=rewrite_links(one.heading, anew, page.format),
+            body=rewrite_links(one.body, anew, page.format),
+        )
+        for one in page.sections
+    )
+    return changed(page, title=title, lead=rewrite_links(page.lead, anew, page.format), sections=sections)
+
+
+def without_links(page: WikiPage, gone: Collection[str]) -> WikiPage:
+    """The page without the lines that do nothing but link to pages that will not be there."""
+    if not any(link.written in gone for link in page.links):
+        return page
+    sections = tuple(replace(one, body=_without_lines(one.body, gone)) for one in page.sections)
+    lead = _without_lines(page.lead, gone)
+    if lead == page.lead and sections == page.sections:
+        return page
+    return changed(page, lead=lead, sections=sections)
+
+
+def _without_lines(body: str, gone: Collection[str]) -> str:
+    kept = (line for line, is_code in lines_with_code(body) if is_code or not _only_links_to(line, gone))
+    return "\n".join(kept).strip("\n")
+
+
+def _only_links_to(line: str, gone: Collection[str]) -> bool:
+    links = links_in([line])
+    return bool(links) and all(link.written in gone for link in links) and blocks(line)[0].kind == "link"

@@ -216,7 +216,7 @@ def links_in(texts: Iterable[str]) -> list[WikiLink]:
     """All links of some texts, in order; code holds none."""
     found: list[WikiLink] = []
     for text in texts:
-        if "[" not in text:
+        if "[" not in text and "<" not in text:
             continue
         for line in outside_code(text):
             found += (link for _, link in links_and_places(line))

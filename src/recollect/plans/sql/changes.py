@@ -33,6 +33,8 @@ REFUSALS: dict[type[Exception], str] = {
     asyncpg.ForeignKeyViolationError: "belongs to something that is not there",
 }
 OURS = {"edges_end_at_living_nodes", "merged_nodes_have_no_edges"}
+# What they say. A server that asks another hands on no more than that.
+MERGED_AWAY = ", which was merged away"
 
 
 async def apply(db: Transaction, plan: Plan, now: datetime) -> Outcome:
@@ -93,7 +95,7 @@ def said_in_words(plan_id: UUID) -> Iterator[None]:
 
 def _refused(plan_id: UUID, error: asyncpg.IntegrityConstraintViolationError) -> str:
     """Which row a refusal is about is said by its key; of ours, by what they say themselves."""
-    if error.constraint_name in OURS:
+    if error.constraint_name in OURS or error.message.endswith(MERGED_AWAY):
         return f"The plan {plan_id} was refused: {error.message}. Nothing of its group changed."
     row = ROWS.get(error.table_name or "", "a row")
     ids = ", ".join(dict.fromkeys(UUIDS.findall(error.detail or "")[-2:]))

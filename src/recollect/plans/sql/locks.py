@@ -11,15 +11,19 @@ import asyncpg
 from recollect.errors import Busy
 from recollect.store.database import Transaction, driver
 
+# For a while, and for this lock alone.
+TAKE_TURN = """
+SELECT current_setting('lock_timeout'), set_config('lock_timeout', $2, true),
+       pg_advisory_xact_lock(hashtextextended('recollect plan ' || $1, 0))
+"""
+
 
 async def take_turn(db: Transaction, *, wait_seconds: float = 30.0) -> None:
     """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
     raw = await driver(db)
-    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('recollect plan {db.space_id}', 0))"
     try:
-        await raw.execute(
-            f"SET LOCAL lock_timeout = {wait_seconds * 1000:.0f}; {lock}; SET LOCAL lock_timeout = DEFAULT"
-        )
+        usual = await raw.fetchval(TAKE_TURN, str(db.space_id), f"{wait_seconds * 1000:.0f}")
+        await raw.execute("SELECT set_config('lock_timeout', $1, true)", usual)
     except asyncpg.LockNotAvailableError as error:
         raise Busy("Another plan of this space is being applied: try again when it is done.") from error
 

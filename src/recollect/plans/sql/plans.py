@@ -48,11 +48,11 @@ WITH given AS MATERIALIZED (
     INSERT INTO decisions (space_id, plan_id, number, group_number, stage, needs, verb, subject, reason, score, factors,
                            premises, status)
     SELECT $1, $2, number, "group", stage, needs, verb, subject, reason, score, factors, premises, 'proposed'
-      FROM given)
+      FROM given RETURNING 1)
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
 SELECT $1, $2, d.number, c.place, c.change->>'table', (c.change->>'id')::uuid,
        nullif(c.change->'before', 'null'), nullif(c.change->'after', 'null')
-  FROM given d, jsonb_array_elements(d.changes) WITH ORDINALITY AS c(change, place)
+  FROM given d, jsonb_array_elements(d.changes) WITH ORDINALITY AS c(change, place) RETURNING 1
 """
 # What orders those who write a row.
 WRITTEN = "(1e6 * date_part('epoch', clock_timestamp()))::bigint"
@@ -338,8 +338,8 @@ async def mark(
             applied_at,
         )
         return
-    statement = f"""UPDATE decisions d SET {fate} = n.note FROM unnest($3::text::int[], $6::text[]) AS n(number, note)
-                     WHERE {theirs} = n.number"""
+    statement = f"""WITH n AS MATERIALIZED (SELECT * FROM unnest($3::text::int[], $6::text[]) AS n(number, note))
+                    UPDATE decisions d SET {fate} = n.note FROM n WHERE {theirs} = n.number"""
     await raw.execute(statement, db.space_id, plan_id, listed(notes), status, applied_at, list(notes.values()))
 
 

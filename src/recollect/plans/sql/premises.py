@@ -1,7 +1,8 @@
 """What a decision rests on, as SQL asks it: a column that has a value, or a test with a name; and what it says in
 words when it fails."""
 
-from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid
+from sqlalchemy import ARRAY, BigInteger, Boolean, DateTime, Double, Integer, Text, Uuid
+from sqlalchemy.dialects.postgresql import JSONB
 
 from recollect.graph.rules.strength import current_in_sql
 from recollect.store.tables import metadata
@@ -24,7 +25,6 @@ SCALARS = {
     Integer: "int4",
     BigInteger: "int8",
     Double: "float8",
-    DateTime: "timestamptz",
 }
 # How a case `t` of the table `nodes` stands at this moment, with all that was merged into it.
 CASE = "(SELECT {} FROM case_standings(t.space_id, ARRAY[t.id]) s)"
@@ -115,10 +115,16 @@ def test(table: str, name: str) -> str:
 
 def said(table: str, column: str, document: str) -> str:
     """What a document of JSON says of a column, in the type of the column."""
-    kind = SCALARS.get(type(metadata.tables[table].c[column].type))
-    if kind is None:
+    kind = type(metadata.tables[table].c[column].type)
+    if kind is DateTime:
+        return f"moment_of({document}->>'{column}')"
+    if kind is JSONB:
+        return f"nullif({document}->'{column}', 'null')"
+    if kind is ARRAY:
+        return f"ids_of({document}->'{column}')"
+    if kind not in SCALARS:
         return f'(jsonb_populate_record(NULL::{table}, {document}))."{column}"'
-    return f"({document}->>'{column}')::{kind}"  # the same, at a tenth of the price
+    return f"({document}->>'{column}')::{SCALARS[kind]}"  # the same, at a tenth of the price
 
 
 def why(table: str, what: str) -> str:

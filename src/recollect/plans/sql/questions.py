@@ -57,9 +57,11 @@ UPDATE questions q SET answer = g.answer, answered_at = $5, answered_by = $6, ou
  WHERE q.space_id = $1 AND q.number = g.number
 """
 CLOSE = """
-UPDATE questions q SET answer = $4, answered_at = $5, outcome = jsonb_build_object('pair', g.pair)
-  FROM (SELECT right(a, 36)::uuid AS one, right(b, 36)::uuid AS other, jsonb_build_array(a, b) AS pair
-          FROM unnest($2::text[], $3::text[]) AS p(a, b) WHERE a ~ $6 AND b ~ $6) g
+WITH g AS MATERIALIZED (
+    SELECT right(a, 36)::uuid AS one, right(b, 36)::uuid AS other,
+           jsonb_build_object('pair', jsonb_build_array(a, b)) AS outcome
+      FROM unnest($2::text[], $3::text[]) AS p(a, b) WHERE a ~ $6 AND b ~ $6)
+UPDATE questions q SET answer = $4, answered_at = $5, outcome = g.outcome FROM g
  WHERE q.space_id = $1 AND q.answer IS NULL AND least(q.keep, q.other) = least(g.one, g.other)
    AND greatest(q.keep, q.other) = greatest(g.one, g.other)
 """

@@ -24,6 +24,7 @@ from recollect.model import Case, Concept, Edge, Kind, QuestionSide, Topic
 from recollect.pages import sql as page_store
 from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.plans.sql import plans
+from recollect.ports import Executor
 from recollect.store import rows
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
@@ -59,7 +60,7 @@ WITH few AS MATERIALIZED (
      UNION SELECT id FROM edges WHERE space_id = $1 AND source = ANY($3)
      UNION SELECT id FROM edges WHERE space_id = $1 AND target = ANY($3))
 SELECT {", ".join(f"{of} AS {name}" for name, _, of in FIELDS if name not in ("active", "relation"))},
-       e.relation, {kept.ALIVE} AS active
+       e.relation, {kept.ALIVE.replace("e.space_id", "$1")} AS active
   FROM few CROSS JOIN LATERAL (SELECT * FROM edges WHERE space_id = $1 AND id = few.id OFFSET 0) e
 """
 # Archived and merged nodes are few: they are looked up once, and their edges left out.
@@ -84,8 +85,9 @@ SELECT e.node_id, e.vector, date_part('epoch', e.created_at) AS created_at FROM 
 class StoreReader:
     """The Reader that policies are given."""
 
-    def __init__(self, db: Transaction) -> None:
+    def __init__(self, db: Transaction, executor: Executor | None = None) -> None:
         self.db = db
+        self.executor = executor
 
     async def edges(self, *, retired: bool = False) -> EdgeColumns:
         written = await self._copied(COPY_EDGES + ("true" if retired else LIVING))

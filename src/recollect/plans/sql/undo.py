@@ -27,19 +27,19 @@ INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, r
                        applied_at, written, undoes, undoes_plan)
 SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6,
        (SELECT {kept.WRITTEN}), number, $2
-  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[])
+  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[]) RETURNING 1
 """
 # What was merged comes out of its keeper, or goes into it once more, only while that is no part of anything else: the
-# later merge must be undone first, or two would lead to each other. (Each is looked up by its key; a join would be
-# planned as if a plan had a handful of decisions.)
+# later merge must be undone first, or two would lead to each other.
 KEEPER = "coalesce(after->>'merged_into', before->>'merged_into')"
 MERGES = f"space_id = $1 AND plan_id = $2 AND table_name IN ('nodes', 'edges') AND {KEEPER} IS NOT NULL"
 TURNED_MERGES = f"""
-UPDATE decisions d SET premises = (
-    SELECT jsonb_agg(jsonb_build_object('table', table_name, 'id', {KEEPER},
-                                        'must', jsonb_build_object('merged_into', NULL)))
-      FROM changes WHERE {MERGES} AND decision = $4 - d.number)
- WHERE d.space_id = $1 AND d.plan_id = $3 AND d.number = ANY(ARRAY(SELECT $4 - decision FROM changes WHERE {MERGES}))
+WITH merges AS MATERIALIZED (
+    SELECT decision, jsonb_agg(jsonb_build_object('table', table_name, 'id', {KEEPER},
+                                                  'must', jsonb_build_object('merged_into', NULL))) AS premises
+      FROM changes WHERE {MERGES} GROUP BY decision)
+UPDATE decisions d SET premises = m.premises FROM merges m
+ WHERE d.space_id = $1 AND d.plan_id = $3 AND d.number = $4 - m.decision
 """
 TURNED_NEEDS = """
 UPDATE decisions d SET stage = t.stage, needs = string_to_array(t.needs, ',')::int[]
@@ -54,7 +54,7 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
             ELSE before END
   FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4::text::int[])
- ORDER BY decision DESC, number DESC
+ ORDER BY decision DESC, number DESC RETURNING 1
 """
 
 
@@ -112,7 +112,9 @@ async def undo(
     steps, inverse = await _taken_back(db, plan, way, now, created_by, with_later=with_later)
     await changes.finish(db, inverse, now)
     if any(step.plan.undoes is not None for step in steps):
+        await _count_use_since(db, inverse)
         await _note_what_was_found(db, inverse)
+    await (await driver(db)).execute(usage.USE_THEN, db.space_id, inverse)
     for step in steps:
         await _settle(db, step, now)
     if numbers is None:
@@ -282,6 +284,14 @@ async def _pass_on(db: Transaction, undoing: UUID, numbers: Sequence[int], fate:
             await _note_what_was_found(db, plan_id)
         opposite = DecisionStatus.UNDONE if stands else DecisionStatus.APPLIED
         await _pass_on(db, plan_id, taken_back, opposite, now)
+
+
+async def _count_use_since(db: Transaction, plan_id: UUID) -> None:
+    """Where edges go into their keeper once more, it counts what they were used since they came out of it (P19)."""
+    raw = await driver(db)
+    for keeper, walked, reinforced in await raw.fetch(usage.USED_SINCE, db.space_id, plan_id):
+        await raw.execute(usage.JOURNAL_USED_SINCE, db.space_id, plan_id, keeper, walked, reinforced)
+        await raw.execute(usage.COUNT_USED_SINCE, db.space_id, keeper, walked, reinforced)
 
 
 async def _note_what_was_found(db: Transaction, plan_id: UUID) -> None:

@@ -17,13 +17,56 @@ OF_USE = f"""(SELECT coalesce(jsonb_object_agg(key, value), '{{{{}}}}') FROM jso
 # A plan that was taken back and brought again stands as it was written then: what its bringing again (the plan $2) has
 # found of use, and made of it, is what its own undo has to take back. All else in the two is the same.
 FOUND_AGAIN = f"""
-UPDATE changes c SET before = c.before || {OF_USE.format("r.before")}, after = c.after || {OF_USE.format("r.after")}
-  FROM decisions x JOIN decisions u ON u.space_id = $1 AND u.plan_id = x.undoes_plan AND u.number = x.undoes
-  JOIN changes r ON r.space_id = $1 AND r.plan_id = $2 AND r.decision = x.number
- WHERE x.space_id = $1 AND x.plan_id = $2 AND u.undoes_plan IS NOT NULL
-   AND c.space_id = $1 AND c.plan_id = u.undoes_plan AND c.decision = u.undoes
-   AND (c.table_name, c.row_id) = (r.table_name, r.row_id) AND c.table_name IN ('edges', 'activity')
-   AND c.before IS NOT NULL AND c.after IS NOT NULL AND (c.before, c.after) IS DISTINCT FROM (r.before, r.after)
+WITH found AS MATERIALIZED (
+    SELECT c.plan_id, c.decision, c.number, c.before || {OF_USE.format("r.before")} AS before,
+           c.after || {OF_USE.format("r.after")} AS after
+      FROM decisions x JOIN decisions u ON u.space_id = $1 AND u.plan_id = x.undoes_plan AND u.number = x.undoes
+      JOIN changes r ON r.space_id = $1 AND r.plan_id = $2 AND r.decision = x.number
+      JOIN changes c ON c.space_id = $1 AND c.plan_id = u.undoes_plan AND c.decision = u.undoes
+       AND (c.table_name, c.row_id) = (r.table_name, r.row_id)
+     WHERE x.space_id = $1 AND x.plan_id = $2 AND u.undoes_plan IS NOT NULL AND c.table_name IN ('edges', 'activity')
+       AND c.before IS NOT NULL AND c.after IS NOT NULL AND (c.before, c.after) IS DISTINCT FROM (r.before, r.after))
+UPDATE changes c SET before = f.before, after = f.after FROM found f
+ WHERE c.space_id = $1 AND c.plan_id = f.plan_id AND c.decision = f.decision AND c.number = f.number
+"""
+
+# An edge that comes out of its keeper may be used before it goes in once more: how often it had been used by then is
+# kept with the decision that takes it out, and goes on to the one that takes that back.
+USE_THEN = """
+WITH out AS MATERIALIZED (
+    SELECT c.decision, jsonb_object_agg(c.row_id, jsonb_build_array(e.activation_count, e.reinforce_count)) AS use
+      FROM changes c JOIN edges e ON e.space_id = $1 AND e.id = c.row_id
+     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.before->>'merged_into' IS NOT NULL
+     GROUP BY c.decision)
+UPDATE decisions d SET factors = d.factors || jsonb_build_object('use_then', o.use) FROM out o
+ WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = o.decision
+"""
+USED_SINCE = """
+SELECT keeper, walked, reinforced FROM (
+    SELECT (c.after->>'merged_into')::uuid AS keeper,
+           sum(e.activation_count - (d.factors->'use_then'->c.row_id::text->>0)::int8)::int8 AS walked,
+           sum(e.reinforce_count - (d.factors->'use_then'->c.row_id::text->>1)::int8)::int8 AS reinforced
+      FROM changes c JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = c.decision
+      JOIN edges e ON e.space_id = $1 AND e.id = c.row_id
+     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.after->>'merged_into' IS NOT NULL
+       AND d.factors->'use_then' ? c.row_id::text
+     GROUP BY 1) since
+ WHERE walked > 0 OR reinforced > 0
+"""
+# The keeper counts it, and its journal says so: $3 is the keeper.
+JOURNAL_USED_SINCE = """
+UPDATE changes c
+   SET before = jsonb_build_object('activation_count', e.activation_count, 'reinforce_count', e.reinforce_count)
+                || c.before,
+       after = c.after || jsonb_build_object('activation_count', e.activation_count + $4::int8,
+                                             'reinforce_count', e.reinforce_count + $5::int8)
+  FROM edges e
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.row_id = $3 AND c.before IS NOT NULL
+   AND c.after IS NOT NULL AND e.space_id = $1 AND e.id = $3
+"""
+COUNT_USED_SINCE = """
+UPDATE edges SET activation_count = activation_count + $3, reinforce_count = reinforce_count + $4
+ WHERE space_id = $1 AND id = $2
 """
 
 
@@ -58,10 +101,10 @@ def document(table: str, columns: Sequence[str], value: Callable[[str, str], str
 
 # When the strength of an edge `t` was set: now, as a change says that it was, and that the two are the same.
 SET_AT = "coalesce(t.last_reinforced_at, t.created_at)"
-SAID_SET_AT = "coalesce((c.{side}->>'last_reinforced_at')::timestamptz, t.created_at)"
+SAID_SET_AT = "coalesce(moment_of(c.{side}->>'last_reinforced_at'), t.created_at)"
 SET_AS_THEN = (
     "(NOT c.before ? 'last_reinforced_at'"
-    " OR t.last_reinforced_at IS NOT DISTINCT FROM (c.before->>'last_reinforced_at')::timestamptz)"
+    " OR t.last_reinforced_at IS NOT DISTINCT FROM moment_of(c.before->>'last_reinforced_at'))"
 )
 # The other way round: a use in the very moment in which the plan set the strength shows in the strength alone.
 AS_STRONG_AS_THEN = "(NOT c.before ? 'strength' OR t.strength IS NOT DISTINCT FROM (c.before->>'strength')::float8)"

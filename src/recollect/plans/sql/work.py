@@ -39,8 +39,7 @@ UPDATES = ("retired", "altered", "revived")
 # The decisions that a statement is about.
 AMONG = "ANY($3::text::int[])"
 # What must hold of the graph at the end of a transaction is looked at now, while whose fault it is can be told.
-ENDS_LIVE = "edges_end_at_living_nodes, merged_nodes_have_no_edges"
-LOOK_NOW = f"SET CONSTRAINTS {ENDS_LIVE} IMMEDIATE; SET CONSTRAINTS {ENDS_LIVE} DEFERRED"
+LOOK_NOW = "SELECT look_now() FROM plans WHERE space_id = $1 AND id = $2"
 # Edges as they will be, against the nodes and the other edges as they will be.
 WITHOUT_A_PLACE = f"""
 WITH mine AS MATERIALIZED (
@@ -79,6 +78,9 @@ SELECT c.decision, c.row_id AS node, e.id AS edge, e.what FROM mine c CROSS JOIN
                        AND (after IS NULL OR after ?| ARRAY['status', 'source', 'target']))
  ORDER BY c.decision, e.id
 """
+# What use has moved, into the journal.
+NOTED = """UPDATE changes c SET {} FROM used u
+            WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = u.decision AND c.number = u.number"""
 # The columns that a change names, always in the same order.
 KEYS_OF = "ARRAY(SELECT jsonb_object_keys(c.{}))"
 TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
@@ -160,9 +162,10 @@ class Work:
             if not await self.write_as_seen(standing, shapes):
                 moved = await self.moved(standing, shapes)
                 self.obstacles |= moved
+                moved |= await self._left_without(moved, standing, shapes)
                 stale = _with_fallen({**stale, **{number: one.reason for number, one in moved.items()}}, needs)
                 await self.write([number for number in standing if number not in stale], shapes)
-                await self.raw.execute(LOOK_NOW)
+                await self.raw.execute(LOOK_NOW, *self.mine)
             tables |= {shape.table for shape in shapes}
         applied = [number for number in needs if number not in stale]
         return AppliedGroups(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
@@ -229,7 +232,8 @@ class Work:
             await self._note_use(numbers, shapes)
             fits = not await self._premises(numbers, shapes) and await self._rows_as_seen(numbers, shapes)
             if fits:
-                await self.raw.execute(f"{LOOK_NOW}; RELEASE as_seen")
+                await self.raw.execute(LOOK_NOW, *self.mine)
+                await self.raw.execute("RELEASE as_seen")
         except asyncpg.IntegrityConstraintViolationError:
             fits = False  # what is refused may belong to a decision that is stale
         if not fits:
@@ -255,11 +259,27 @@ class Work:
             moved |= await self._different(table, columns, numbers)
         for table in _columns(shapes, "after", {"made"}):
             moved |= await self._there_already(table, numbers)
-        if "edges" in _columns(shapes, "after", {"made", "revived", "altered"}):
-            moved = {**await self._without_a_place(numbers), **moved}
+        return {**await self._misplaced(numbers, shapes), **moved}
+
+    async def _misplaced(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, Obstacle]:
+        """Decisions after which an edge would be where it cannot be."""
+        found: dict[int, Obstacle] = {}
         if self.undoing and "nodes" in _columns(shapes, "after", {"retired"}):
-            moved = {**await self._left_behind(numbers), **moved}
-        return moved
+            found |= await self._left_behind(numbers)
+        if "edges" in _columns(shapes, "after", {"made", "revived", "altered"}):
+            found |= await self._without_a_place(numbers)
+        return found
+
+    async def _left_without(
+        self, moved: Mapping[int, Obstacle], numbers: Sequence[int], shapes: Sequence[Shape]
+    ) -> dict[int, Obstacle]:
+        """Decisions that counted on what those that moved would have done to the graph: once these fit, so do they."""
+        found, more = dict[int, Obstacle](), moved
+        while more:
+            numbers = [number for number in numbers if number not in more]
+            more = await self._misplaced(numbers, shapes)
+            found |= more
+        return found
 
     async def _premises(self, numbers: Sequence[int], shapes: Sequence[Shape]) -> dict[int, Obstacle]:
         """Decisions with a premise that does not hold any more; the rows of all premises are locked from here on."""
@@ -376,10 +396,12 @@ class Work:
                 f"(c.after ? '{one}' AND t.\"{one}\" IS DISTINCT FROM {said(table, one, 'c.before')})" for one in moving
             )
             await self.raw.execute(
-                f"""UPDATE changes c SET before = c.before || {was}, after = c.after || {becomes} FROM {table} t
-                     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
-                       AND c.before IS NOT NULL AND c.after IS NOT NULL
-                       AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id AND ({used})""",
+                f"""WITH used AS MATERIALIZED (
+                        SELECT c.decision, c.number, c.before || {was} AS before, c.after || {becomes} AS after
+                          FROM changes c JOIN {table} t ON t.space_id = $1 AND t.{KEYS[table]} = c.row_id
+                         WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
+                           AND c.before IS NOT NULL AND c.after IS NOT NULL AND ({used}))
+                    {NOTED.format("before = u.before, after = u.after")}""",
                 *self.mine,
                 kept.listed(numbers),
             )
@@ -405,9 +427,12 @@ class Work:
             row = ", ".join(f"'{column}', t.\"{column}\"" for column in moving)
             used = " OR ".join(usage.is_used(table, column) for column in moving)
             await self.raw.execute(
-                f"""UPDATE changes c SET before = c.before || jsonb_build_object({row}) FROM {table} t
-                     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
-                       AND c.after IS NULL AND t.space_id = $1 AND t.{KEYS[table]} = c.row_id AND ({used})""",
+                f"""WITH used AS MATERIALIZED (
+                        SELECT c.decision, c.number, c.before || jsonb_build_object({row}) AS before
+                          FROM changes c JOIN {table} t ON t.space_id = $1 AND t.{KEYS[table]} = c.row_id
+                         WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
+                           AND c.after IS NULL AND ({used}))
+                    {NOTED.format("before = u.before")}""",
                 *self.mine,
                 kept.listed(numbers),
             )
@@ -434,13 +459,13 @@ class Work:
         update = f"""UPDATE {table} t SET {assigned} FROM mine c
                       WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id{as_seen}"""
         given = (*self.mine, kept.listed(numbers))
-        if (table, turn) != ("edges", "retired"):
-            said = await self.raw.execute(f"{mine} {update}", *given)  # "UPDATE 7"
-            return int(said.split()[-1]), 0
-        counted = f"""{mine}, written AS ({update} RETURNING pg_column_size(t.*) AS size)
-                      SELECT count(*), coalesce(sum(size), 0) FROM written"""
-        written, freed = await self.raw.fetchrow(counted, *given)
-        return written, freed
+        freed = 0
+        if (table, turn) == ("edges", "retired"):
+            sizes = f"""{mine} SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM mine c
+                          JOIN edges t ON t.space_id = $1 AND t.id = c.row_id"""
+            freed = await self.raw.fetchval(sizes, *given)
+        said = await self.raw.execute(f"{mine} {update}", *given)  # "UPDATE 7"
+        return int(said.split()[-1]), freed
 
     def _value(self, table: str, column: str) -> str:
         """What a column becomes: what the plan says; in an undo, what use added since is kept."""
@@ -457,7 +482,7 @@ class Work:
             f"""INSERT INTO {table} (space_id, {key}, {into})
                 SELECT $1, c.row_id, {values} FROM changes c
                  WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = {AMONG} AND c.table_name = '{table}'
-                   AND c.before IS NULL AND {KEYS_OF.format("after")} = $4::text[]""",
+                   AND c.before IS NULL AND {KEYS_OF.format("after")} = $4::text[] RETURNING 1""",
             *self.mine,
             kept.listed(numbers),
             shape.after,

@@ -11,17 +11,33 @@ that the languages of its space would give it.
 
 import math
 import re
+import threading
 import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import OSA
 
-from recollect.recall.rules.language import DEFAULT, LITTLE_WORDS, language_of, languages_of, stem
+from recollect.recall.rules.languages import (
+    ARABIC,
+    ASKING,
+    BLOCKS,
+    CYRILLIC,
+    DEFAULT,
+    LANGUAGES_OF,
+    LITTLE_WORDS,
+    NOT_ARABIC,
+    NOT_RUSSIAN,
+    STOP_WORDS,
+    URDU,
+)
 
 # Raised when texts are tokenised otherwise than before: what is indexed then is indexed anew, while search goes on.
 EDITION = 2
@@ -31,15 +47,6 @@ Numbers = NDArray[np.float64]
 K1 = 1.2
 B = 0.75
 DIMENSIONS = 1_000_000_000
-
-# fmt: off
-STOP_WORDS = frozenset([
-    "a", "an", "the", "of", "to", "in", "on", "for", "and", "or", "is", "are", "was", "were", "be", "been", "do",
-    "does", "did", "i", "you", "he", "she", "it", "we", "they", "my", "your", "his", "her", "its", "our", "their",
-    "me", "him", "them", "this", "that", "these", "those", "with", "at", "by", "from", "as", "what", "when", "where",
-    "who", "which", "how", "why", "has", "have", "had", "not",
-])
-# fmt: on
 
 # Scripts that put no space between words: CJK; Thai and Lao, Tibetan, Burmese, Khmer.
 _UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff"
@@ -85,6 +92,11 @@ class AskedWord:
     forms: Mapping[str, frozenset[str]]
     is_bonus: bool = False
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether it is a word of asking, and not one of what is asked about."""
+        return self.spelled in ASKING
+
     def stems(self, languages: Collection[str]) -> frozenset[str]:
         """Its forms in these languages, and those in which it is asked for in any case."""
         wanted = {ALWAYS, *languages}
@@ -108,15 +120,18 @@ def indexed(text: str) -> IndexedText:
     return IndexedText(words=counts, length=len(found), language=language)
 
 
-def asked(text: str, *, edition: int = EDITION) -> list[AskedWord]:
-    """The words of a question, each once, in the forms that any language would give it.
+def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTLE_WORDS) -> list[AskedWord]:
+    """The words of a question, each once, in the forms that any of these languages would give it.
 
-    Where some texts are still indexed as in an earlier edition, their forms are asked for beside.
+    Each language costs a stemmer's time for each word, so a space is asked in those that it holds. Where some texts are
+    still indexed as in an earlier edition, their forms are asked for beside.
     """
     runs = _runs(text)
-    own = language_of(run for run, _ in runs)
-    found = [one for run, _ in runs for one in _asked(run, own)]
-    found += [AskedWord(spelled=one, forms=_forms(one, own), is_bonus=True) for one in _joined(runs)]
+    latin = tuple(
+        dict.fromkeys((language_of(run for run, _ in runs), DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys())))
+    )
+    found = [one for run, _ in runs for one in _asked(run, latin)]
+    found += [AskedWord(spelled=one, forms=_forms(one, latin), is_bonus=True) for one in _joined(runs)]
     if edition < EDITION:
         found += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
     return list({one.spelled: one for one in reversed(found)}.values())[::-1]
@@ -195,10 +210,17 @@ def _plain(word: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_LIKE)
 
 
-def _words_of(run: str, language: str) -> list[str]:
-    if _is_unspaced(run[0]):
-        return _pairs(_plain(run))
-    return [] if run in STOP_WORDS else [_form(run, language)]
+def _words_of(run: str, language: str) -> Sequence[str]:
+    return _one_word(run, language) if run[0] < _FIRST_UNSPACED else _pairs_or_word(run, language)
+
+
+@lru_cache(maxsize=200_000)
+def _one_word(run: str, language: str) -> tuple[str, ...]:
+    return () if run in STOP_WORDS else (_form(run, language),)
+
+
+def _pairs_or_word(run: str, language: str) -> Sequence[str]:
+    return _pairs(_plain(run)) if _is_unspaced(run[0]) else _one_word(run, language)
 
 
 def _pairs(run: str) -> list[str]:
@@ -212,23 +234,24 @@ def _form(run: str, language: str) -> str:
     return _plain(stem(run, languages[0])) if languages else _plain(run)
 
 
-def _asked(run: str, own: str) -> Iterator[AskedWord]:
+def _asked(run: str, languages: tuple[str, ...]) -> Iterator[AskedWord]:
     if _is_unspaced(run[0]):
         yield from (AskedWord(spelled=pair, forms={pair: _ANY}) for pair in _pairs(_plain(run)))
     elif run not in STOP_WORDS:
-        yield AskedWord(spelled=_plain(run), forms=_forms(run, own))
+        yield AskedWord(spelled=_plain(run), forms=_forms(run, languages))
 
 
 @lru_cache(maxsize=20_000)
-def _forms(run: str, own: str) -> Mapping[str, frozenset[str]]:
-    """The forms of a question's word: in its own language and in English always, in others where the space has them.
+def _forms(run: str, languages: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
+    """The forms of a question's word: in its own language (the first) and in English always, in others where the space
+    has them.
 
     With accents and without, since many leave them out.
     """
     forms: dict[str, frozenset[str]] = {}
-    for latin in (own, DEFAULT, *LITTLE_WORDS):
+    for latin in languages:
         for language in languages_of(run, latin):
-            given_by = _ANY if latin in (own, DEFAULT) else {language}
+            given_by = _ANY if latin in (languages[0], DEFAULT) else {language}
             for spelled in {run, _plain(run)}:
                 form = _plain(stem(spelled, language))
                 forms[form] = forms.get(form, frozenset()) | given_by
@@ -243,6 +266,11 @@ def _joined(runs: Sequence[tuple[str, str]]) -> list[str]:
     chain: list[str] = []
     last, kind = "", ""
     for run, between in runs:
+        if run.isalpha() and between not in _HYPHENS:  # nearly all: it ends a chain, and may begin one
+            found += _whole(chain) if len(chain) > 1 else ()
+            chain = [run] if len(run) <= _LONGEST_PREFIX and _is_prefix(run) else []
+            last, kind = run, between
+            continue
         has_digit = _has_digit(run)
         follows = between in _SEPARATORS and bool(last) and not _is_unspaced(run[0])
         if follows and (_is_prefix(last) if has_digit else between in _HYPHENS and not _has_digit(last)):
@@ -277,6 +305,131 @@ def _is_unspaced(character: str) -> bool:
 
 
 _UNSPACED_ONE = re.compile(f"[{_UNSPACED}]")
+_FIRST_UNSPACED = "\u0e00"
+
+
+# -- which language a text is in, and what its words have in common with their other forms (Snowball stems)
+
+# The script decides, and within Latin the little words that every text of a language is full of. A text too short to
+# tell is taken for English; a question is short as a rule, so it is asked in every language its space holds (`asked`).
+CLEAR_LETTERS = 5
+
+
+class Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802  (as Snowball calls it)
+
+
+def language_of(words: Iterable[str]) -> str:
+    """The language of a text's Latin words: the one whose little words it holds most of, if it is a clear case."""
+    told: dict[str, list[str]] = {}
+    for word in LANGUAGES_OF.keys() & set(words):
+        for language in LANGUAGES_OF[word]:
+            told.setdefault(language, []).append(word)
+    language = max(told, key=lambda one: (len(told[one]), one == DEFAULT), default=DEFAULT)
+    is_clear = language != DEFAULT and _is_clear(told[language], others=[told[one] for one in told if one != language])
+    return language if is_clear and len(told[language]) > len(told.get(DEFAULT, ())) else DEFAULT
+
+
+def _is_clear(words: list[str], *, others: Sequence[list[str]]) -> bool:
+    """Whether some little words tell a language: two of them, if not tiny ones; or one with a letter of its own."""
+    if len(words) > 1:
+        return sum(map(len, words)) >= CLEAR_LETTERS
+    return not words[0].isascii() and not any(len(other) == len(words) for other in others)
+
+
+@lru_cache(maxsize=100_000)
+def languages_of(word: str, latin: str) -> tuple[str, ...]:
+    """The languages whose stemmers know a word's script, the likeliest first; none where it stays whole."""
+    script = _script(word[0])
+    if script == "latin":
+        return (latin,)
+    if script == "cyrillic":
+        return () if NOT_RUSSIAN & {*word} else CYRILLIC
+    if script == "arabic":
+        return () if URDU & {*word} else ARABIC[::-1] if NOT_ARABIC & {*word} else ARABIC
+    return (script,) if script else ()
+
+
+@lru_cache(maxsize=200_000)  # the words of a language come again and again
+def stem(word: str, language: str = DEFAULT) -> str:
+    """A word in lower case without its ending; what holds a digit as it is."""
+    if not word.isalpha() and any(character.isdigit() for character in word):
+        return word
+    with _ONE_AT_A_TIME:
+        return _stemmer(language).stemWord(word)
+
+
+# A stemmer keeps the word it is at, and so serves one thread at a time.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@cache
+def _stemmer(language: str) -> Stemmer:
+    """Snowball in Python, never the C extension that its front door prefers where it is installed: of another version,
+    it would stem questions otherwise than texts were."""
+    module = import_module(f"snowballstemmer.{language}_stemmer")
+    made: Stemmer = getattr(module, f"{language.title()}Stemmer")()
+    return made
+
+
+def _script(character: str) -> str:
+    number = ord(character)
+    return next((script for end, script in BLOCKS if number < end), "")
+
+
+# -- words that are spelled nearly like one that occurs nowhere: which keys they share, and how far they are apart
+
+# A short word is found by what is left of it without one of its letters, whichever was typed wrongly; a longer one by
+# four letters in a row, which two slips seldom spoil altogether.
+SHORTEST_MISSPELLED = 4
+LONG_WORD = 7
+GRAM = 4
+MOST_MEANT = 3
+MOST_SLIPS = 2
+# What a word that is only meant counts for, beside one that is there, by the number of slips.
+WORTH = {1: 0.8, 2: 0.6}
+
+
+def can_be_misspelled(word: str) -> bool:
+    """A number or an id is meant as it stands, and of a tiny word anything could be meant."""
+    return len(word) >= SHORTEST_MISSPELLED and word.isalpha()
+
+
+def spelling_keys(word: str, salt: int) -> list[int]:
+    """What a word of a text is filed under."""
+    return _hashed(_grams(word) if len(word) >= LONG_WORD else _shortened(word), salt)
+
+
+def spelling_keys_asked(word: str, salt: int) -> list[int]:
+    """Where to look for a word of a question: it may be a letter longer or shorter than what is meant."""
+    short = _shortened(word) if len(word) <= LONG_WORD else ()
+    long = _grams(word) if len(word) >= LONG_WORD - 1 else ()
+    return _hashed({*short, *long}, salt)
+
+
+def nearly_spelled(word: str, known: Collection[str]) -> dict[str, int]:
+    """Which of some words may be meant by one that occurs nowhere, and by how many slips: the nearest, at most a few.
+
+    Hardly anybody misses the first letter: one that begins otherwise is meant only where two letters changed places.
+    """
+    most = MOST_SLIPS if len(word) >= LONG_WORD else 1
+    begins = (word[0], word[1::-1])
+    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one.startswith(begins)}
+    best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
+    return dict(sorted((one, slips) for one, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
+
+
+def _shortened(word: str) -> set[str]:
+    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+
+
+def _grams(word: str) -> set[str]:
+    padded = f"^{word}$"
+    return {padded[i : i + GRAM] for i in range(len(padded) - GRAM + 1)}
+
+
+def _hashed(parts: Iterable[str], salt: int) -> list[int]:
+    return sorted({zlib.crc32(part.encode(), salt) >> 1 for part in parts})
 
 
 # -- words lightly stemmed

@@ -1,11 +1,12 @@
 """How hits are ranked: relevance from what words and meaning say, then the mode's weights. Values in, values out.
 
     match      =  says * (0.45 lexical + 0.55 similarity) + 0.2 of the better neighbour in the thread  (D16a, D49)
-    relevance  =  logistic of  match + 0.8 coverage + 4 standing out squared                           (D45)
+    evidence   =  6.1 (match + 0.6 coverage + 4 standing out squared - 0.84)
+    relevance  =  how sure the one with most evidence is, and each other by how much less it has       (D45)
     score      =  w1 relevance + w2 recency + w3 importance + bonus                                    (D16, D17, D19)
 
 Relevance is calibrated: 0.65 means as much for a note as for a turn of a chat, for a match by words alone as for one by
-meaning, so a floor means the same for every question. docs/adr/0006 and 0017 tell what was tried.
+meaning, so a floor means the same for every question. docs/adr/0006 and 0020 tell what was tried.
 """
 
 import math
@@ -25,19 +26,31 @@ LEXICAL_SHARE = 0.45
 FLOW_SHARE = 0.2
 # Of the words' part, this share goes by the words of a turn together with those of the turns beside it (D49).
 TOGETHER_SHARE = 0.5
-# A turn of fewer words says less of itself, and is mostly about the turns beside it ("Hey! How are you?").
+# A turn of fewer words says less of itself, and is mostly about the turns beside it ("Hey! How are you?"). One of more
+# words, and of more than half as many as texts here have in the mean, says it of many things: what is asked for is a
+# small part of it, and much of what it holds it holds by chance. However long it is, it says something.
 FULL_TURN = 20
-SAYS_POWER = 0.2
+LONG_TURN = 60
+SHORT_POWER, LONG_POWER = 0.2, 0.3
+LEAST_SAID = 0.6
 # A text that holds the better part of what was asked is a full match; measured against the best of the question's
 # candidates, unless even that one holds less than this share of what could be held.
 FULL_MATCH = 0.3
-# Relevance is a logistic of the match, of how much of the question's words a text covers, and of how far its meaning
-# stands out from that of the question's twentieth candidate: fitted on questions that have an answer and questions
-# that have none, of chats and of notes (docs/adr/0017).
-COVERAGE_WEIGHT = 0.8
+# What orders the candidates of a question: the match, how much of the question's words a text covers, and how far its
+# meaning stands out from that of the question's twentieth candidate (docs/adr/0020).
+COVERAGE_WEIGHT = 0.6
 STANDING_WEIGHT = 4.0
 STEEPNESS = 6.1
 MIDDLE = 0.84
+# How sure the best of them is (docs/adr/0020): fitted on questions that have an answer and questions that have none, of
+# chats and of notes. A text that shares words with the question is near it for that alone, so it must cover much, or be
+# near indeed; one that shares none must stand out. From this coverage on, words have been shared.
+SHARED_FROM = 0.15
+SHARING = -9.0
+SHARING_SIMILARITY, SHARING_COVERAGE, SHARING_NEARLY_ALL = 10.0, 7.0, 4.5
+NO_WORD = -4.1
+NO_WORD_SIMILARITY, NO_WORD_STANDING = 3.8, 17.0
+LEAST_ODDS = -500.0
 BACKGROUND_AT = 20
 # Where there are fewer candidates, the background is what most texts have that are not related to each other.
 UNRELATED = 0.25
@@ -149,16 +162,56 @@ def standing_out(similarity: Numbers) -> Numbers:
     return np.maximum(similarity - background, 0.0)
 
 
-def relevance(match: Numbers, coverage: Numbers, standing: Numbers) -> Numbers:
-    """How surely a candidate is about what was asked, 0 to 1."""
-    evidence = match + COVERAGE_WEIGHT * coverage + STANDING_WEIGHT * standing**2
-    sure: Numbers = 1 / (1 + np.exp(-STEEPNESS * (evidence - MIDDLE)))
-    return sure
+def evidence(match: Numbers, coverage: Numbers, standing: Numbers) -> Numbers:
+    """How much speaks for each candidate, beside the others of its question: log-odds, before any of them is judged."""
+    much: Numbers = match + COVERAGE_WEIGHT * coverage + STANDING_WEIGHT * standing**2
+    return STEEPNESS * (much - MIDDLE)
 
 
-def says(lengths: Numbers, is_turn: NDArray[np.bool_]) -> Numbers:
-    """How much a turn of a thread says of itself, 0 to 1: short ones say less. What stands alone is taken as it is."""
-    return np.where(is_turn, np.minimum(1.0, np.maximum(lengths, 1.0) / FULL_TURN) ** SAYS_POWER, 1.0)
+def logistic(odds: Numbers) -> Numbers:
+    share: Numbers = 1 / (1 + np.exp(-np.maximum(odds, LEAST_ODDS)))
+    return share
+
+
+def relevance(
+    evidence: Numbers, similarity: Numbers, coverage: Numbers, standing: Numbers, *, read: NDArray[np.bool_]
+) -> Numbers:
+    """How surely each candidate is about what was asked, 0 to 1: the best by what is known of it, the others by how
+    much less evidence they have. `read` says whose meaning is known; for the others words alone speak."""
+    if not len(evidence):
+        return evidence
+    best = int(np.argmax(evidence))
+    if not read[best]:
+        return logistic(evidence)
+    sure = _sureness(float(similarity[best]), float(coverage[best]), float(standing[best]))
+    return logistic(_following(evidence, float(evidence[best]), sure))
+
+
+def _following(evidence: Numbers, best: float, sure: float) -> Numbers:
+    """The log-odds of all where the best one's are `sure`: what was related stays so, as long as the best one is."""
+    related = math.log(RELATED / (1 - RELATED))
+    stretch = (sure - related) / (best - related) if min(sure, best) > related else 1.0
+    follow: Numbers = sure + stretch * (evidence - best)
+    return follow
+
+
+def _sureness(similarity: float, coverage: float, standing: float) -> float:
+    """The log-odds that a text is about what was asked; between sharing no word and sharing some it passes over."""
+    shared = min(coverage / SHARED_FROM, 1.0)
+    sharing = SHARING + SHARING_SIMILARITY * similarity + SHARING_COVERAGE * coverage + SHARING_NEARLY_ALL * coverage**3
+    no_word = NO_WORD + NO_WORD_SIMILARITY * similarity + NO_WORD_STANDING * standing**2
+    return shared * sharing + (1 - shared) * no_word
+
+
+def says(lengths: Numbers, is_turn: NDArray[np.bool_], mean_length: float) -> Numbers:
+    """How much a turn of a thread says of any one thing, 0 to 1: short ones say less, and so do long ones.
+
+    What stands alone is taken as it is.
+    """
+    words = np.maximum(lengths, 1.0)
+    short = np.minimum(1.0, words / FULL_TURN) ** SHORT_POWER
+    long = np.minimum(1.0, max(LONG_TURN, mean_length / 2) / words) ** LONG_POWER
+    return np.where(is_turn, short * np.maximum(long, LEAST_SAID), 1.0)
 
 
 def own_relevance(lexical: Numbers, similarity: Numbers, *, by_words_alone: bool = False) -> Numbers:
@@ -234,7 +287,7 @@ _ASKS_FOR_A_VALUE = re.compile(
 )
 _ABOUT_NOW = re.compile(r"\b(is|are|am|do|does|have|has|currently?|now|latest|today)\b|'(s|m|ve)\b", re.IGNORECASE)
 _ABOUT_THE_PAST = re.compile(
-    r"\b(did|was|were|had|used to|first|before|ago|order|sequence|history|previous(ly)?)\b", re.IGNORECASE
+    r"\b(did|was|were|had|used to|before|ago|order|sequence|history|previous(ly)?)\b", re.IGNORECASE
 )
 _VALUES = re.compile(
     r"\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|"

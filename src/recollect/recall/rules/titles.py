@@ -12,13 +12,16 @@ MOST_CHARACTERS = 2000
 
 def titles(thread: str | None, metadata: Mapping[str, Any]) -> str:
     """All of a memory's names in one line each."""
+    if not thread and not metadata:
+        return ""
     return "\n".join(dict.fromkeys(_names(thread, metadata)))[:MOST_CHARACTERS]
 
 
 def _names(thread: str | None, metadata: Mapping[str, Any]) -> Iterator[str]:
-    file = PurePosixPath(thread or "")
-    if file.suffix.lower() in NOTES:
-        yield file.stem
+    if thread and "." in thread:
+        file = PurePosixPath(thread)
+        if file.suffix.lower() in NOTES:
+            yield file.stem
     extra = metadata.get("extra")
     for field in NAMING:
         for place in (metadata, extra if isinstance(extra, Mapping) else {}):

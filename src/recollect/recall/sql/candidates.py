@@ -6,7 +6,7 @@ back as plain values: ranking works on arrays.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,7 +18,7 @@ from sqlalchemy import select
 
 from recollect.errors import NotFound
 from recollect.memories.rules.windows import Window
-from recollect.memories.sql.nodes import conditions, holding
+from recollect.memories.sql.nodes import conditions, holding, plain_conditions
 from recollect.model import NodeFilter, Space
 from recollect.recall.rules import lexical
 from recollect.recall.sql import lexicon
@@ -59,12 +59,24 @@ SELECT g.id, e.passage, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATER
  ORDER BY e.vector::halfvec({dim}) <=> $3
 """
 
+# The windows of some texts that are nearest to the question, each as it is indexed: with what its text is called.
+NEAREST_WINDOWS = """
+SELECT n.id, n.name, substr(n.text, e.starts + 1, e.ends - e.starts) AS text, n.created_at, n.thread, n.metadata
+  FROM unnest($4::uuid[]) AS g(id),
+       LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n,
+       LATERAL (SELECT starts, ends FROM (
+                    SELECT starts, ends, vector::halfvec({dim}) <=> $3 AS distance FROM embeddings
+                     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} AND passage > 0
+                    OFFSET 0) AS windows
+                 ORDER BY distance LIMIT {most}) e
+"""
+
 # LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
 VECTOR_OF = """LATERAL (
     SELECT node_id, vector, dim FROM embeddings
      WHERE space_id = $1 AND node_id = g.id AND model = $2 AND passage = 0 OFFSET 0) e"""
 
-MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4)"
+MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4, $5)"
 
 # Some nodes, how many they are, and the best of them; of too many none is looked at.
 BEST_OF = """
@@ -83,7 +95,7 @@ MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id
 # What one leg did not return is at most as good there as its last; where it returned all it has, as good as nothing.
 GATHERED = """
 WITH near AS MATERIALIZED ({near}),
-     matched AS MATERIALIZED (SELECT node_id AS id, score FROM lexical_candidates($5, $4, $6, {pool})),
+     matched AS MATERIALIZED (SELECT node_id AS id, score FROM lexical_candidates($1, $5, $4, $6, {pool})),
      ends AS MATERIALIZED (
          SELECT (SELECT count(*) FROM near) AS windows,
                 coalesce((SELECT min(cosine) FROM near HAVING count(*) >= {most}), 0) AS farthest,
@@ -145,8 +157,11 @@ class FirstLook:
     space: Space
     version: int
     waiting: bool
-    # How many texts the space holds, of any kind.
+    # How many texts the space holds, of any kind, and how many words they have in the mean.
     documents: int
+    mean_length: float
+    # Those that it holds beside English.
+    languages: frozenset[str]
     words: lexicon.LexicalQuestion | None
     # Words that no text holds, and those that were looked for in their stead.
     meant: Mapping[str, Sequence[str]]
@@ -161,6 +176,7 @@ class CandidateQuery:
     dim: int
     vector: NDArray[np.float32] | None
     words: lexicon.LexicalQuestion | None = None
+    mean_length: float = 1.0
     with_summaries: bool = False
 
     @property
@@ -173,20 +189,25 @@ class CandidateQuery:
         return None if self.vector is None else HalfVector(self.vector)
 
 
-async def first_look(db: Transaction, text: str) -> FirstLook:
-    """A space, its version, whether some of its texts still wait to be embedded, and the words of a question."""
+async def first_look(db: Transaction, text: str, *, languages: Collection[str] = ()) -> FirstLook:
+    """A space, its version, whether some of its texts still wait to be embedded, and the words of a question.
+
+    `languages` are those that the space was last seen to hold beside English. Should it hold others, it is asked again.
+    """
     raw = await driver(db)
-    terms = lexicon.terms_of(db.space_id, lexical.asked(text, edition=0))
+    terms = lexicon.terms_of(db.space_id, lexical.asked(text, edition=0, languages=languages))
     found = await raw.fetchrow(FIRST_LOOK, db.space_id, terms)
     if found is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
+    spoken = lexicon.spoken(found["languages"] or {}, found["documents"] or 0)
+    if not spoken <= {*languages}:
+        return await first_look(db, text, languages=spoken | {*languages})
     known = lexicon.KnownWords(
         space_id=db.space_id,
-        words=lexical.asked(text, edition=found["edition"] or lexical.EDITION),
+        words=lexical.asked(text, edition=found["edition"] or lexical.EDITION, languages=spoken),
         documents=found["documents"] or 0,
         containing=dict(zip(found["terms"], found["containing"], strict=True)),
         languages=found["languages"] or {},
-        mean_length=found["weighted_mean"] or 1.0,
     )
     meant = await lexicon.meant(db, known.unknown()) if known.documents else {}
     return FirstLook(
@@ -194,6 +215,8 @@ async def first_look(db: Transaction, text: str) -> FirstLook:
         version=found["version"],
         waiting=found["waiting"],
         documents=known.documents,
+        mean_length=found["weighted_mean"] or 1.0,
+        languages=spoken,
         words=known.weighed(meant),
         meant={word: [one.word for one in ones] for word, ones in meant.items()},
     )
@@ -208,10 +231,10 @@ async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
 def filtered(db: Transaction, wanted: NodeFilter) -> Few:
     """The nodes that a filter leaves, counted no further than needed for the choice."""
     if wanted.metadata:
-        where = holding(wanted.metadata).c
-        statement = select(where.id).where(*conditions(replace(wanted, metadata={}), where))
+        where = holding(db.space_id, wanted.metadata).c
+        statement = select(where.id).where(*plain_conditions(db.space_id, wanted, where))
     else:
-        statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, *conditions(wanted))
+        statement = select(nodes.c.id).where(*conditions(db.space_id, wanted))
     compiled = statement.limit(EXACT_BELOW + 1).compile(
         dialect=db.connection.dialect, compile_kwargs={"render_postcompile": True}
     )
@@ -345,7 +368,7 @@ async def matching(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[st
     if asked.words is None:
         return {}
     raw = await driver(db)
-    return dict(await raw.fetch(MATCHING, asked.words.match, asked.words.weights, list(kinds), POOL))
+    return dict(await raw.fetch(MATCHING, db.space_id, asked.words.match, asked.words.weights, list(kinds), POOL))
 
 
 async def matching_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
@@ -364,7 +387,7 @@ async def _best_of(db: Transaction, few: Few, score: str, *given: Any, **named: 
 
 async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
     """Those of some nodes that a filter lets through."""
-    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, nodes.c.id.in_(ids), *conditions(wanted))
+    statement = select(nodes.c.id).where(nodes.c.id.in_(ids), *conditions(db.space_id, wanted))
     return set((await db.execute(statement)).scalars())
 
 
@@ -422,6 +445,26 @@ async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]
     for id_, passage, start, end in found:
         windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
     return windows
+
+
+async def by_nearest_windows(
+    db: Transaction, asked: CandidateQuery, those: Sequence[Candidate], *, most: int
+) -> dict[UUID, Candidate]:
+    """Long texts by the words of one of their windows, as if it were all of the text: of the few that are nearest to
+    the question the one that holds most."""
+    if asked.half is None or asked.words is None or not those:
+        return {}
+    candidates = {one.id: one for one in those}
+    statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
+    found: dict[UUID, Candidate] = {}
+    for record in await (await driver(db)).fetch(statement, db.space_id, asked.model, asked.half, list(candidates)):
+        one = asked.words.held_by(lexicon.Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
+        known = found.get(record["id"])
+        if known is None or one.score > known.words:
+            found[record["id"]] = candidates[record["id"]]._replace(
+                words=one.score, held=one.weights, length=one.length
+            )
+    return found
 
 
 async def vectors_of(db: Transaction, ids: Sequence[UUID], *, model: str) -> dict[UUID, NDArray[np.float32]]:

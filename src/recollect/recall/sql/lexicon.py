@@ -16,11 +16,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import anyio.to_thread
 import numpy as np
 from pgvector import SparseVector
 
-from recollect.recall.rules import lexical, spelling
-from recollect.recall.rules.language import DEFAULT
+from recollect.recall.rules import lexical
+from recollect.recall.rules.languages import DEFAULT
 from recollect.recall.rules.titles import titles
 from recollect.store.database import Transaction, driver
 
@@ -32,6 +33,7 @@ FEW = 20
 # As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
 MOST_TERMS = 16_000
 RENEWED_AT_ONCE = 300
+CHARACTERS_AT_ONCE = 20_000  # about ten milliseconds
 # A language is asked for where so many of a space's texts are in it.
 LANGUAGE_SHARE = 0.02
 LONGEST_SPELLING = 40
@@ -75,7 +77,7 @@ SELECT n.id, n.name, n.text, n.created_at, n.thread, n.metadata FROM nodes n
  ORDER BY n.id FOR SHARE
 """
 
-SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4)"
+SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4, $5)"
 
 STATE = "SELECT documents, total_length, weighted_mean, edition, renewed FROM lexicon_totals WHERE space_id = $1"
 BEGIN_RENEWAL = """
@@ -159,8 +161,15 @@ class _Batch:
         new = sorted(one["term"] for one in counted if one["is_new"] and one["term"] in self.words)
         new = [term for term in new if _is_filed(self.words[term])]
         if new:
-            keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
+            keys = [" ".join(map(str, lexical.spelling_keys(self.words[term], self.salt))) for term in new]
             await raw.execute(SPELL, space_id, new, [self.words[term] for term in new], keys)
+
+
+async def _batch(space_id: UUID, entries: Sequence[Entry]) -> _Batch:
+    """Many words are looked at beside the event loop, so that others are answered meanwhile."""
+    if sum(len(entry.text or "") for entry in entries) < CHARACTERS_AT_ONCE:
+        return _Batch(space_id, entries)
+    return await anyio.to_thread.run_sync(_Batch, space_id, entries)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,6 +183,15 @@ class MeantWord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HeldWords:
+    """What a text holds of a question's words: its BM25 score, the weight of each, and how many words it has."""
+
+    score: float
+    weights: list[float]
+    length: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LexicalQuestion:
     """A question's side of BM25: which words find candidates, and what each is worth."""
 
@@ -181,19 +199,32 @@ class LexicalQuestion:
     weights: SparseVector
     most_possible: float
     rarities: Mapping[int, float] = field(default_factory=dict)  # of the words that some text holds
-    mean_length: float = 1.0
+    asking: frozenset[int] = frozenset()  # those of them that are words of asking
+    asked_about: float = 0.0  # the score of a text that holds all the others
 
     @property
     def each(self) -> list[SparseVector]:
         """Each of those words alone: what a text's weights are multiplied with to ask which of them it holds."""
         return [_sparse({term: 1.0}) for term in self.rarities]
 
+    def held_by(self, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:
+        """What an entry holds of those words, weighed as it would be stored."""
+        made, salt = entry.indexed(), _salt(space_id)
+        numbered = ((lexical.term(word, salt), count) for word, count in made.words.items())
+        counts = {term: count for term, count in numbered if term in self.rarities}
+        weights = lexical.document_weights(counts, length=made.length, mean_length=mean_length)
+        return HeldWords(
+            score=sum(self.rarities[term] * weight for term, weight in weights.items()),
+            weights=[weights.get(term, 0.0) for term in self.rarities],
+            length=made.length,
+        )
+
 
 async def index(db: Transaction, entries: Sequence[Entry]) -> None:
     """Index what is not indexed yet, and keep the counts."""
     if not entries:
         return
-    raw, batch = await driver(db), _Batch(db.space_id, entries)
+    raw, batch = await driver(db), await _batch(db.space_id, entries)
     mean = (await raw.fetchrow(TURN, db.space_id))["mean"] or batch.mean
     given = (*batch.columns(mean), mean, lexical.EDITION, batch.languages)
     await batch.spell(raw, db.space_id, await raw.fetch(INDEX, db.space_id, *given))
@@ -234,7 +265,7 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     if not found:
         await raw.execute(END_RENEWAL, db.space_id, lexical.EDITION)
         return 0
-    batch = _Batch(db.space_id, [Entry.of(record) for record in found])
+    batch = await _batch(db.space_id, [Entry.of(record) for record in found])
     more = Counter(term for one in batch.counts for term in one)
     more.subtract(term for record in found for term in record["terms"])
     changed = sorted(term for term, count in more.items() if count)
@@ -256,10 +287,10 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
         return {}
     forms = {word.spelled: word.stems(()) for word in unknown}
     every = [form for some in forms.values() for form in some]
-    keys = sorted({key for form in every for key in spelling.keys_asked(form, _salt(db.space_id))})
+    keys = sorted({key for form in every for key in lexical.spelling_keys_asked(form, _salt(db.space_id))})
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
-    given = (keys, min(lengths) - 2, max(lengths) + 2, firsts)
+    given = (db.space_id, keys, min(lengths) - 2, max(lengths) + 2, firsts)
     found = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
     near = {spelled: _nearest(some, found) for spelled, some in forms.items()}
     return {
@@ -271,16 +302,21 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
 
 def _nearest(forms: Iterable[str], known: Collection[str]) -> dict[str, int]:
     """What is nearest to any form of a word."""
-    return min((spelling.meant(form, known) for form in sorted(forms)), key=_slips)
+    return min((lexical.nearly_spelled(form, known) for form in sorted(forms)), key=_slips)
 
 
 def _slips(meant: Mapping[str, int]) -> int:
-    return min(meant.values(), default=spelling.MOST_SLIPS + 1)
+    return min(meant.values(), default=lexical.MOST_SLIPS + 1)
 
 
 def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
     """All forms of a question's words, as they are numbered in a space."""
     return sorted({lexical.term(form, _salt(space_id)) for word in words for form in word.forms})
+
+
+def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
+    """The languages of which a space holds more than a few texts, English aside."""
+    return frozenset(one for one, count in languages.items() if count >= LANGUAGE_SHARE * documents)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -292,11 +328,10 @@ class KnownWords:
     documents: int
     containing: Mapping[int, int]
     languages: Mapping[str, int]
-    mean_length: float = 1.0
 
     @property
     def spoken(self) -> frozenset[str]:
-        return frozenset(one for one, count in self.languages.items() if count >= LANGUAGE_SHARE * self.documents)
+        return spoken(self.languages, self.documents)
 
     def terms(self, word: lexical.AskedWord) -> list[int]:
         """The numbers under which a word is there."""
@@ -308,7 +343,7 @@ class KnownWords:
         return [
             one
             for one in self.words
-            if not one.is_bonus and spelling.can_be_misspelled(one.spelled) and not self.terms(one)
+            if not one.is_bonus and lexical.can_be_misspelled(one.spelled) and not self.terms(one)
         ]
 
     def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
@@ -318,30 +353,33 @@ class KnownWords:
         those that are meant by it.
         """
         weights: dict[int, float] = {}
-        possible: list[float] = []
+        possible: list[tuple[float, bool]] = []
+        asking: set[int] = set()
         in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
         matched: dict[int, int] = {}
         for word in self.words:
             terms = dict.fromkeys(self.terms(word), 1.0)
             containing = sum(self.containing[term] for term in terms)
             for one in (meant or {}).get(word.spelled, ()):
-                terms[one.term], containing = spelling.WORTH[one.slips], containing + one.documents
+                terms[one.term], containing = lexical.WORTH[one.slips], containing + one.documents
                 matched[one.term] = one.documents
             rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
             # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
             if (word.spelled in in_one) if word.is_bonus else (terms or not any(word.spelled in one for one in in_one)):
-                possible.append(rarity)
+                possible.append((rarity, word.is_asking))
             for term, worth in terms.items():
                 matched.setdefault(term, self.containing.get(term, 0))
                 weights[term] = max(weights.get(term, 0.0), worth * rarity)
+            asking |= {*terms} if word.is_asking else set()
         if not weights:
             return None
         return LexicalQuestion(
             match=_rarer(matched),
             weights=_sparse(weights),
-            most_possible=lexical.most_possible(possible),
+            most_possible=lexical.most_possible(rarity for rarity, _ in possible),
             rarities=weights,
-            mean_length=self.mean_length,
+            asking=frozenset(asking),
+            asked_about=lexical.most_possible(rarity for rarity, is_asking in possible if not is_asking),
         )
 
 
@@ -358,7 +396,7 @@ def _rarer(containing: Mapping[int, int]) -> list[int]:
 
 
 def _is_filed(word: str) -> bool:
-    return len(word) <= LONGEST_SPELLING and spelling.can_be_misspelled(word)
+    return len(word) <= LONGEST_SPELLING and lexical.can_be_misspelled(word)
 
 
 def _salt(space_id: UUID) -> int:

@@ -5,13 +5,15 @@ The column `hits` holds one document: the query as it was asked, the ranking, an
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select, text
 
-from recollect.model import LoggedHit, Mode, RecallLog, RecallLogs, TokenUsage
+from recollect.model import Kind, LoggedHit, Mode, NodeFilter, Query, RecallLog, RecallLogs, Status, TokenUsage
 from recollect.store import references
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import Transaction, driver
@@ -147,3 +149,45 @@ def _log(row: Any) -> RecallLog:
         latency_ms=row.latency_ms,
         created_at=row.created_at,
     )
+
+
+# -- a query as a document and back
+
+
+def as_document(query: Query) -> dict[str, Any]:
+    """A query in JSON's own terms."""
+    return {field.name: _plain(getattr(query, field.name)) for field in fields(query)}
+
+
+def from_document(document: Mapping[str, Any]) -> Query:
+    """The query that a document was made of; what an older log does not know is left to its default."""
+    known = {field.name: document[field.name] for field in fields(Query) if field.name in document}
+    known["mode"] = Mode(known.get("mode", Mode.NEUTRAL))
+    if "wanted" in known:
+        known["wanted"] = _filter(known["wanted"])
+    return Query(**known)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, NodeFilter):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _filter(document: Mapping[str, Any]) -> NodeFilter:
+    known = {field.name: document[field.name] for field in fields(NodeFilter) if field.name in document}
+    for name, kind in (("kinds", Kind), ("statuses", Status), ("subtypes", str)):
+        if name in known:
+            known[name] = tuple(kind(one) for one in known[name])
+    for name in ("created_from", "created_to"):
+        if known.get(name) is not None:
+            known[name] = datetime.fromisoformat(known[name])
+    return NodeFilter(**known)

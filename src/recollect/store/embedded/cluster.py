@@ -204,19 +204,24 @@ class Cluster:
         return pid in self._family()
 
     def _refuse_a_server_of_other_origin(self) -> None:
-        postmaster = self.postmaster()
-        if postmaster and f"postgres -D {self.home.data}" in command_lines().get(postmaster.pid, ""):
+        postmaster, running = self.postmaster(), command_lines()
+        suspects = [postmaster.pid] if postmaster else running  # a torn file names nobody
+        strangers = [pid for pid in suspects if f"postgres -D {self.home.data}" in running.get(pid, "")]
+        if strangers:
             raise DataDirectoryProblem(
-                f"A PostgreSQL that Recollect did not start (process {postmaster.pid}) works in {self.home.data}. "
+                f"A PostgreSQL that Recollect did not start (process {strangers[0]}) works in {self.home.data}. "
                 "Stop it with `pg_ctl stop`, and try again."
             )
 
     def _disown_pid_file(self) -> None:
         """Nothing of our server lives, so the process named there is a zombie or a stranger, to which PostgreSQL would
         yield. Our own id is one that it passes over (that of pg_ctl's parent). The file is kept rather than removed:
-        by its other lines PostgreSQL makes sure that the old shared memory is out of use.
+        by its other lines PostgreSQL makes sure that the old shared memory is out of use. One that is empty or torn,
+        after a power failure or on a full disk, says nothing, and no server would start beside it.
         """
-        if self._pid_file.exists():
+        if self.postmaster() is None:
+            self.account.run("/bin/sh", "-c", 'rm -f "$1"', "sh", self._pid_file)
+        else:
             script = 'sed "1s/.*/$2/" "$1" > "$1.new" && mv "$1.new" "$1"'
             self.account.run("/bin/sh", "-c", script, "sh", self._pid_file, str(os.getpid()))
 

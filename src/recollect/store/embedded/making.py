@@ -12,7 +12,7 @@ from recollect.store.embedded.account import Account, has_name
 from recollect.store.embedded.binaries import Binaries
 from recollect.store.embedded.home import ELSEWHERE, Home
 from recollect.store.embedded.log import essence
-from recollect.store.embedded.tuning import memory_bytes, settings_for
+from recollect.store.embedded.tuning import WAL_SEGMENT_MB, memory_bytes, settings_for
 
 DATABASE = OWNER = "recollect"
 UNFINISHED = "initdb-"
@@ -33,7 +33,7 @@ class Maker:
             os.chown(unfinished, self.account.uid, self.account.gid, follow_symlinks=False)
         try:
             self._initdb(unfinished)
-            self._create_database(unfinished)
+            self._name_database(unfinished)
             unfinished.rename(self.home.data)
         finally:
             # Once more: an initdb whose starter was killed may have gone on writing while its directory was removed.
@@ -49,7 +49,7 @@ class Maker:
             # Should somebody switch on listen_addresses, the network is still refused.
             made = self.account.run(
                 *(self.binaries.program("initdb"), "-D", directory, "-U", OWNER, "--encoding=UTF8", "--locale=C"),
-                *("--auth-local=trust", "--auth-host=reject", "--data-checksums"),
+                *("--auth-local=trust", "--auth-host=reject", "--data-checksums", f"--wal-segsize={WAL_SEGMENT_MB}"),
                 *locale,
                 *(f"--set={name}={value}" for name, value in settings_for(memory_bytes()).items()),
                 seconds=self.seconds,
@@ -64,13 +64,14 @@ class Maker:
             return [["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]]
         return [["--lc-ctype=C.UTF-8"], []]
 
-    def _create_database(self, directory: Path) -> None:
-        """Before the cluster has its name, so that there is none without its database."""
+    def _name_database(self, directory: Path) -> None:
+        """The one that initdb makes for whoever connects becomes ours: another would be 8 MB more, which nobody uses.
+        Before the cluster has its name, so that there is none without its database."""
         self._refuse_unmade(
             self.account.run(
                 self.binaries.program("postgres"),
-                *("--single", "-c", "exit_on_error=on", "-D", str(directory), "postgres"),
-                given=f"CREATE DATABASE {DATABASE} OWNER {OWNER};\n",
+                *("--single", "-c", "exit_on_error=on", "-D", str(directory), "template1"),
+                given=f"ALTER DATABASE postgres RENAME TO {DATABASE};\nCOMMENT ON DATABASE {DATABASE} IS NULL;\n",
                 seconds=self.seconds,
             )
         )

@@ -15,6 +15,7 @@ from recollect.store.embedded.account import Account, user_name
 
 PORT = 5432  # a name for the socket's file; nothing listens on the network
 LONGEST_PATH = 103
+INSIDE = re.compile(r"recollect-\d+-[0-9a-f]+(?=&|$)")
 
 
 def make_socket_directory(fingerprint: str, account: Account) -> Path:
@@ -54,8 +55,13 @@ def remove_if_empty(directory: Path, account: Account) -> None:
         directory.rmdir()
 
 
+def is_inside(url: str) -> bool:
+    """Whether an address is that of a database inside, whoever gave it."""
+    return INSIDE.search(url) is not None
+
+
 def _name(fingerprint: str, account: Account) -> str:
-    return f"recollect-{account.uid}-{fingerprint}"
+    return f"recollect-{account.uid}-{fingerprint}"  # see INSIDE
 
 
 def _parent(fingerprint: str, account: Account) -> Path:

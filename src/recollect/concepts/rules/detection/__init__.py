@@ -2,6 +2,8 @@
 
     columns     what is known of the concepts, as arrays
     blocks      identical rows folded, names measured, vectors shortened: what the bounds need
+    cells       of very many, which rows can be near which at all
+    products    short vectors multiplied, a bound of each pair's cosine
     compare     the pairs that the bounds cannot rule out
     pairs       what those pairs score, all factors kept
     detection   the stages in a row, over everything or over what changed

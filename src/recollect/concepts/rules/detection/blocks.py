@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.cases.rules.statements import denials, numbers, words
 from recollect.concepts.rules.detection.columns import Bits, ConceptColumns, Id, Ints, Mask, Matrix
 from recollect.concepts.rules.names import Name, ordered, plain
+from recollect.concepts.rules.statements import denials, numbers, words
 
 Strings = NDArray[np.object_]
 

@@ -4,35 +4,36 @@ A pair reaches the threshold only if cosine, name and metadata *together* can. T
 of short vectors, the name's from the lengths and letters, the metadata's from one bit a value; each bound is never
 below the truth, so what is left out cannot reach the threshold. Only names of like length are multiplied at all: once
 in the order of the names as written, and once more, for names that hold small words, in the order of their sorted form.
+Of very many, only those are multiplied besides that lie in cells within reach of each other (cells).
 """
 
-import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
 from recollect.concepts.rules.detection.blocks import Blocks
+from recollect.concepts.rules.detection.cells import Cells
 from recollect.concepts.rules.detection.columns import Bits, Floats, Ints, Mask, Matrix
+from recollect.concepts.rules.detection.products import (
+    MARGIN,
+    Bounded,
+    Span,
+    Table,
+    gathered,
+    joined,
+    multiply,
+    padded,
+    rows_that_fit,
+    spans_of,
+)
 from recollect.concepts.rules.similarity import FactorWeights
+from recollect.ports import Executor
 
-# Short vectors are multiplied in single precision: what rounding may hide is let through and scored exactly.
-MARGIN = 2e-4
-# Many small products rather than a large one: the library of linear algebra does small ones on the calling thread, and
-# its own threads wait for each other, which costs more than it gains wherever the processor has other work.
-SMALL_PRODUCT = 400_000
-MOST_TILE_ROWS, MOST_TILE_COLUMNS = 64, 128
-ROWS, COLUMNS = 256, 2048
 SLICE = 400_000
 
 Candidates = tuple[Ints, Ints]
-Bounded = tuple[Ints, Ints, Matrix]  # left, right, and what the cosine may be at most
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,13 +68,19 @@ class Bounds:
 
 
 def candidates(
-    blocks: Blocks, bounds: Bounds, asked: Mask, is_free: Callable[[Ints, Ints], Mask], threads: int = 1
+    blocks: Blocks,
+    bounds: Bounds,
+    asked: Mask,
+    is_free: Callable[[Ints, Ints], Mask],
+    executor: Executor,
+    cells: Cells | None = None,
 ) -> Iterator[Candidates]:
-    """Pairs of places, at least one of which is asked for, in slices of bounded size.
+    """Pairs of places, at least one of which is asked for, in slices of bounded size. Cells are for when all are.
 
     `is_free` is asked before each slice: what has become crowded meanwhile need not be looked at.
     """
-    for left, right, cosine in alike_in_length(blocks, bounds, asked, threads):
+    near = within_cells(blocks, bounds, cells, executor) if cells else alike_in_length(blocks, bounds, asked, executor)
+    for left, right, cosine in near:
         for start in range(0, len(left), SLICE):
             part = np.arange(start, min(start + SLICE, len(left)))
             part = part[is_free(left[part], right[part])]
@@ -83,89 +90,55 @@ def candidates(
         yield left[free], right[free]
 
 
-def alike_in_length(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Bounded]:
-    yield from as_written(blocks, bounds, asked, threads)
-    if bounds.name > 0:
-        yield from as_sorted(blocks, bounds, asked, threads)
-
-
 # -- with vectors
 
 
-def as_written(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Bounded]:
+def alike_in_length(blocks: Blocks, bounds: Bounds, asked: Mask, executor: Executor) -> Iterator[Bounded]:
+    yield from as_written(blocks, bounds, asked, executor)
+    if bounds.name > 0:
+        yield from as_sorted(blocks, bounds, asked, executor)
+
+
+def as_written(blocks: Blocks, bounds: Bounds, asked: Mask, executor: Executor) -> Iterator[Bounded]:
     """Pairs whose names, as written, are of like length."""
     everyone = np.flatnonzero(blocks.has_vector)
     queries = everyone if asked.all() else everyone[asked[everyone]]
-    for left, right, cosine in sweep(blocks, bounds, queries, everyone, blocks.plain_lengths, threads):
+    for left, right, cosine in sweep(blocks, bounds, queries, everyone, blocks.plain_lengths, executor):
         once = (left < right) | ((left != right) & ~asked[right])
         kept = once & are_near(blocks.plain_lengths, left, right, bounds.name)
         yield left[kept], right[kept], cosine[kept]
 
 
-def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, threads: int) -> Iterator[Bounded]:
+def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, executor: Executor) -> Iterator[Bounded]:
     """Pairs that only come near each other once the small words of one of them are left out."""
     lengths = blocks.ordered_lengths
-    everyone = np.flatnonzero(blocks.has_vector)
-    everyone = everyone[np.lexsort((lengths[everyone], blocks.types[everyone]))]
+    everyone = by_sorted_name(blocks)
     shrinks = lengths != blocks.plain_lengths
     first, then = shrinks & asked, asked & ~shrinks
     for queried, sought in ((first, np.ones_like(shrinks)), (then, shrinks & ~asked)):
         queries, targets = everyone[queried[everyone]], everyone[sought[everyone]]
-        for left, right, cosine in sweep(blocks, bounds, queries, targets, lengths, threads):
+        for left, right, cosine in sweep(blocks, bounds, queries, targets, lengths, executor):
             once = (left < right) | ((left != right) & ~queried[right])
             kept = once & ~are_near(blocks.plain_lengths, left, right, bounds.name)
             yield left[kept], right[kept], cosine[kept]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
-    """Queries, as places, and the stretch of the targets to multiply them with."""
-
-    queries: Ints
-    begin: int
-    end: int
+def by_sorted_name(blocks: Blocks) -> Ints:
+    """The places with a vector, by type and the length of the sorted name."""
+    everyone = np.flatnonzero(blocks.has_vector)
+    return everyone[np.lexsort((blocks.ordered_lengths[everyone], blocks.types[everyone]))]
 
 
 def sweep(
-    blocks: Blocks, bounds: Bounds, queries: Ints, targets: Ints, lengths: Ints, threads: int
+    blocks: Blocks, bounds: Bounds, queries: Ints, targets: Ints, lengths: Ints, executor: Executor
 ) -> Iterator[Bounded]:
     """Multiply queries with the targets within their band of lengths. Both are sorted by type and length."""
-    short = padded(of_places(blocks.short, targets))
-
-    def multiply(span: Span) -> Bounded:
-        left, right, most = products(blocks.short[span.queries], short, span.begin, span.end, bounds.product)
-        return span.queries[left], targets[right], most
-
+    rows = of_places(blocks.short, targets)
+    table = Table(ours=None if rows is blocks.short else blocks.short, theirs=padded(rows), least=bounds.product)
     spans = spans_of(blocks.types, lengths, queries, targets, bounds.name)
-    yield from ahead(multiply, spans, threads)
-
-
-def spans_of(types: Ints, lengths: Ints, queries: Ints, targets: Ints, least_name: float) -> Iterator[Span]:
-    """The queries of a type, some at a time. Where all are queries, each meets only those after it."""
-    target_types, target_lengths = types[targets], lengths[targets]
-    for first, last in stretches(types[queries]):
-        kind = types[queries[first]]
-        base, beyond = (int(edge) for edge in np.searchsorted(target_types, [kind, kind + 1]))
-        for start in range(first, last, ROWS):
-            mine = queries[start : min(start + ROWS, last)]
-            begin, end = band(target_lengths[base:beyond], lengths[mine], least_name)
-            begin = max(base + begin, start) if targets is queries else base + begin
-            yield Span(queries=mine, begin=begin, end=base + end)
-
-
-def ahead(work: Callable[[Given], Made], things: Iterable[Given], threads: int) -> Iterator[Made]:
-    """The results in order, a few worked out ahead by other threads."""
-    if threads <= 1:
-        yield from map(work, things)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[Made]] = deque()
-        for thing in things:
-            waiting.append(pool.submit(work, thing))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    for found in executor.map(multiply, table, gathered(spans)):
+        for left, right, most in found:
+            yield left, targets[right], most
 
 
 def of_places(short: Matrix, places: Ints) -> Matrix:
@@ -174,71 +147,68 @@ def of_places(short: Matrix, places: Ints) -> Matrix:
     return short if is_everything else short[places]
 
 
-def stretches(types: Ints) -> Iterator[tuple[int, int]]:
-    """Where each type begins and ends."""
-    edges = (np.flatnonzero(np.diff(types)) + 1).tolist()
-    if len(types):
-        yield from zip([0, *edges], [*edges, len(types)], strict=True)
+# -- with vectors, within cells
 
 
-def band(lengths: Ints, mine: Ints, least_name: float) -> tuple[int, int]:
-    """The stretch of lengths, sorted, that come near enough to mine."""
-    if least_name <= 0:
-        return 0, len(lengths)
-    shortest = math.ceil(int(mine.min()) * least_name - MARGIN)
-    longest = math.floor(int(mine.max()) / least_name + MARGIN)
-    # Whole numbers, or the whole column would be turned into fractions for the search.
-    return int(np.searchsorted(lengths, shortest)), int(np.searchsorted(lengths, longest, "right"))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Meeting:
+    """Those in a cell, and spans of those that reach it."""
+
+    targets: Ints
+    spans: tuple[Span, ...]
 
 
-def padded(rows: Matrix) -> Matrix:
-    """With so many rows of zeros after the last that every stretch can be cut into whole tiles."""
-    return np.concatenate([rows, np.zeros((COLUMNS, rows.shape[1]), np.float32)])
+def meet(table: Table, meeting: Meeting) -> Bounded:
+    """The pairs of a meeting as places. The table holds the vectors of all: those of the cell are taken from it."""
+    inside = Table(ours=table.theirs, theirs=padded(table.theirs[meeting.targets]), least=table.least)
+    left, right, most = joined(multiply(inside, meeting.spans))
+    return left, meeting.targets[right], most
 
 
-def products(ours: Matrix, short: Matrix, begin: int, end: int, least: float) -> Bounded:
-    """(row of ours, row of short, bound of the cosine) wherever the bound reaches what is needed."""
-    tiles = tiled(ours)
-    room = np.empty(tiles.shape[0] * tiles.shape[2] * COLUMNS, np.float32)
-    parts = [
-        _in_columns(tiles, short, start, min(start + COLUMNS, end), least, room) for start in range(begin, end, COLUMNS)
-    ]
-    left, right, most = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else _NOTHING
-    real = (left < len(ours)) & (right < end)
-    return left[real], right[real], most[real]
+def within_cells(blocks: Blocks, bounds: Bounds, cells: Cells, executor: Executor) -> Iterator[Bounded]:
+    """The same pairs: each row with those in the cells that it reaches."""
+    everything = Table(ours=None, theirs=blocks.short, least=bounds.product)
+    for left, right, cosine in executor.map(meet, everything, written_in_cells(blocks, bounds, cells)):
+        kept = once_in_cells(cells, left, right) & are_near(blocks.plain_lengths, left, right, bounds.name)
+        yield left[kept], right[kept], cosine[kept]
+    if bounds.name > 0:
+        for left, right, cosine in executor.map(meet, everything, sorted_in_cells(blocks, bounds, cells)):
+            kept = once_in_cells(cells, left, right) & ~are_near(blocks.plain_lengths, left, right, bounds.name)
+            yield left[kept], right[kept], cosine[kept]
 
 
-def tile_shape(width: int) -> tuple[int, int]:
-    """Rows and columns of a tile, powers of two: as large as a small product may be, and no narrower than 16."""
-    rows = _power_of_two(SMALL_PRODUCT // (16 * width), MOST_TILE_ROWS)
-    return rows, max(16, _power_of_two(SMALL_PRODUCT // (rows * width), MOST_TILE_COLUMNS))
+def once_in_cells(cells: Cells, left: Ints, right: Ints) -> Mask:
+    """Where each of two reaches the other's cell, the pair is met twice."""
+    once: Mask = (left < right) | ((left != right) & ~cells.are_reached(right, cells.own[left]))
+    return once
 
 
-def _power_of_two(at_most: int, limit: int) -> int:
-    return min(limit, 1 << max(0, at_most.bit_length() - 1))
+def written_in_cells(blocks: Blocks, bounds: Bounds, cells: Cells) -> Iterator[Meeting]:
+    for cell, members in enumerate(cells.members()):
+        yield from meetings_of(blocks, bounds, cells.reaching(cell), members, blocks.plain_lengths)
 
 
-def tiled(rows: Matrix) -> Matrix:
-    """Rows in tiles, zeros after the last."""
-    size, width = tile_shape(rows.shape[1])[0], rows.shape[1]
-    tiles = np.zeros((-(-len(rows) // size), 1, size, width), np.float32)
-    tiles.reshape(-1, width)[: len(rows)] = rows
-    return tiles
+def sorted_in_cells(blocks: Blocks, bounds: Bounds, cells: Cells) -> Iterator[Meeting]:
+    """Those that shrink with all others, and all others with those that shrink."""
+    everyone, lengths = by_sorted_name(blocks), blocks.ordered_lengths
+    rank = np.empty(len(blocks), np.int64)
+    rank[everyone] = np.arange(len(everyone))
+    shrinks = lengths != blocks.plain_lengths
+    for cell, members in enumerate(cells.members()):
+        reaching = everyone[np.sort(rank[cells.reaching(cell)])]
+        inside = everyone[np.sort(rank[members])]
+        shrinking = shrinks[reaching]
+        yield from meetings_of(blocks, bounds, reaching[shrinking], inside, lengths)
+        yield from meetings_of(blocks, bounds, reaching[~shrinking], inside[shrinks[inside]], lengths)
 
 
-def _in_columns(tiles: Matrix, short: Matrix, start: int, stop: int, least: float, room: Matrix) -> Bounded:
-    tall, wide = tile_shape(short.shape[1])
-    down, across = tiles.shape[0], -(-(stop - start) // wide)
-    theirs = short[start : start + across * wide].reshape(1, across, wide, -1).swapaxes(2, 3)
-    table = room[: down * across * tall * wide]
-    np.matmul(tiles, theirs, out=table.reshape(down, across, tall, wide))
-    reaching = np.flatnonzero(table >= least)
-    tile, inside = np.divmod(reaching, tall * wide)
-    row, column = np.divmod(inside, wide)
-    return tile // across * tall + row, start + tile % across * wide + column, table[reaching]
+def meetings_of(blocks: Blocks, bounds: Bounds, queries: Ints, targets: Ints, lengths: Ints) -> Iterator[Meeting]:
+    """Of bounded size, as is what they find: a cell in a crowd is reached by very many."""
+    spans = spans_of(blocks.types, lengths, queries, targets, bounds.name, rows_that_fit(len(targets)))
+    return (Meeting(targets=targets, spans=some) for some in gathered(spans))
 
 
-_NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+# -- what remains
 
 
 def within_reach(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, cosine: Matrix) -> Candidates:

@@ -11,14 +11,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recollect.concepts.rules.detection.blocks import Blocks, block, project, telling_directions
+from recollect.concepts.rules.detection.cells import useful_cells
 from recollect.concepts.rules.detection.columns import ConceptColumns, Ints, Mask, Matrix
 from recollect.concepts.rules.detection.compare import Bounds, candidates
 from recollect.concepts.rules.detection.pairs import Pairs, scored
 from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights
+from recollect.ports import Executor
+from recollect.providers.executors import LocalExecutor
 
 THRESHOLD = 0.95
 MOST_PARTNERS = 200
 CHOICES = (31, 63, 127)
+# With fewer rows than this, all is done before a cluster has received them.
+WORTH_A_JOURNEY = 50_000
 # Nanoseconds: multiplying two numbers of a pair, and looking more closely at a pair that was not ruled out.
 COST_OF_A_DIMENSION = 0.03
 COST_OF_A_CANDIDATE = 300.0
@@ -58,8 +63,14 @@ def detect(
     blocks: Blocks | None = None,
     most_partners: int = MOST_PARTNERS,
     threads: int = 1,
+    executor: Executor | None = None,
+    cells: int | None = None,
 ) -> FoundPairs:
-    """All pairs at or above the threshold, within a type; with `changed`, those that have a changed row."""
+    """All pairs at or above the threshold, within a type; with `changed`, those that have a changed row.
+
+    With an `executor`, very many vectors are multiplied there (X01); the pairs are the same. `cells` says into how many
+    cells the space is cut; else it is as many as pay, and none for a small set.
+    """
     bounds = Bounds(threshold=threshold, weights=weights)
     blocks = blocks or block(concepts, dimensions=useful_dimensions(concepts, bounds))
     asked = asked_places(blocks, changed)
@@ -67,7 +78,10 @@ def detect(
     places = np.empty(len(concepts), np.int64)
     places[blocks.rows] = np.arange(len(blocks))
     parts = []
-    for left, right in candidates(blocks, bounds, asked, crowd.is_free, threads):
+    here = LocalExecutor(threads)
+    multiplying = executor if executor and len(blocks) >= WORTH_A_JOURNEY else here
+    cut = useful_cells(blocks, bounds.product, cells, here) if asked.all() else None
+    for left, right in candidates(blocks, bounds, asked, crowd.is_free, multiplying, cut):
         if not len(left):
             continue
         part = scored(blocks, bounds, left, right, threads)

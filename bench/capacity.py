@@ -1,0 +1,141 @@
+"""The arithmetic of docs/scale.md: from what was measured on one machine to what 1, 10 and 100 machines hold.
+
+Everything here is reckoned from bench/results/scale.json. What the reckoning is worth says the run itself: it reckons
+its largest size from the two smaller ones, and prints by how much that was off.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+GB = 1_000_000_000
+# What of a machine is left for us: the system, other programs and hours of high load take the rest.
+SHARE_OF_MEMORY = 0.75
+SHARE_OF_DISK = 0.6  # backups, the journal of changes, and an index that is built anew beside the old one
+SHARE_OF_CORES = 0.5
+# Measured on a cluster beside local tables (ADR 24): a recall and an add take so many times as long there.
+CITUS_RECALL = 1.57
+CITUS_ADD = 3.42
+
+
+class Growth(Enum):
+    """How a cost grows with the number of memories in a space."""
+
+    EVEN = "the same for each"
+    LINEAR = "in proportion"
+    LOGARITHMIC = "by as much for each tenfold"
+
+    def reckon(self, known: Sequence[tuple[int, float]], count: int) -> float:
+        """The cost at `count`, from two sizes at which it is known."""
+        (small, low), (large, high) = known
+        if self is Growth.EVEN:
+            return high
+        if self is Growth.LINEAR:
+            return high * count / large
+        return high + (high - low) * math.log(count / large) / math.log(large / small)
+
+
+def off_by(growth: Growth, known: Sequence[tuple[int, float]], count: int, measured: float) -> float:
+    """How many times too high or too low the reckoning was; 1 is right."""
+    reckoned = growth.reckon(known, count)
+    return max(reckoned / measured, measured / reckoned) if reckoned > 0 else math.inf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    cores: int
+    memory_gb: int
+    disk_gb: int
+
+
+LAPTOP = Machine(cores=8, memory_gb=32, disk_gb=500)
+SERVER = Machine(cores=32, memory_gb=256, disk_gb=4_000)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """Unit costs, as `./run bench scale` measured them."""
+
+    sizes: tuple[int, int]
+    bytes_each: float
+    index_bytes_each: float
+    recall_cpu_ms: tuple[float, float]
+    small_space_bytes_each: float
+    small_space_recall_cpu_ms: float
+
+    def recall_cpu_at(self, memories: int) -> float:
+        return Growth.LOGARITHMIC.reckon(list(zip(self.sizes, self.recall_cpu_ms, strict=True)), memories)
+
+
+def costs(figures: dict[str, dict[str, Any]]) -> Costs:
+    """From the figures of a run: the middle and the largest size of one space, and the many small ones."""
+    sizes = sorted({int(name.split(":")[0].replace(",", "")) for name in figures if name[0].isdigit()})
+    middle, large = sizes[-2:]
+
+    def value(size: int, name: str) -> float:
+        return float(figures[f"{size:,}: {name}"]["value"])
+
+    return Costs(
+        sizes=(middle, large),
+        bytes_each=value(large, "bytes a memory"),
+        index_bytes_each=value(large, "of them the vector index"),
+        recall_cpu_ms=(
+            value(middle, "processor time of a recall, ms"),
+            value(large, "processor time of a recall, ms"),
+        ),
+        small_space_bytes_each=float(figures["spaces: bytes a memory"]["value"]),
+        small_space_recall_cpu_ms=float(figures["spaces: processor time of a recall, ms"]["value"]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """So many spaces of so many memories each."""
+
+    spaces: int
+    memories_each: int
+
+    @property
+    def memories(self) -> int:
+        return self.spaces * self.memories_each
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reckoned:
+    """What a load takes of machines of one kind."""
+
+    disk_gb: float
+    index_gb: float
+    machines_for_disk: int
+    machines_for_memory: int
+    recalls_a_second: float
+
+    @property
+    def machines(self) -> int:
+        return max(self.machines_for_disk, self.machines_for_memory)
+
+    @property
+    def first_limit(self) -> str:
+        return "memory" if self.machines_for_memory > self.machines_for_disk else "disk"
+
+
+def reckoned(load: Load, machine: Machine, costs: Costs) -> Reckoned:
+    """Search stays quick while the vector index is in memory; small spaces are read whole, and only those in use."""
+    small = load.memories_each <= 10_000
+    each = costs.small_space_bytes_each if small else costs.bytes_each
+    disk = load.memories * each / GB
+    index = load.memories * costs.index_bytes_each / GB
+    for_disk = math.ceil(disk / (machine.disk_gb * SHARE_OF_DISK))
+    for_memory = math.ceil((index * (0.1 if small else 1)) / (machine.memory_gb * SHARE_OF_MEMORY))
+    machines = max(for_disk, for_memory)
+    cpu = costs.small_space_recall_cpu_ms if small else costs.recall_cpu_at(load.memories_each)
+    spread = CITUS_RECALL if machines > 1 else 1.0
+    return Reckoned(
+        disk_gb=disk,
+        index_gb=index,
+        machines_for_disk=for_disk,
+        machines_for_memory=for_memory,
+        recalls_a_second=machines * machine.cores * SHARE_OF_CORES * 1000 / (cpu * spread),
+    )

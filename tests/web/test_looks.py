@@ -1,0 +1,69 @@
+"""Every view as wide as a phone, a tablet and a desk, light and dark: nothing for axe to find, nothing cut off."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web import test_web_support as support
+from tests.web.test_graph_journeys import linked, twins
+from tests.web.test_tidying_journeys import furnished
+from tests.web.test_web_support import House, findings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+browser, address, house = support.browser, support.address, support.house
+
+WIDTHS = (390, 800, 1440)
+# What is high enough for a mouse only; links within a sentence and boxes whose label is the target are no targets.
+SMALL = """() => [...document.querySelectorAll("button, .button, select, summary, nav a, input:not([type=checkbox])")]
+    .filter((one) => !one.classList.contains("unseen") && one.checkVisibility({ visibilityProperty: true }))
+    .filter((one) => one.getBoundingClientRect().height < 39.5)
+    .map((one) => one.outerHTML.slice(0, 90))"""
+
+
+def views(house: House) -> dict[str, str]:
+    """Where every view is, of a space where all of them have something to show; and what is there once it has come."""
+    ids = linked(house)
+    house.add("# Tea\n\nGreen, **never** black.\n\n- hot\n- [[kettle]]", metadata={"tags": ["life"]})
+    house.said("PATCH", f"/memories/{ids['kettle']}", {"importance": 0.9})
+    twins(house)
+    named = furnished(house)
+    return named | {
+        "#/": ".figures",
+        "#/recall?q=tea": "ol.hits > li",
+        "#/recall": ".empty",
+        "#/memories": "li [data-row]",
+        f"#/node/{ids['kettle']}": ".edge",
+        f"#/graph/{ids['kettle']}": "[data-ready=true][data-settled=true]",
+        "#/review": "table",
+    }
+
+
+def opened(page: "Page", address: str, view: str, there: str) -> None:
+    page.goto(f"{address}/{view}")
+    page.locator(f"main {there}").first.wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_W12_axe_finds_nothing_in_any_view_at_any_width(house: House, scheme: str) -> None:
+    page = house.window(color_scheme=scheme)
+    wrong: list[tuple[object, ...]] = []
+    for view, there in views(house).items():
+        opened(page, house.address, view, there)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            wrong += [(view, width, *found) for found in findings(page)]
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wrong.append((view, width, "something runs out of the window"))
+    assert wrong == []
+
+
+def test_W11_fingers_find_large_targets_in_every_view_and_no_keys(house: House) -> None:
+    page = house.window(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    wrong = []
+    for view, there in views(house).items():
+        opened(page, house.address, view, there)
+        wrong += [(view, one) for one in page.evaluate(SMALL)]
+        wrong += [(view, "a key is spoken of")] * page.locator("kbd:visible").count()
+    assert wrong == []
