@@ -304,7 +304,7 @@ async def beside_bare(space: Engine, asked: list[str], count: int) -> list[Figur
     """Two bare queries: with ef_search = LIMIT, the least there is; and with the engine's own, which finds as much."""
     whole, bare, careful, few, overlap, missing, right = [], [], [], [], [], [], []
     some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
-    care = space.core.settings.hnsw_ef_search
+    care = space.core.care(space.space.id)
     for question in asked:
         vector = (await space.core.embedder().embed([question]))[0]
         space.core.recalls.clear()

@@ -175,7 +175,7 @@ async def in_turn(space: Engine, server: EmbeddedServer) -> Asked:
         before = processor_of(server)
         whole.append(await timed(space.recall(question)))
         processor.append(processor_of(server) - before)
-        bare.append(await timed(bare_query(space, vector, ef_search=space.core.settings.hnsw_ef_search)))
+        bare.append(await timed(bare_query(space, vector, ef_search=space.core.care(space.space.id))))
     return Asked(whole=whole, bare=bare, processor=statistics.mean(processor))
 
 

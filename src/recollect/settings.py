@@ -106,7 +106,9 @@ class Settings(BaseSettings):
     summaries: bool = Field(False, description="Whether summaries may be kept (each waits for approval).")
     hnsw_m: int = Field(16, ge=2, le=100, description="Links per vector in the HNSW index.")
     hnsw_ef_construction: int = Field(200, ge=4, le=1000, description="Care taken when the HNSW index is built.")
-    hnsw_ef_search: int = Field(800, ge=1, le=1000, description="Care taken when the HNSW index is searched.")
+    hnsw_ef_search: int = Field(
+        800, ge=1, le=1000, description="Most care taken when the HNSW index is searched; a smaller index needs less."
+    )
     hnsw_min_rows: int = Field(10_000, ge=0, description="Below this, exact search is faster: no HNSW index is built.")
 
     production: bool = Field(

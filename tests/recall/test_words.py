@@ -205,8 +205,8 @@ async def test_D44_D53_a_space_is_asked_in_the_languages_that_it_holds_as_soon_a
     """What is known of its languages is kept from one question to the next, and never older than the answer."""
     await memory.add("The house of my uncle is blue")
     assert [hit.text for hit in await memory.recall("houses")] == ["The house of my uncle is blue"]
-    assert memory.core.spoken[memory.space.id] == frozenset()
+    assert memory.core.seen[memory.space.id].languages == frozenset()
     await memory.add("Die Versicherungen der Nachbarn sind nicht mit denen der Firma zu vergleichen")
     (hit,) = await memory.recall("Versicherung")
     assert hit.text.startswith("Die Versicherungen")
-    assert memory.core.spoken[memory.space.id] == {"german"}
+    assert memory.core.seen[memory.space.id].languages == {"german"}

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import anyio
@@ -22,7 +23,7 @@ from recollect.providers.notify import make_notifiers
 from recollect.providers.rerankers import make_reranker
 from recollect.providers.spread import SpreadEmbedder
 from recollect.recall.cache import Cache
-from recollect.recall.rules.pace import Pace
+from recollect.recall.rules.pace import Pace, care
 from recollect.settings import Settings
 from recollect.store.database import Database, Transaction
 from recollect.store.embedded import EmbeddedServer
@@ -50,6 +51,14 @@ def clock_of(given: Clock) -> Clock:
     return now
 
 
+class SeenSpace(NamedTuple):
+    """A space as a recall saw it, its languages beside English, and about how many vectors there are in all spaces."""
+
+    space: Space
+    languages: frozenset[str]
+    vectors: int | None
+
+
 @dataclass(kw_only=True)
 class Core:
     """One process's engine room, shared by all spaces."""
@@ -62,10 +71,8 @@ class Core:
     executor: Executor | None = None
     embedders: dict[str, Embedder] = field(default_factory=dict)
     models: dict[str, LanguageModel] = field(default_factory=dict)
-    # Spaces as a recall last saw them: a guess at the embedder, checked by the search itself.
-    seen: dict[UUID, Space] = field(default_factory=dict)
-    # And the languages that they held then: in these a question is asked first.
-    spoken: dict[UUID, frozenset[str]] = field(default_factory=dict)
+    # Spaces as a recall last saw them: by that the next one guesses, and looks again where it was wrong.
+    seen: dict[UUID, SeenSpace] = field(default_factory=dict)
     # One plan is applied at a time in a process: a turn holds a connection beside those that the work needs.
     applying: anyio.Lock = field(default_factory=anyio.Lock)
     # Whether others ask this process meanwhile, so that long work is better done by another one.
@@ -136,11 +143,16 @@ class Core:
         async with self.database.transaction(space_id, in_passing=in_passing) as db:
             yield db
 
+    def care(self, space_id: UUID) -> int:
+        """How carefully the index is searched, by what the last recall saw."""
+        seen = self.seen.get(space_id)
+        return care(seen.vectors if seen else None, most=self.settings.hnsw_ef_search)
+
     @asynccontextmanager
     async def search(self, space_id: UUID) -> AsyncIterator[Transaction]:
         async with self.database.search(
             space_id,
-            ef_search=self.settings.hnsw_ef_search,
+            ef_search=self.care(space_id),
             timeout_seconds=self.settings.statement_timeout_seconds,
         ) as db:
             yield db

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
-from recollect.engine.core import Core
+from recollect.engine.core import Core, SeenSpace
 from recollect.errors import InvalidInput, ProviderProblem, RecollectError
 from recollect.graph.rules.strength import ONE_TRAVERSAL
 from recollect.graph.sql import edges
@@ -73,12 +73,13 @@ async def _answered(
     seen. Should search use another model, it is asked again.
     """
     started = time.perf_counter()
-    embedder, notes = _embedder(core, core.seen.get(space_id))
+    last = core.seen.get(space_id)
+    embedder, notes = _embedder(core, last.space if last else None)
     asked = await cache.embedded(core, embedder, query.text)
     notes = (*notes, asked.why_not) if asked.why_not else notes
     async with core.search(space_id) as db:
-        seen = await candidates.first_look(db, query.text, languages=core.spoken.get(space_id, ()))
-        core.seen[space_id], core.spoken[space_id] = seen.space, seen.languages
+        seen = await candidates.first_look(db, query.text, languages=last.languages if last else ())
+        core.seen[space_id] = SeenSpace(seen.space, seen.languages, seen.vectors)
         if _embedder(core, seen.space)[0] is embedder:
             search = Search(core, db, seen, query, embedder, asked.vector)
             search.cools_down = cool_down and search.profile.cools_down
@@ -91,7 +92,7 @@ async def _answered(
 
 async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, bool]:
     async with core.transaction(space_id) as db:
-        seen = await candidates.first_look(db, query.text, languages=core.spoken.get(space_id, ()))
+        seen = await candidates.first_look(db, query.text)
     search = partial(graph_search, core, space_id, query)
     return await cache.repeated(core, space_id, seen.version, query, search), seen.waiting
 

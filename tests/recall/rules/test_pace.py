@@ -1,6 +1,6 @@
 """The faster of two ways is chosen by measurement (D53)."""
 
-from recollect.recall.rules.pace import AGAIN_EVERY, TRIES, Pace
+from recollect.recall.rules.pace import AGAIN_EVERY, LEAST_CARE, TRIES, Pace, care
 
 
 def taken(pace: Pace, seconds: dict[str, float], times: int) -> list[str]:
@@ -26,3 +26,10 @@ def test_D53_what_has_become_slow_is_left() -> None:
     ways = taken(pace, {"all": 0.05, "index": 0.02}, 2 * AGAIN_EVERY)
     assert ways[-2] == "index"
     assert "all" in taken(pace, {"all": 0.01, "index": 0.02}, AGAIN_EVERY)  # looked at again now and then
+
+
+def test_D53_the_index_is_searched_as_carefully_as_its_size_demands() -> None:
+    assert [care(count, most=800) for count in (5_000, 20_000, 100_000)] == [308, 489, 800]
+    assert care(1, most=800) == LEAST_CARE
+    assert care(None, most=800) == 800
+    assert care(100_000, most=100) == 100

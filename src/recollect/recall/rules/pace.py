@@ -4,13 +4,23 @@ Where looking at every vector stops paying depends on the machine, the model, an
 guesses: now and then the slower one is taken again, to see whether it still is.
 """
 
+import math
 from collections import deque
 from collections.abc import Hashable
 from statistics import median
 
+# So careful is the index searched, for each of the cube root of its vectors: measured to find 0.995 of the nearest 200
+# among 5,000, 20,000 and 100,000 (ADR 8).
+CARE = 18
+LEAST_CARE = 200
 TRIES = 3
 REMEMBERED = 9
 AGAIN_EVERY = 50
+
+
+def care(vectors: int | None, *, most: int) -> int:
+    """The `ef_search` of HNSW: the fewer vectors, the less of it finds the same. Of an unknown number, the most."""
+    return most if vectors is None else min(most, max(LEAST_CARE, math.ceil(CARE * vectors ** (1 / 3))))
 
 
 class Pace:

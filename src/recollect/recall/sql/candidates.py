@@ -41,6 +41,7 @@ FIRST_LOOK = """
 SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
        t.documents, t.edition, t.languages, t.weighted_mean,
+       (SELECT reltuples FROM pg_class WHERE oid = 'embeddings'::regclass) AS vectors,
        ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
        ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
@@ -160,6 +161,8 @@ class FirstLook:
     # How many texts the space holds, of any kind, and how many words they have in the mean.
     documents: int
     mean_length: float
+    # About how many vectors the index holds that all spaces share; None where nobody has counted them yet.
+    vectors: int | None
     # Those that it holds beside English.
     languages: frozenset[str]
     words: lexicon.LexicalQuestion | None
@@ -216,6 +219,7 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
         waiting=found["waiting"],
         documents=known.documents,
         mean_length=found["weighted_mean"] or 1.0,
+        vectors=max(int(found["vectors"]), known.documents) if found["vectors"] > 0 else None,
         languages=spoken,
         words=known.weighed(meant),
         meant={word: [one.word for one in ones] for word, ones in meant.items()},
