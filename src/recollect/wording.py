@@ -50,6 +50,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def chance(probability: float) -> str:
+    """`84%`; what is still asked about is never quite certain, so at most `99%`."""
+    return f"{min(99, round(100 * probability))}%"
+
+
 def listed(parts: Iterable[str]) -> str:
     """`a, b and c`."""
     *most, last = list(parts) or [""]

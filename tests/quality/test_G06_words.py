@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from recollect.wording import chance
+
 ROOT = Path(__file__).parents[2]
 REPLACED = {
     "Waits for you": "Needs your review",
@@ -49,3 +51,7 @@ def test_G06_words_that_sound_translated_are_gone(sounds_translated: str, plain:
         if re.search(rf"(?<!\w){re.escape(sounds_translated)}(?!\s?\w)", COMMENTS.sub("", file.read_text()))
     ]
     assert not found, f"say {plain!r}"
+
+
+def test_C36_what_is_asked_about_is_never_shown_as_certain() -> None:
+    assert [chance(likely) for likely in (0.4, 0.914, 0.9994, 1.0)] == ["40%", "91%", "99%", "99%"]

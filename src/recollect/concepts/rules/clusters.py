@@ -41,7 +41,7 @@ from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import (
     DOUBTS,
 )
-from recollect.wording import listed
+from recollect.wording import chance, listed
 
 __all__ = [
     "ASK_FROM",
@@ -319,7 +319,7 @@ def why_asked_by_estimate(known: KnownPairs, rows: Sequence[Row]) -> str:
 def estimated(link: PairLink, doubts: Iterable[str]) -> str:
     against = dict.fromkeys(DOUBTS[doubt] for doubt in doubts)
     said = f"; {listed(against)}" if against else ""
-    return f"about {100 * link.certainty:.0f} % likely, with a score of {link.factors.score:.3f}{said}"
+    return f"about {chance(link.certainty)} likely, with a score of {link.factors.score:.3f}{said}"
 
 
 # -- limits

@@ -12,7 +12,7 @@ from recollect.doors.cli import keyboard, output, values
 from recollect.doors.cli.door import Door, command
 from recollect.errors import InvalidInput
 from recollect.model import QuestionSide
-from recollect.wording import counted
+from recollect.wording import chance, counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -176,7 +176,7 @@ class _Walk:
 
 def _show_question(one: "OpenQuestion", place: int, total: int) -> None:
     group = f"   group of {one.group_size}" if one.group_size > 2 else ""
-    output.heading(f"{place} of {total}   {one.kind} {one.number}   {one.probability:.0%} likely{group}")
+    output.heading(f"{place} of {total}   {one.kind} {one.number}   {chance(one.probability)} likely{group}")
     screen = output.console(sys.stdout)
     for label, side in (("keep", one.keep), ("other", one.other)):
         name = f"{output.one_line(side.name)}  [{output.short(side.id)}]{_about(side)}"
@@ -204,7 +204,7 @@ def _show_page(page: "QuestionPage") -> None:
         [
             (
                 str(one.number),
-                f"{one.probability:.0%}",
+                chance(one.probability),
                 str(one.group),
                 one.kind,
                 f"{one.keep.name}  ~  {one.other.name}",
