@@ -147,3 +147,35 @@ async def test_D43_D47_of_a_long_text_the_model_reads_what_it_can(reading: Engin
     (hit,) = await reading.recall("who got a new bike?")
     assert ENGLISH in (hit.passage or "")
     assert (await reading.jobs()).unreadable == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked", "in_vain"),
+    [
+        (
+            ("Наша кошка боится пылесоса", "Пароль от сейфа знает только Марина", "Квартплата выросла на две тысячи"),
+            "кто знает пароль сейфа?",
+            "какой у меня размер обуви?",
+        ),
+        (
+            ("قطتنا تخاف من المكنسة", "موعد الطبيب يوم الثلاثاء الساعة العاشرة", "ليلى تشرب الشاي فقط"),
+            "متى موعد الطبيب؟",
+            "ما هو رقم جواز سفري؟",
+        ),
+        (
+            ("うちの猫は掃除機がこわい", "歯医者の予約は金曜日の三時です", "リンはお茶しか飲みません"),
+            "歯医者の予約はいつですか",
+            "パスポートの番号は何ですか",
+        ),
+    ],
+    ids=["Russian", "Arabic", "Japanese"],
+)
+async def test_D43_D45_of_a_script_it_can_only_spell_it_answers_what_is_there_and_is_silent_else(
+    reading: Engine, texts: Sequence[str], asked: str, in_vain: str
+) -> None:
+    """By their letters alone, unrelated texts of one script looked alike, and any question was answered."""
+    await remember(reading, texts)
+    assert (await reading.recall(asked)).hits[0].node.text == texts[1]
+    answer = await reading.ask(asked)
+    assert [hit.node.text for hit in answer.recall] == [texts[1]]
+    assert not (await reading.ask(in_vain)).recall.hits

@@ -333,7 +333,17 @@ def test_unit_rows_holds_for_tiny_huge_and_directionless_rows() -> None:
         ("42", True),
         ("?!", True),
         ("Grüße an Łukasz, giá 5 €", True),
-        ("Как мне сбросить пароль?", True),
+        ("Как мне сбросить пароль?", False),  # it knows the letters, and no word
+        ("πού είναι το κλειδί;", False),
+        ("متى موعد الطبيب؟", False),
+        ("איפה המפתח", False),
+        ("चाबी कहाँ है", False),
+        ("うちの猫は掃除機がこわい", False),
+        ("고양이는 무엇을 무서워하나", False),
+        ("Con mèo nhà tôi sợ máy hút bụi", True),
+        ("Kedimiz süpürgeden korkuyor", True),
+        ("The café Ω is run by Дмитрий and his sister", True),
+        ("x + y = z, for all a in B", True),
         ("ฉันจะรีเซ็ตรหัสผ่านได้อย่างไร", False),
         ("តម្លៃអង្ករធ្លាក់ចុះ", False),
         ("የሩዝ ዋጋ በአሥር በመቶ ቀነሰ", False),
@@ -348,5 +358,5 @@ def test_unit_rows_holds_for_tiny_huge_and_directionless_rows() -> None:
         ("a plain sentence before " + "a" * 20_000, False),
     ],
 )
-def test_D43_minilm_reads_what_it_knows_at_least_half_of(text: str, is_readable: bool) -> None:
+def test_D43_minilm_reads_what_it_knows_more_than_the_letters_of(text: str, is_readable: bool) -> None:
     assert MiniLMEmbedder().can_read(text) is is_readable

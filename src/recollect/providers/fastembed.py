@@ -22,7 +22,7 @@ import numpy as np
 
 from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
 from recollect.ports import Vectors
-from recollect.providers.minilm import MOST_UNKNOWN, unknown_share
+from recollect.providers.minilm import MOST_UNREAD, unread_share
 from recollect.providers.pieces import embed_pieces
 from recollect.providers.rerankers import checked_scores
 
@@ -58,10 +58,10 @@ class FastembedEmbedder:
         return self._dim
 
     def can_read(self, text: str) -> bool:
-        """Whether most of it has tokens of its own; a model that spells what it does not know reads any text."""
+        """Whether most of it has tokens of its own; a model whose tokens are bytes reads any text."""
         tokenizer: Any = getattr(self._model().model, "tokenizer", None)
         unknown = next((name for name in UNKNOWN if tokenizer and tokenizer.token_to_id(name) is not None), None)
-        return unknown is None or unknown_share(text, tokenizer, unknown) <= MOST_UNKNOWN
+        return unknown is None or unread_share(text, tokenizer, unknown) <= MOST_UNREAD
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(self._embed, list(texts))

@@ -4,8 +4,9 @@ Tokens go in, one vector a token comes out; a text's vector is the direction of 
 normalised). Texts beyond 256 tokens are read in windows.
 
 The vocabulary is that of English, with the letters of some other scripts. A word it cannot spell (Thai, Khmer, Amharic,
-an emoji, most of Chinese) becomes the one token [UNK], so texts of such words would all get one vector: `can_read`
-says which they are (D43).
+an emoji, most of Chinese) becomes the one token [UNK]; one that it can only spell, letter by letter (Russian, Greek,
+Arabic, Hebrew, Hindi, Japanese, Korean), tells it no more than the script. Texts of such words would all look alike:
+`can_read` says which they are (D43).
 
 Measured with texts of 40 words: small batches side by side, each on one thread (41 texts a CPU second), beat large
 batches on all threads (28 to 33), take less memory, and let a query slip in between the batches of an import. The
@@ -43,9 +44,12 @@ BATCH_TOKENS = 512
 MAX_CHARACTERS = MAX_PIECES * WINDOW_TOKENS * 10
 MAX_DEFAULT_THREADS = 16
 UNKNOWN = "[UNK]"
-# Up to this share of unknown letters a vector still speaks of the rest. Measured on English with ever more Thai in it:
-# unrelated texts begin to look like one (cosine over 0.95) where about half is unknown, and soon in dozens.
-MOST_UNKNOWN = 0.5
+# Up to this share of letters that were not read a vector still speaks of the rest. Measured on English with ever more
+# Thai in it: unrelated texts begin to look like one (cosine over 0.95) where about half is unknown, and soon in dozens.
+# Of texts in other scripts 0.86 and more is spelled, of languages in Latin letters at most 0.35.
+MOST_UNREAD = 0.5
+# Scripts whose single characters are words, or that the model was made for.
+NOT_SPELLED = ("LATIN", "CJK")
 # Pinned here, not read from the package: stored vectors are comparable only if they come from this very file.
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
@@ -65,7 +69,7 @@ class MiniLMEmbedder:
         return DIM
 
     def can_read(self, text: str) -> bool:
-        return unknown_share(text) <= MOST_UNKNOWN
+        return unread_share(text) <= MOST_UNREAD
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         windows, owners = await anyio.to_thread.run_sync(split_into_windows, list(texts))
@@ -92,7 +96,7 @@ def default_threads() -> int:
     return min(cores, MAX_DEFAULT_THREADS)
 
 
-def unknown_share(text: str, tokenizer: "Tokenizer | None" = None, name: str = UNKNOWN) -> float:
+def unread_share(text: str, tokenizer: "Tokenizer | None" = None, name: str = UNKNOWN) -> float:
     """How much of a text a model cannot read (this one, or that of a tokeniser), in letters, digits and symbols.
 
     Not in tokens: a whole Thai sentence is one [UNK], and beside it a single full stop would be half of the text.
@@ -102,8 +106,16 @@ def unknown_share(text: str, tokenizer: "Tokenizer | None" = None, name: str = U
     unknown, encoding = tokenizer.token_to_id(name), tokenizer.encode(text)
     windows = (encoding, *encoding.overflowing)
     pieces = (piece for window in windows for piece in zip(window.ids, window.offsets, strict=True))
-    unread = sum(count_telling(text[start:end]) for id_, (start, end) in pieces if id_ == unknown)
+    unread = sum(
+        count_telling(text[start:end]) for id_, (start, end) in pieces if id_ == unknown or is_spelled(text[start:end])
+    )
     return unread / count_telling(text) if unread else 0.0
+
+
+def is_spelled(piece: str) -> bool:
+    """Whether a piece of a text is one letter of a script that the model knows by its letters alone."""
+    letters = [character for character in piece if unicodedata.category(character)[0] == "L"]
+    return len(letters) == 1 and not unicodedata.name(letters[0], "").startswith(NOT_SPELLED)
 
 
 def count_telling(text: str) -> int:

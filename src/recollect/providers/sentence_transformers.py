@@ -18,7 +18,7 @@ import numpy as np
 
 from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
 from recollect.ports import Vectors
-from recollect.providers.minilm import MOST_UNKNOWN, unknown_share
+from recollect.providers.minilm import MOST_UNREAD, unread_share
 from recollect.providers.pieces import embed_pieces
 from recollect.providers.rerankers import checked_scores
 
@@ -51,7 +51,7 @@ class SentenceTransformersEmbedder:
         tokenizer: Any = getattr(self._model(), "tokenizer", None)
         unknown = getattr(tokenizer, "unk_token", None)
         fast = getattr(tokenizer, "backend_tokenizer", None)
-        return not unknown or fast is None or unknown_share(text, fast, unknown) <= MOST_UNKNOWN
+        return not unknown or fast is None or unread_share(text, fast, unknown) <= MOST_UNREAD
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(self._embed, list(texts))
