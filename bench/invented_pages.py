@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.recall import SHARES, WORDS
-from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI
 from recollect.pages.rules.page import WikiPage
+from recollect.pages.rules.stored import read_page
 
 TYPES = WIKI.types[:4]
 PARTS = 8

@@ -14,7 +14,7 @@ from bench.figures import Figure
 from bench.places import temporary_server
 from recollect.engine.engine import Engine
 from recollect.pages.files import PageFile, read_folder
-from recollect.pages.rules.merge_plan import Overall
+from recollect.pages.rules.audit import Overall
 from recollect.pages.rules.page import WikiPage
 from recollect.settings import Settings
 

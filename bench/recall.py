@@ -32,8 +32,8 @@ from recollect.memories import embed
 from recollect.model import ExportedMemory, NewMemory, NodeFilter
 from recollect.ports import Executor
 from recollect.providers.executors import make_executor
-from recollect.recall import cache
-from recollect.recall.sql import candidates
+from recollect.recall.recall import embedded
+from recollect.recall.sql import candidates, filtered
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
 from recollect.store.database import driver
@@ -273,7 +273,7 @@ async def in_turn(space: Engine) -> float:
     """The median of a recall in milliseconds, each question's vector known."""
     spent = []
     for question in questions():
-        await cache.embedded(space.core, space.core.embedder(), question)
+        await embedded(space.core, space.core.embedder(), question)
         space.core.recalls.clear()
         spent.append(await timed(space.recall(question)))
     return 1000 * statistics.median(spent)
@@ -480,7 +480,7 @@ async def bare_query(space: Engine, vector: np.ndarray[Any, Any], *, ef_search: 
 async def nearest(space: Engine, vector: np.ndarray[Any, Any], *, exactly: bool) -> list[Any]:
     """The vector leg, as a recall asks for it."""
     async with space.core.search(space.space.id) as db:
-        return list(await candidates.nearest(db, asked_in(space, vector), kinds=["memory"], exactly=exactly))
+        return list(await filtered.nearest(db, asked_in(space, vector), kinds=["memory"], exactly=exactly))
 
 
 def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> CandidateQuery:
@@ -498,8 +498,8 @@ async def filter_is_right(space: Engine, question: str, some: NodeFilter) -> flo
     """
     vector = (await space.core.embedder().embed([question]))[0]
     async with space.core.search(space.space.id) as db:
-        few = candidates.filtered(db, some)
-        _, ours = await candidates.nearest_of(db, asked_in(space, vector), few)
+        few = filtered.filtered(db, some)
+        _, ours = await filtered.nearest_of(db, asked_in(space, vector), few)
         ids = [record[0] for record in await (await driver(db)).fetch(few.statement, *few.values)]
         vectors = await candidates.vectors_of(db, ids, model=space.core.embedder().model)
     asked = vector.astype(np.float16).astype(np.float64)

@@ -25,7 +25,7 @@ from bench.recall import BASE, FRAME, SHARES, WORDS, bare_query, nearest, questi
 from recollect.engine.engine import Engine
 from recollect.memories import embed
 from recollect.model import ExportedMemory
-from recollect.recall import cache
+from recollect.recall.recall import embedded
 from recollect.settings import Settings
 from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
@@ -181,7 +181,7 @@ async def in_turn(space: Engine, server: EmbeddedServer) -> Asked:
 
 async def vector_of(space: Engine, question: str) -> np.ndarray[Any, Any]:
     """Made once: what a recall then takes is without the model's time."""
-    asked = await cache.embedded(space.core, space.core.embedder(), question)
+    asked = await embedded(space.core, space.core.embedder(), question)
     assert asked.vector is not None
     return asked.vector
 

@@ -94,7 +94,7 @@ async def walks(memory: Engine) -> AsyncIterator[tuple[str, Callable[[], Awaitab
     tea = await memory.add("Linh prefers tea, never coffee")
     rain = await memory.add("Rain all day, tea in the garden")
     yield "add", lambda: memory.add("Minh is allergic to shrimp")
-    yield "recall", lambda: memory.recall("what does Linh drink?")
+    yield "recall", lambda: memory.recall("does Linh prefer tea?")
     for name in ("jasmine_tea", "Jasmine Tea"):
         await memory.concepts.add(name, "drink", text=f"Green tea with jasmine, called {name}", threshold=1.0)
     yield "duplicates propose", lambda: memory.plans.propose("duplicates")

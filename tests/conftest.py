@@ -22,9 +22,10 @@ import structlog
 from recollect.engine.core import Core
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
-from recollect.store.database import Database, open_database
+from recollect.store.database import Database
 from recollect.store.distribute import distribute
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.prepare import open_database
 from tests import citus
 
 MADE = "made"

@@ -7,6 +7,8 @@ unable to parse string as an integer"). People are told what was given, and what
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from recollect.errors import InvalidInput
+
 Error = Mapping[str, Any]
 
 # What a value must be, by the kind of error; in {} what the error itself tells.
@@ -64,6 +66,12 @@ def listed(parts: Iterable[str]) -> str:
 def place_of(parts: Sequence[str | int]) -> str:
     """`("kinds", 0)` as `kinds[0]`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
+
+
+def require(holds: bool, field: str, expected: str) -> None:
+    """Refuse an option that makes no sense."""
+    if not holds:
+        raise InvalidInput(f"The option {field} must be {expected}.", field=field)
 
 
 def cannot_be(subject: str, error: Error, *, secret: bool = False) -> str:

@@ -25,7 +25,7 @@ from typer.main import get_command
 
 import recollect.doors
 from recollect.doors.cli.app import ENDED, build
-from recollect.store.database import PREPARE_LOCK
+from recollect.store.prepare import PREPARE_LOCK
 from tests.doors import test_cli_support as support
 from tests.waiting import HANG_SECONDS, until_it_holds
 

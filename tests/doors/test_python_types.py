@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recollect import AsyncRecollect, Recollect
 from recollect.doors import python
-from recollect.engine.part import Face
+from recollect.engine.core import Face
 from recollect.model import Node
 from recollect.settings import Settings
 from tests.conftest import fresh_space

@@ -9,11 +9,11 @@ from hypothesis import settings as trying
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.pages.files import PageFile, read_folder
-from recollect.pages.rules.formats import distinct, read_page
+from recollect.pages.rules.audit import Overall
 from recollect.pages.rules.links import Directory
-from recollect.pages.rules.merge_plan import Overall
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
+from recollect.pages.rules.stored import distinct, read_page
 from recollect.settings import Settings
 from tests.conftest import fresh_space
 from tests.pages.rules.test_B31_links import led_to

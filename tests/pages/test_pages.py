@@ -17,7 +17,8 @@ from recollect.model import Kind, NodeFilter, Status
 from recollect.pages import apply
 from recollect.pages.import_ import PageImport
 from recollect.pages.policies.merge_pages import TOGETHER
-from recollect.pages.rules.merge_plan import NodeStatus, Overall, SubgraphStatus, Verdict
+from recollect.pages.rules.audit import Overall
+from recollect.pages.rules.decisions import NodeStatus, SubgraphStatus, Verdict
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.plan_md import parse_plan
 from recollect.pages.rules.similarity import SuppliedScores

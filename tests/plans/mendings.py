@@ -16,7 +16,7 @@ from recollect.plans import apply
 from recollect.plans.registry import POLICIES
 from recollect.plans.sql import blockers, locks, plans, usage, work
 from recollect.schedules import run as scheduled
-from recollect.store.database import open_database
+from recollect.store.prepare import open_database
 
 TakeOut = Callable[["Without"], None]
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from recollect.engine.core import Cache
 from recollect.engine.engine import Engine
 from recollect.model import Mode, Query, Recall
 from recollect.plans.sql import plans
 from recollect.ports import Vectors
-from recollect.recall.cache import Cache, embedded, is_repeatable, repeated
-from recollect.recall.recall import find
+from recollect.recall.recall import embedded, find, is_repeatable, repeated
 
 ASKED = Query(text="Linh drinks green tea")
 

@@ -12,7 +12,7 @@ from recollect.memories.rules.text import count_tokens
 from recollect.memories.rules.windows import TOKENS, windows
 from recollect.model import Mode, NewMemory, NodeFilter
 from recollect.recall import search
-from recollect.recall.sql import candidates
+from recollect.recall.sql import candidates, filtered
 from recollect.settings import Settings
 from recollect.store.database import driver
 from tests.conftest import fresh_space
@@ -85,7 +85,7 @@ async def test_D47_every_way_to_the_nearest_gives_a_text_once_by_its_best_window
     if way == "HNSW":
         walk_the_index(memory, monkeypatch, over=0)
     if way == "wide filter":
-        monkeypatch.setattr(candidates, "EXACT_BELOW", 2)
+        monkeypatch.setattr(filtered, "EXACT_BELOW", 2)
         monkeypatch.setattr(candidates, "POOL", 2)
     found = await memory.recall(KEY, weak=True, **options.get(way, {}))
     assert len({hit.node.id for hit in found}) == len(found)
@@ -104,7 +104,7 @@ async def test_D47_a_few_long_texts_do_not_crowd_out_the_others(
 ) -> None:
     monkeypatch.setattr(search, "BROADEST", 1)
     monkeypatch.setattr(candidates, "POOL", 4)
-    monkeypatch.setattr(candidates, "EXACT_BELOW", 2)
+    monkeypatch.setattr(filtered, "EXACT_BELOW", 2)
     tags = {"tags": ["life"]}
     told = [long_note(), long_note(140), *(f"{SHORT}, {number} times" for number in range(6))]
     await memory.add_many([NewMemory(text=text, metadata=tags) for text in told])

@@ -17,7 +17,7 @@ from recollect.memories.sql import nodes
 from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
 from recollect.recall.calibrate import measure
 from recollect.recall.rules import lexical, ranking
-from recollect.recall.sql import candidates, lexicon
+from recollect.recall.sql import candidates, filtered, lexicon
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
 from recollect.store.database import Transaction, driver
@@ -106,14 +106,14 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
         asked = await asked_in(db, memory, "green tea for Mrs Okafor")
         found = await memory.list()
         ids = {node.id: node.text for node in found.items}
-        rows = await candidates.details(db, asked, list(ids), cosines={}, words={})
+        rows = await filtered.details(db, asked, list(ids), cosines={}, words={})
     mean = sum(one.total() for one in counts.values()) / len(counts)
     for row in rows:
         held = counts[ids[row.id] or ""]
         numbered = {lexical.term(word): count for word, count in held.items()}
         weights = lexical.document_weights(numbered, length=held.total(), mean_length=mean)
         expected = sum(
-            lexical.rarity(lexicon.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
+            lexical.rarity(candidates.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
             for word in lexical.words("green tea for Mrs Okafor")
             if word in held
         )
@@ -168,7 +168,7 @@ async def test_the_choice_between_exact_and_hnsw_is_made_from_counts_and_told(
     await teach(memory, *(f"note about topic {n}" for n in range(60)))
     exact = await memory.recall("topic 7", limit=60)
     assert exact.ways["search"] == "exact: every vector"
-    monkeypatch.setattr(candidates, "EXACT_BELOW", 50)
+    monkeypatch.setattr(filtered, "EXACT_BELOW", 50)
     walk_the_index(memory, monkeypatch, over=50)
     memory.core.recalls.clear()
     approximate = await memory.recall("topic 7", limit=60)
@@ -398,7 +398,7 @@ async def test_the_lexical_search_uses_its_index_as_the_working_role(memory: Eng
         raw = await driver(db)
         await raw.execute("SET LOCAL enable_seqscan = off")
         before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
-        found = await candidates.matching(db, asked, kinds=["memory"])
+        found = await filtered.matching(db, asked, kinds=["memory"])
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('lexicon_terms'::regclass)")
     assert len(found) == 1
     assert after > before
@@ -427,8 +427,8 @@ async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engi
         await raw.execute("SET LOCAL enable_seqscan = off")
         before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
         wanted = NodeFilter(metadata={"extra": {"part": 2}})
-        few = candidates.filtered(db, wanted)
-        left, found = await candidates.nearest_of(db, await asked_in(db, memory, "one"), few)
+        few = filtered.filtered(db, wanted)
+        left, found = await filtered.nearest_of(db, await asked_in(db, memory, "one"), few)
         after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('nodes_metadata'::regclass)")
     assert (left, len(found), after > before) == (1, 1, True)
 
@@ -438,10 +438,10 @@ async def test_scores_that_a_leg_found_are_those_that_a_look_would_find(memory: 
     question = "who keeps the spare key?"
     async with memory.core.search(memory.space.id) as db:
         asked = await asked_in(db, memory, question)
-        near = await candidates.nearest(db, asked, kinds=["memory"], exactly=True)
-        words = await candidates.matching(db, asked, kinds=["memory"])
-        looked = await candidates.details(db, asked, list(near), cosines={}, words={})
-        told = await candidates.details(db, asked, list(near), cosines=near, words=words)
+        near = await filtered.nearest(db, asked, kinds=["memory"], exactly=True)
+        words = await filtered.matching(db, asked, kinds=["memory"])
+        looked = await filtered.details(db, asked, list(near), cosines={}, words={})
+        told = await filtered.details(db, asked, list(near), cosines=near, words=words)
     assert words
     assert [one.id for one in told] == [one.id for one in looked]
     for one, other in zip(told, looked, strict=True):
@@ -453,14 +453,14 @@ async def test_both_legs_of_a_filter_find_what_the_legs_of_the_whole_space_find(
     await teach(memory, *FACTS)
     async with memory.core.search(memory.space.id) as db:
         asked = await asked_in(db, memory, "who keeps the spare key?")
-        near = await candidates.nearest(db, asked, kinds=["memory"], exactly=True)
-        words = await candidates.matching(db, asked, kinds=["memory"])
+        near = await filtered.nearest(db, asked, kinds=["memory"], exactly=True)
+        words = await filtered.matching(db, asked, kinds=["memory"])
         for few in (
-            candidates.filtered(db, NodeFilter(created_to=datetime.now(UTC))),
-            candidates.these(list(near)),
+            filtered.filtered(db, NodeFilter(created_to=datetime.now(UTC))),
+            filtered.these(list(near)),
         ):
-            left, nearest = await candidates.nearest_of(db, asked, few)
-            _, matching = await candidates.matching_of(db, asked, few)
+            left, nearest = await filtered.nearest_of(db, asked, few)
+            _, matching = await filtered.matching_of(db, asked, few)
             assert left == 5
             assert nearest == pytest.approx(near, abs=1e-6)
             assert matching == pytest.approx(words, abs=1e-6)
@@ -471,7 +471,7 @@ async def test_a_filter_that_leaves_too_many_is_answered_as_the_whole_space_is(
     memory: Engine, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     await teach(memory, *FACTS, metadata={"extra": {"part": 7}})
-    monkeypatch.setattr(candidates, "EXACT_BELOW", most)
+    monkeypatch.setattr(filtered, "EXACT_BELOW", most)
     walk_the_index(memory, monkeypatch, over=4)
     some = NodeFilter(metadata={"extra": {"part": 7}}, excluded=False)
     found = await memory.recall("who keeps the spare key?", wanted=some, weak=True)
@@ -489,7 +489,7 @@ async def test_D39_a_summary_that_matches_by_words_alone_is_found_where_no_leg_l
     connection = await asyncpg.connect(memory.core.database.dsn, server_settings={"search_path": "recollect,public"})
     await connection.execute("UPDATE nodes SET is_summary = true WHERE id = $1", summary.id)
     await connection.close()
-    monkeypatch.setattr(candidates, "EXACT_BELOW", 50)
+    monkeypatch.setattr(filtered, "EXACT_BELOW", 50)
     walk_the_index(memory, monkeypatch, over=50)
     found = await memory.recall("the garden and the marsupial habitat", include_summaries=True)
     assert found.ways["search"] == "HNSW: over 50 vectors"
@@ -498,13 +498,13 @@ async def test_D39_a_summary_that_matches_by_words_alone_is_found_where_no_leg_l
 
 async def test_given_nodes_are_looked_at_however_many(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await teach(memory, *FACTS)
-    monkeypatch.setattr(candidates, "EXACT_BELOW", 2)
+    monkeypatch.setattr(filtered, "EXACT_BELOW", 2)
     ids = [node.id for node in (await memory.list()).items]
     async with memory.core.search(memory.space.id) as db:
         asked = await asked_in(db, memory, "who keeps the spare key?")
-        left, found = await candidates.nearest_of(db, asked, candidates.these(ids))
-        few = candidates.filtered(db, NodeFilter(created_to=datetime.now(UTC)))
-        assert await candidates.nearest_of(db, asked, few) == (3, {})
+        left, found = await filtered.nearest_of(db, asked, filtered.these(ids))
+        few = filtered.filtered(db, NodeFilter(created_to=datetime.now(UTC)))
+        assert await filtered.nearest_of(db, asked, few) == (3, {})
     assert (left, set(found)) == (5, {*ids})
 
 
@@ -538,7 +538,7 @@ async def test_when_one_leg_fails_the_other_has_ended_and_the_next_question_is_a
 ) -> None:
     await teach(memory, *FACTS)
     with monkeypatch.context() as broken:
-        broken.setattr(candidates, "MATCH", candidates.MATCH.replace("SELECT nullif(", "SELECT 1 / 0 + nullif("))
+        broken.setattr(filtered, "MATCH", filtered.MATCH.replace("SELECT nullif(", "SELECT 1 / 0 + nullif("))
         some = NodeFilter(subtypes=("note",), excluded=False)
         with pytest.raises(asyncpg.DivisionByZeroError):
             await memory.recall(FACTS[4], wanted=some)

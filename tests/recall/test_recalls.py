@@ -10,9 +10,8 @@ from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput, NotFound
 from recollect.memories.sql import activity
 from recollect.model import Kind, Mode, Move, NodeFilter, Query, Status
-from recollect.recall.cache import as_key
 from recollect.recall.queries import moves
-from recollect.recall.recall import find, note
+from recollect.recall.recall import as_key, find, note
 from recollect.recall.sql import logs
 from recollect.recall.sql.logs import as_document, from_document
 

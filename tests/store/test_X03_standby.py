@@ -17,9 +17,9 @@ from recollect.errors import DatabaseProblem
 from recollect.model import NewMemory
 from recollect.settings import Settings
 from recollect.store import standby as standbys
-from recollect.store.database import driver
+from recollect.store.database import current_verb, driver, read
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.standby import Lag, Writer, Writes, as_written, calling, current_verb, position_of, read
+from recollect.store.standby import Lag, Writer, Writes, as_written, calling, position_of
 from tests.conftest import open_directory
 from tests.doors import test_api_support as support
 from tests.doors.test_api_support import key_for, problem, visitor

@@ -16,9 +16,10 @@ from recollect.engine.engine import Engine
 from recollect.errors import Conflict, DatabaseProblem, NotFound, UnsuitableServer
 from recollect.model import NewMemory, Status
 from recollect.settings import Settings
-from recollect.store.database import driver, open_database
+from recollect.store.database import driver
 from recollect.store.distribute import SPREAD, distribute
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.prepare import open_database
 from tests.citus import NODES, Cluster, new_database
 from tests.waiting import until_it_holds
 
@@ -81,7 +82,8 @@ async def test_X04_only_an_empty_database_is_distributed_and_only_once(cluster: 
 
 DISTRIBUTING = """
 import asyncio, sys
-from recollect.store.database import driver, open_database
+from recollect.store.database import driver
+from recollect.store.prepare import open_database
 from recollect.store.distribute import distribute
 async def main():
     database = await open_database(sys.argv[1], pool_size=2)

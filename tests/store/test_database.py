@@ -15,9 +15,9 @@ from recollect.engine.engine import Engine
 from recollect.engine.sql import spaces
 from recollect.errors import DatabaseProblem, InvalidInput, UnsuitableServer
 from recollect.settings import Settings
-from recollect.store import database as module
-from recollect.store.database import open_database
-from recollect.store.trouble import lost
+from recollect.store import prepare as module
+from recollect.store.connections import lost
+from recollect.store.prepare import open_database
 from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio

@@ -20,9 +20,10 @@ from recollect.model import NewMemory
 from recollect.recall.rules import lexical
 from recollect.recall.sql import lexicon
 from recollect.settings import Settings
-from recollect.store.database import downgrade, driver, open_database, upgrade
+from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrations import HEAD, is_ours
+from recollect.store.prepare import downgrade, open_database, upgrade
 from recollect.store.tables import metadata
 from tests.memories.rules.test_windows import long_note
 

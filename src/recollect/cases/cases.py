@@ -14,7 +14,7 @@ from recollect.cases.import_ import CaseImport, Format
 from recollect.cases.look import CaseHealth, Reflection, Summary
 from recollect.cases.rules.cases import checked_category, checked_rate
 from recollect.cases.tidy import Consolidation
-from recollect.engine.part import Face, Reference
+from recollect.engine.core import Face, Reference
 from recollect.errors import InvalidInput, NotFound
 from recollect.memories import edit
 from recollect.model import (
@@ -30,7 +30,7 @@ from recollect.model import (
 )
 from recollect.plan import HistoryEntry
 from recollect.plans.apply import Progress
-from recollect.store.standby import reads
+from recollect.store.database import reads
 
 
 class Cases(Face):

@@ -16,8 +16,7 @@ from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.similarity import Factors, Traits, compare
 from recollect.concepts.rules.why import Explanation, PairEstimate, why
 from recollect.concepts.sql import concepts, never_merge
-from recollect.engine.core import Core
-from recollect.engine.part import Reference
+from recollect.engine.core import Core, Reference
 from recollect.engine.sql import spaces
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.graph.rules.merging import MergedLinks

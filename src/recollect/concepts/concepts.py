@@ -18,13 +18,13 @@ from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.names import plain
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE
 from recollect.concepts.sql import concepts, never_merge
-from recollect.engine.part import Face, Reference
+from recollect.engine.core import Face, Reference
 from recollect.errors import InvalidInput, NotFound
 from recollect.memories import edit
 from recollect.memories.sql import nodes
 from recollect.model import Concept, Formed, FormedMany, KeptApart, Kind, Metadata, NewConcept, NodeFilter
 from recollect.plan import Outcome
-from recollect.store.standby import reads
+from recollect.store.database import reads
 
 LONGEST_PAGE = 1000
 MOST_PAIRS = 10_000

@@ -18,9 +18,8 @@ import anyio.to_thread
 from recollect.doors import logs
 from recollect.doors.portal import Portal
 from recollect.engine.administration import Administration
-from recollect.engine.core import Clock
+from recollect.engine.core import Clock, Face
 from recollect.engine.engine import Engine
-from recollect.engine.part import Face
 from recollect.engine.worker import working
 from recollect.providers.embedders import prepare
 from recollect.settings import Settings

@@ -22,10 +22,9 @@ from recollect.doors.portal import Portal
 from recollect.engine.access import Caller, Session
 from recollect.engine.backup import Backup
 from recollect.engine.care import Checkup, Totals, Verification
-from recollect.engine.core import Clock, Core
+from recollect.engine.core import Clock, Core, Reference
 from recollect.engine.engine import Engine
 from recollect.engine.overview import Overview
-from recollect.engine.part import Reference
 from recollect.graph.explore import Components, Neighbour, Stats, TopicView, Way
 from recollect.graph.explore import Format as GraphExploreFormat
 from recollect.graph.pictures import Form
@@ -78,7 +77,7 @@ from recollect.pages.files import PagesWritten
 from recollect.pages.import_ import JudgeName, PageImport
 from recollect.pages.import_ import Scope as PagesImportScope
 from recollect.pages.look import PageView, Version
-from recollect.pages.rules.merge_plan import MergePlan
+from recollect.pages.rules.decisions import MergePlan
 from recollect.pages.rules.page import Format as RulesPageFormat
 from recollect.pages.rules.similarity import Scores
 from recollect.plan import Decision, DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Risk, Run, TakenBack

@@ -15,7 +15,7 @@ from recollect.engine.sql import care, spaces
 from recollect.errors import Conflict
 from recollect.store import distribute
 from recollect.store import dump as dumps
-from recollect.store.database import GRANTS, upgrade
+from recollect.store.prepare import GRANTS, upgrade
 from recollect.wording import counted
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from recollect.engine.core import Clock, Core, log, utc_now
 from recollect.errors import RecollectError
 from recollect.providers.executors import make_executor
 from recollect.settings import Settings
-from recollect.store.database import open_database
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.prepare import open_database
 from recollect.store.standby import ReadAt
 
 

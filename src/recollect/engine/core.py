@@ -1,11 +1,14 @@
-"""What every verb needs: settings, the database, the embedders, the clock. Verbs are functions of it."""
+"""What every verb needs: settings, the database, the embedders, the clock. Verbs are functions of it, and a face offers
+those of one part of the engine."""
 
 import math
-from collections.abc import AsyncIterator, Callable
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 import anyio
@@ -22,16 +25,19 @@ from recollect.providers.models import make_model
 from recollect.providers.notify import make_notifiers
 from recollect.providers.rerankers import make_reranker
 from recollect.providers.spread import SpreadEmbedder
-from recollect.recall.cache import Cache
 from recollect.recall.rules.pace import Pace, care
 from recollect.settings import Settings
 from recollect.store.database import Database, Transaction
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.locks import Lease
 
+if TYPE_CHECKING:
+    from recollect.engine.engine import Engine
+
 log = structlog.get_logger("recollect")
 
-
+V = TypeVar("V")
+Reference = UUID | str
 Clock = Callable[[], datetime]
 
 
@@ -51,10 +57,41 @@ def clock_of(given: Clock) -> Clock:
     return now
 
 
-class SeenSpace(NamedTuple):
-    """A space as a recall saw it, its languages beside English, and about how many vectors there are in all spaces."""
+class Cache(Generic[V]):
+    """At most so many values, each for at most so long; the least used goes first."""
 
-    space: Space
+    def __init__(self, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._kept: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable) -> V | None:
+        at, value = self._kept.get(key, (None, None))
+        if at is None:
+            return None
+        if self._clock() - at > self._seconds:
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: V) -> None:
+        self._kept[key] = (self._clock(), value)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+class SeenSpace(NamedTuple):
+    """A space as a recall saw it: by which model's vectors it is searched, its languages beside English, and about how many
+    vectors there are in all spaces."""
+
+    model: str | None
     languages: frozenset[str]
     vectors: int | None
 
@@ -173,3 +210,26 @@ class Core:
             for embedder in set(self.embedders.values()):
                 stack.push_async_callback(embedder.close)
             await self.adjacencies.close()
+
+
+class Face:
+    """What `memory.plans`, `memory.graph` and the others have in common: the verbs of one part, bound to a space."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+
+    @property
+    def core(self) -> Core:
+        return self._engine.core
+
+    @property
+    def space_id(self) -> UUID:
+        return self._engine.space.id
+
+    async def node_id(self, reference: Reference) -> UUID:
+        """The node that a reference means: a whole id, or a unique beginning of one."""
+        return await self._engine.node_id(reference)
+
+    async def keeper_id(self, reference: Reference) -> UUID:
+        """The same, but what was merged leads to the node that it is now part of."""
+        return await self._engine.keeper_id(reference)

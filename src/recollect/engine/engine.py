@@ -11,8 +11,7 @@ from recollect.cases.cases import Cases
 from recollect.concepts.concepts import Concepts
 from recollect.engine import build, overview
 from recollect.engine.administration import Administration
-from recollect.engine.core import Clock, Core, clock_of, utc_now
-from recollect.engine.part import Reference
+from recollect.engine.core import Clock, Core, Reference, clock_of, utc_now
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.graph.graph import Graph
@@ -52,7 +51,7 @@ from recollect.recall import feedback, recall
 from recollect.recall import queries as recalls
 from recollect.schedules.schedules import Schedules
 from recollect.settings import Settings
-from recollect.store.standby import reads
+from recollect.store.database import reads
 
 LONGEST_PAGE = 1000
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
-from recollect.engine.part import Face, Reference
+from recollect.engine.core import Face, Reference
 from recollect.graph import explore, link, pictures, vault, view
 from recollect.graph.rules.paths import By
 from recollect.model import Edge, NewEdge, Topic
 from recollect.plans.sql import plans
-from recollect.store.standby import reads
+from recollect.store.database import reads
 
 
 class Graph(Face):

@@ -18,8 +18,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.memories.rules import exported
 from recollect.memories.sql import nodes
 from recollect.model import Node, NodeFilter
-from recollect.store.database import Transaction
-from recollect.store.standby import read
+from recollect.store.database import Transaction, read
 
 Progress = Callable[[int], None]
 

@@ -20,18 +20,17 @@ from recollect.engine.core import Core
 from recollect.errors import Conflict, InvalidInput, RecollectError
 from recollect.pages import sql as kept
 from recollect.pages.policies.merge_pages import POLICY, pair_of, state_of
-from recollect.pages.rules.hierarchy import children_by_parent
-from recollect.pages.rules.merge_plan import (
+from recollect.pages.rules.audit import MergeResult, result_of
+from recollect.pages.rules.decisions import (
     MAX_RETRIES,
     MergePlan,
-    MergeResult,
     NodePlan,
     NodeStatus,
     SubgraphPlan,
     SubgraphStatus,
     Verdict,
-    result_of,
 )
+from recollect.pages.rules.hierarchy import children_by_parent
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.plan_md import Edit, edits_in, render_plan, with_edits
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus

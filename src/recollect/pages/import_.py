@@ -22,14 +22,12 @@ from recollect.memories.sources import SourceLine, shown, skipped
 from recollect.pages import sql as kept
 from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, read_folder
 from recollect.pages.policies.merge_pages import pair_of, state_of
-from recollect.pages.rules.decisions import DecisionOptions, plan_merge, wiki_of
-from recollect.pages.rules.formats import distinct, read_page
+from recollect.pages.rules.decisions import DecisionOptions, MergePlan, NodePlan, Verdict, plan_merge, wiki_of
 from recollect.pages.rules.judging import question, verdict_in
 from recollect.pages.rules.links import resolve
-from recollect.pages.rules.merge_plan import MergePlan, NodePlan, Verdict
 from recollect.pages.rules.page import PageFinding, WikiPage, page_path
 from recollect.pages.rules.similarity import Scores, SuppliedScores, compare, text_for_vector
-from recollect.pages.rules.stored import KnownFirst, PageBatch, StoredPage, known_results
+from recollect.pages.rules.stored import KnownFirst, PageBatch, StoredPage, distinct, known_results, read_page
 from recollect.pages.rules.vetoes import veto
 from recollect.plan import Plan
 from recollect.plans import propose
@@ -115,7 +113,7 @@ async def _import(
     core: Core, space_id: UUID, found: Sequence[PageFile | SourceLine], label: str, how: How
 ) -> PageImport:
     new, said = await anyio.to_thread.run_sync(_parsed, found)
-    there = await _there(core, space_id)
+    there = await _there(core, space_id, new)
     merge = await _decided(core, new, there, how)
     nowhere = await anyio.to_thread.run_sync(lambda: resolve(new, there.pages).findings)
     findings = dict.fromkeys((*said, *merge.findings, *_in_doubt(merge), *nowhere))
@@ -146,12 +144,15 @@ class _There:
         return {text_for_vector(one.page): self.vectors[one.node_id] for one in there}
 
 
-async def _there(core: Core, space_id: UUID) -> _There:
+async def _there(core: Core, space_id: UUID, new: Sequence[WikiPage]) -> _There:
+    """The living pages; and their vectors, if any of them is of a type that comes in."""
     async with core.database.snapshot(space_id) as db:
         reader = StoreReader(db)
+        living = [one for one in await reader.pages() if one.is_living]
+        may_meet = not {one.page.type for one in living}.isdisjoint(page.type for page in new)
         return _There(
-            stored=[one for one in await reader.pages() if one.is_living],
-            vectors=await kept.vectors(db, core.embedder().model),
+            stored=living,
+            vectors=await kept.vectors(db, core.embedder().model) if may_meet else {},
             apart=await reader.distinct_pairs(core.now()),
         )
 

@@ -17,10 +17,9 @@ from recollect.model import Edge, Kind, Node, NodeFilter
 from recollect.model import Page as Stretch
 from recollect.pages import sql as kept
 from recollect.pages.files import PagesWritten, write_folder
-from recollect.pages.rules.formats import export_page, free_id
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.page import Format, WikiPage
-from recollect.pages.rules.stored import StoredPage
+from recollect.pages.rules.stored import StoredPage, export_page, free_id
 from recollect.plan import HistoryEntry
 from recollect.plans.sql import journal
 from recollect.store.database import Transaction

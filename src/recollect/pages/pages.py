@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from recollect.engine.part import Face, Reference
+from recollect.engine.core import Face, Reference
 from recollect.errors import InvalidInput
 from recollect.model import Page as Stretch
 from recollect.pages import apply as page_applying
@@ -14,12 +14,12 @@ from recollect.pages.apply import Merged
 from recollect.pages.files import PagesWritten
 from recollect.pages.import_ import How, JudgeName, PageImport, Scope
 from recollect.pages.look import PageView, Version
-from recollect.pages.rules.merge_plan import MergePlan
+from recollect.pages.rules.decisions import MergePlan
 from recollect.pages.rules.page import Format
 from recollect.pages.rules.similarity import Scores
 from recollect.plan import Plan
 from recollect.plans.apply import Progress, Started
-from recollect.store.standby import reads
+from recollect.store.database import reads
 
 LONGEST_PAGE = 1000
 

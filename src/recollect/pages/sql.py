@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from recollect.errors import Conflict, NotFound
-from recollect.pages.rules.merge_plan import MergePlan
+from recollect.pages.rules.decisions import MergePlan
 from recollect.pages.rules.page import PageFinding, WikiPage, normal_name
 from recollect.pages.rules.stored import SOURCE, PageBatch, StoredPage, node_from, page_from, plan_from, planned_row
 from recollect.ports import Vectors

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from recollect.engine.part import Face, Reference
+from recollect.engine.core import Face, Reference
 from recollect.errors import InvalidInput
 from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, Risk, Run, TakenBack
 from recollect.plans import apply, propose, review, run, undo
@@ -14,7 +14,7 @@ from recollect.plans.registry import POLICIES
 from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.plans.sql import plans
-from recollect.store.standby import reads
+from recollect.store.database import reads
 
 LONGEST_PAGE = 1000
 # Decisions are numbered from 1, in a column of four bytes.

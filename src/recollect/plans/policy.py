@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass
-from recollect.errors import InvalidInput
 from recollect.graph.rules.arrays import EdgeColumns
 from recollect.model import Edge, QuestionSide, Topic
 from recollect.pages.rules.stored import PageBatch, StoredPage
@@ -173,9 +172,3 @@ class Policy:
     remember: Remember | None = None
     # How what failed is tried again; None: it waits until somebody applies the plan again.
     again: Again | None = None
-
-
-def require(holds: bool, field: str, expected: str) -> None:
-    """Refuse an option that makes no sense."""
-    if not holds:
-        raise InvalidInput(f"The option {field} must be {expected}.", field=field)

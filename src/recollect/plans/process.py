@@ -26,7 +26,7 @@ from recollect.plans.registry import policy_named
 from recollect.plans.sql.reader import StoreReader
 from recollect.plans.throttle import LAST_IN_LINE
 from recollect.providers.executors import make_executor
-from recollect.store.database import open_database
+from recollect.store.prepare import open_database
 
 # So many decisions are handed over at a time: taking them in is a matter of milliseconds.
 PIECE = 250

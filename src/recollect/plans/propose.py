@@ -41,7 +41,8 @@ async def propose(
     plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
     plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as db:
-        await questions.keep(db, plan.questions, core.now())
+        if plan.questions:
+            await questions.keep(db, plan.questions, core.now())
         return await _kept(db, plan)
 
 

@@ -17,8 +17,7 @@ from uuid import UUID
 
 from recollect.concepts.rules.concepts import ids_of
 from recollect.concepts.rules.never_merge import Apart
-from recollect.engine.core import Core
-from recollect.engine.part import Face
+from recollect.engine.core import Core, Face
 from recollect.errors import InvalidInput, RecollectError
 from recollect.memories.sql import nodes
 from recollect.model import QuestionSide

@@ -13,28 +13,28 @@ from recollect.graph.adjacency import walk
 from recollect.graph.rules.spread import Reached
 from recollect.memories.sql import nodes
 from recollect.model import Hit, Parts, Query, Recall
-from recollect.recall import cache
+from recollect.ports import Vectors
 from recollect.recall.rules import ranking
 from recollect.recall.rules.ranking import Numbers
 from recollect.recall.search import LIMIT, calibration_of
-from recollect.recall.sql import candidates
+from recollect.recall.sql import filtered
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.store.database import Transaction
 
 SEEDS = 5
 
 
-async def spread(core: Core, space_id: UUID, query: Query, near: Recall) -> Recall:
-    """What activation reaches from the nearest hits, and those hits, by both."""
+async def spread(core: Core, space_id: UUID, query: Query, near: Recall, vector: Vectors | None) -> Recall:
+    """What activation reaches from the nearest hits, and those hits, by both. `vector` is that of the question."""
     similar = {hit.node.id: hit for hit in near}
     # How near a hit is to the question: by its vector, or where the model cannot read the question, by its words.
-    is_read = (await cache.embedded(core, core.embedder(near.model), query.text)).vector is not None
-    nearness = attrgetter("similarity" if is_read else "parts.relevance")
+    nearness = attrgetter("parts.relevance" if vector is None else "similarity")
     seeds = {hit.node.id: nearness(hit) for hit in near[:SEEDS] if nearness(hit) > 0}
     async with core.search(space_id) as db:
         walked = await walk(core, db, seeds)
         reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
-        beyond = await _beyond(core, db, query, near.model, reached.keys() - similar.keys())
+        asked = CandidateQuery(space_id=space_id, model=near.model, dim=core.embedder(near.model).dim, vector=vector)
+        beyond = await _beyond(db, query, asked, reached.keys() - similar.keys())
     everything = {**{hit.node.id: hit for hit in beyond}, **similar}
     scores = {
         id_: _graph_score(nearness(hit), reached.get(id_)) if reached else nearness(hit)
@@ -57,14 +57,11 @@ async def spread(core: Core, space_id: UUID, query: Query, near: Recall) -> Reca
     )
 
 
-async def _beyond(core: Core, db: Transaction, query: Query, model: str, ids: Collection[UUID]) -> list[Hit]:
+async def _beyond(db: Transaction, query: Query, asked: CandidateQuery, ids: Collection[UUID]) -> list[Hit]:
     """What only activation reached, of what may be returned at all, and how similar it is to the question."""
-    permitted = await candidates.allowed(db, list(ids), query.wanted) if ids else set()
-    embedder = core.embedder(model)
-    vector = (await cache.embedded(core, embedder, query.text)).vector
-    asked = CandidateQuery(space_id=db.space_id, model=model, dim=embedder.dim, vector=vector)
-    _, cosines = await candidates.nearest_of(db, asked, candidates.these(list(permitted)))
-    similarity = calibration_of(await spaces.by_id(db), model).similarity
+    permitted = await filtered.allowed(db, list(ids), query.wanted) if ids else set()
+    _, cosines = await filtered.nearest_of(db, asked, filtered.these(list(permitted)))
+    similarity = calibration_of((await spaces.by_id(db)).settings, asked.model).similarity
     read = await nodes.get_many(db, list(permitted))
     return [
         Hit(node=node, score=0.0, parts=_parts_of(cosines.get(node.id, 0.0), similarity))

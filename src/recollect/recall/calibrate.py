@@ -13,7 +13,7 @@ from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import checked_space_settings
 from recollect.providers.embedders import embed_readable
-from recollect.recall.rules.calibration import Calibration, histogram, measured
+from recollect.recall.rules.ranking import Calibration, histogram, measured_calibration
 from recollect.recall.search import calibration_of
 from recollect.recall.sql import samples
 from recollect.store.database import Transaction
@@ -48,8 +48,8 @@ async def measure(core: Core, space_id: UUID) -> Measurement:
     unrelated = list((drawn.vectors[:half] * drawn.vectors[half : 2 * half]).sum(1))
     return Measurement(
         model=embedder.model,
-        current=calibration_of(space, embedder.model),
-        proposed=measured([float(x) for x in unrelated], [float(x) for x in related]),
+        current=calibration_of(space.settings, embedder.model),
+        proposed=measured_calibration([float(x) for x in unrelated], [float(x) for x in related]),
         unrelated=tuple(histogram(unrelated)),
         related=tuple(histogram(related)),
     )

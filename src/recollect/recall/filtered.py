@@ -9,8 +9,9 @@ from uuid import UUID
 import numpy as np
 
 from recollect.recall.rules import ranking
-from recollect.recall.sql import candidates
-from recollect.recall.sql.candidates import Candidate, Found
+from recollect.recall.sql import candidates, filtered
+from recollect.recall.sql.candidates import Candidate
+from recollect.recall.sql.filtered import Found
 from recollect.store.database import Transaction
 
 if TYPE_CHECKING:
@@ -24,25 +25,25 @@ async def candidates_within(search: "Search") -> list[Candidate]:
     """Of what a filter leaves, and of the summaries."""
     near, matching, summaries = await _found(search)
     ids = list(dict.fromkeys([*_promising(search, near, matching), *summaries]))
-    return await candidates.details(search.db, search.asked, ids, cosines=near | summaries, words=matching)
+    return await filtered.details(search.db, search.asked, ids, cosines=near | summaries, words=matching)
 
 
 async def _found(search: "Search") -> tuple[Found, Found, Found]:
     """What is near, what matches, and the summaries that are near where no leg looks at them."""
-    few = candidates.filtered(search.db, search.query.wanted)
-    of_few = candidates.nearest_of(search.db, search.asked, few)
+    few = filtered.filtered(search.db, search.query.wanted)
+    of_few = filtered.nearest_of(search.db, search.asked, few)
     (left, near), (also, matching) = await _both(
-        search, of_few, partial(candidates.matching_of, asked=search.asked, few=few)
+        search, of_few, partial(filtered.matching_of, asked=search.asked, few=few)
     )
-    if max(left, also) <= candidates.EXACT_BELOW:
+    if max(left, also) <= filtered.EXACT_BELOW:
         search.ways["search"] = f"exact: the filter leaves {max(left, also):,}"
         return near, matching, {}
     near, matching = await _both(search, _nearest(search), partial(_matching, search))
     search.ways |= {"by_vector": len(near), "by_words": len(matching)}
     if not search.with_summaries:
         return near, matching, {}
-    summaries = candidates.these(await candidates.summaries(search.db))
-    return near, matching, (await candidates.nearest_of(search.db, search.asked, summaries))[1]
+    summaries = filtered.these(await filtered.summaries(search.db))
+    return near, matching, (await filtered.nearest_of(search.db, search.asked, summaries))[1]
 
 
 def _promising(search: "Search", near: Found, matching: Found) -> list[UUID]:
@@ -65,7 +66,7 @@ async def _both(search: "Search", near: Leg[A], by_words: Callable[[Transaction]
         return await near, await by_words(search.db)
 
     async def beside() -> A:
-        async with search.core.search(search.space.id) as other:
+        async with search.core.search(search.db.space_id) as other:
             return await by_words(other)
 
     return await side_by_side(near, beside())
@@ -74,16 +75,16 @@ async def _both(search: "Search", near: Leg[A], by_words: Callable[[Transaction]
 async def _nearest(search: "Search") -> Found:
     exactly = await search.exactly()
     within = search.query.wanted if search.is_selective else None
-    return await candidates.nearest(
+    return await filtered.nearest(
         search.db, search.asked, kinds=search.kinds, exactly=exactly, breadth=search.breadth, within=within
     )
 
 
 async def _matching(search: "Search", db: Transaction) -> Found:
-    found = await candidates.matching(db, search.asked, kinds=search.kinds)
+    found = await filtered.matching(db, search.asked, kinds=search.kinds)
     if not search.is_selective:
         return found
-    permitted = await candidates.allowed(db, list(found), search.query.wanted)
+    permitted = await filtered.allowed(db, list(found), search.query.wanted)
     return {id_: score for id_, score in found.items() if id_ in permitted}
 
 

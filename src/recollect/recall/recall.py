@@ -9,12 +9,15 @@ model: what may be shown is still decided by relevance, whose floors mean the sa
 is the reranker's. Last, the question is noted in the query log, and the use of what was handed out is counted.
 """
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
+import anyio.to_thread
 import numpy as np
 
 from recollect.engine.core import Core, SeenSpace
@@ -22,14 +25,13 @@ from recollect.errors import InvalidInput, ProviderProblem, RecollectError
 from recollect.graph.rules.strength import ONE_TRAVERSAL
 from recollect.graph.sql import edges
 from recollect.memories.rules.text import is_storable
-from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, Space, TokenUsage
-from recollect.ports import Embedder
-from recollect.recall import by_graph, cache
+from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, TokenUsage
+from recollect.ports import Embedder, Vectors
+from recollect.recall import by_graph
 from recollect.recall.rules import ranking
 from recollect.recall.search import LIMIT, Search
 from recollect.recall.sql import candidates, logs
-from recollect.store.database import Transaction
-from recollect.store.standby import read
+from recollect.store.database import Transaction, read
 from recollect.wording import listed
 
 MOST = 1000
@@ -37,6 +39,8 @@ LONGEST_QUERY = 100_000
 # So many hits are read again by a reranker, also where fewer are wanted.
 READ_AGAIN = 30
 PARTS = tuple(field.name for field in fields(Parts))
+# What an answer says that was found while the embedder failed (D50).
+BY_WORDS_ALONE = "Searched by words alone"
 WAITING = "Some texts wait to be embedded and are found by their words alone until then (`recollect work`)."
 
 
@@ -45,7 +49,7 @@ async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True
     _check(query)
     answer = partial(_recalled, core, space_id, query, noted=noted)
     # The other modes rest on what was answered before, which a standby may learn later.
-    return await (read(answer) if cache.is_repeatable(query) else answer())
+    return await (read(answer) if is_repeatable(query) else answer())
 
 
 async def _recalled(core: Core, space_id: UUID, query: Query, *, noted: bool) -> Recall:
@@ -74,19 +78,19 @@ async def _answered(
     """
     started = time.perf_counter()
     last = core.seen.get(space_id)
-    embedder, notes = _embedder(core, last.space if last else None)
-    asked = await cache.embedded(core, embedder, query.text)
+    embedder, notes = _embedder(core, last.model if last else None)
+    asked = await embedded(core, embedder, query.text)
     notes = (*notes, asked.why_not) if asked.why_not else notes
     async with core.search(space_id) as db:
         seen = await candidates.first_look(db, query.text, languages=last.languages if last else ())
-        core.seen[space_id] = SeenSpace(seen.space, seen.languages, seen.vectors)
-        if _embedder(core, seen.space)[0] is embedder:
+        core.seen[space_id] = SeenSpace(seen.model, seen.languages, seen.vectors)
+        if _embedder(core, seen.model)[0] is embedder:
             search = Search(core, db, seen, query, embedder, asked.vector)
             search.cools_down = cool_down and search.profile.cools_down
             search.notes, search.started = (*notes, *_misspelled(seen.meant)), started
             if not repeat:
                 return await search.run(), seen.waiting
-            return await cache.repeated(core, space_id, seen.version, query, search.run), seen.waiting
+            return await repeated(core, space_id, seen.version, query, search.run), seen.waiting
     return await _answered(core, space_id, query, cool_down=cool_down, repeat=repeat)
 
 
@@ -94,14 +98,15 @@ async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, b
     async with core.transaction(space_id) as db:
         seen = await candidates.first_look(db, query.text)
     search = partial(graph_search, core, space_id, query)
-    return await cache.repeated(core, space_id, seen.version, query, search), seen.waiting
+    return await repeated(core, space_id, seen.version, query, search), seen.waiting
 
 
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """By similarity, and by activation that spreads from what is nearest (recall/by_graph)."""
     wide = replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None, weak=True)
     near, _ = await _answered(core, space_id, wide, repeat=False)
-    return await by_graph.spread(core, space_id, query, near)
+    asked = await embedded(core, core.embedder(near.model), query.text)
+    return await by_graph.spread(core, space_id, query, near, asked.vector)
 
 
 def _misspelled(meant: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -127,20 +132,81 @@ def _check(query: Query) -> None:
         raise InvalidInput("The budget is at least 1 token.", field="budget_tokens")
 
 
-def _embedder(core: Core, space: Space | None) -> tuple[Embedder, tuple[str, ...]]:
+def _embedder(core: Core, in_use: str | None) -> tuple[Embedder, tuple[str, ...]]:
     """The embedder whose vectors search uses; while a new model is being brought in, still the former one (D35).
 
     Of a space that was not seen yet it is guessed.
     """
-    wanted = core.embedder()
-    if space is None or space.embedding_model in (None, wanted.model):
-        return wanted, ()
+    configured = core.embedder()
+    if in_use in (None, configured.model):
+        return configured, ()
     try:
-        former = core.embedder(space.embedding_model)
+        former = core.embedder(in_use)
     except RecollectError:
-        note = f"The vectors of {wanted.model} are not complete yet, and {space.embedding_model} cannot be used."
-        return wanted, (note,)
-    return former, (f"Search uses {former.model} until the vectors of {wanted.model} are complete.",)
+        return configured, (f"The vectors of {configured.model} are not complete yet, and {in_use} cannot be used.",)
+    return former, (f"Search uses {former.model} until the vectors of {configured.model} are complete.",)
+
+
+# -- repeated questions: what was found, and the vectors of questions, kept for a little while (D36)
+#
+# A recall may be repeated while its space has not changed. The database counts the changes of each space (`version`,
+# raised in the transaction that changes it), so this holds for every process at once. Only plain search is kept: the
+# answers of the other modes depend on which answers were given before (D19, D24), and so does engagement (D40).
+# The vector of a question depends on nothing but the model.
+
+
+def is_repeatable(query: Query) -> bool:
+    """Whether the same question finds the same while nothing changes."""
+    return query.mode is Mode.NEUTRAL and not query.engagement
+
+
+def as_key(query: Query) -> str:
+    """The same for two queries that ask the same."""
+    return json.dumps(logs.as_document(query), sort_keys=True, ensure_ascii=False)
+
+
+async def repeated(
+    core: Core, space_id: UUID, version: int, query: Query, search: Callable[[], Awaitable[Recall]]
+) -> Recall:
+    """What `search` finds, or found a moment ago in the same state of the space.
+
+    `version` was read before the search: what changes meanwhile is found, and kept under a version that has passed.
+    """
+    if not core.settings.cache_size or not is_repeatable(query):
+        return await search()
+    started = time.perf_counter()
+    key = (space_id, version, core.settings.embedder, as_key(query))
+    earlier = core.recalls.get(key)
+    if earlier is None:
+        recall = await search()
+        if not any(note.startswith(BY_WORDS_ALONE) for note in recall.notes):  # the embedder may be back in a moment
+            core.recalls.put(key, recall)
+        return recall
+    latency = round((time.perf_counter() - started) * 1000, 2)
+    return replace(earlier, latency_ms=latency, ways={**earlier.ways, "search": "as found a moment ago"})
+
+
+class AskedVector(NamedTuple):
+    """The vector of a question, or why there is none."""
+
+    vector: Vectors | None
+    why_not: str | None = None
+
+
+async def embedded(core: Core, embedder: Embedder, text: str) -> AskedVector:
+    """The vector of a question, made once. Without one a question is answered by its words (D43, D50)."""
+    key = (embedder.model, text)
+    vector = core.questions.get(key)
+    if vector is not None:
+        return AskedVector(vector)
+    try:
+        if not await anyio.to_thread.run_sync(embedder.can_read, text):
+            return AskedVector(None, f"{embedder.model} cannot read this question: it was searched by words alone.")
+        (vector,) = await embedder.embed([text])
+    except ProviderProblem as problem:
+        return AskedVector(None, f"{BY_WORDS_ALONE}: {problem.message}")
+    core.questions.put(key, vector)
+    return AskedVector(vector)
 
 
 # -- a second look at the first hits, by a reranker that reads each together with the question (D52)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -16,17 +17,16 @@ from recollect.engine.core import Core
 from recollect.memories.rules.text import count_tokens
 from recollect.memories.rules.windows import MOST, ONE_IS_ENOUGH, is_long, windows
 from recollect.memories.sql import activity, nodes
-from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall, Space
+from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Parts, Query, Recall
 from recollect.ports import Embedder
 from recollect.recall.filtered import candidates_within
 from recollect.recall.rules import ranking, selection
-from recollect.recall.rules.calibration import Calibration, shipped
 from recollect.recall.rules.pace import Pace
 from recollect.recall.rules.passages import passage_of
-from recollect.recall.rules.ranking import Numbers
+from recollect.recall.rules.ranking import Calibration, Numbers, shipped
 from recollect.recall.sql import candidates, logs
-from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook
-from recollect.recall.sql.lexicon import LexicalQuestion
+from recollect.recall.sql import windows as windows_sql
+from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, LexicalQuestion
 from recollect.store.database import Transaction
 from recollect.wording import counted
 
@@ -93,7 +93,7 @@ class Search:
         embedder: Embedder,
         vector: NDArray[np.float32] | None,
     ) -> None:
-        self.core, self.db, self.space, self.query = core, db, seen.space, query
+        self.core, self.db, self.query = core, db, query
         self.model = embedder.model
         self.kinds = [str(kind) for kind in query.wanted.kinds]
         self.is_selective = _is_selective(query.wanted)
@@ -103,9 +103,9 @@ class Search:
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
         self.profile = ranking.PROFILES[query.mode]
         self.cools_down = self.profile.cools_down
-        self.calibration = calibration_of(seen.space, self.model)
+        self.calibration = calibration_of(seen.settings, self.model)
         self.asked = CandidateQuery(
-            space_id=seen.space.id,
+            space_id=db.space_id,
             model=self.model,
             dim=embedder.dim,
             vector=vector,
@@ -203,7 +203,7 @@ class Search:
         ranked = self._rank(found)
         best = (found[i] for i in np.argsort(-ranked.relevance, kind="stable") if ranked.coverage[i] < NEARLY_ALL)
         long = list(islice((one for one in best if one.length >= LONG_WORDS and one.words), LOOKED_INTO))
-        passages = await candidates.by_nearest_windows(self.db, self.asked, long, most=WINDOWS_READ)
+        passages = await windows_sql.by_nearest_windows(self.db, self.asked, long, most=WINDOWS_READ)
         return [passages.get(one.id, one) for one in found]
 
     async def exactly(self) -> bool:
@@ -225,7 +225,7 @@ class Search:
 
     @property
     def _key(self) -> tuple[UUID, str, tuple[str, ...]]:
-        return self.space.id, self.model, tuple(self.kinds)
+        return self.db.space_id, self.model, tuple(self.kinds)
 
     async def _count(self) -> int:
         """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
@@ -342,7 +342,7 @@ class Search:
     async def _passages(self, read: Mapping[UUID, Node], ranked: Ranked, places: Mapping[UUID, int]) -> dict[UUID, str]:
         """What was found of each long text (D47). Where it has no vector, its windows are made here."""
         texts = {id_: node.text for id_, node in read.items() if node.text and len(node.text) > ONE_IS_ENOUGH}
-        known = await candidates.windows_of(self.db, self.asked, list(texts)) if texts else {}
+        known = await windows_sql.windows_of(self.db, self.asked, list(texts)) if texts else {}
         found: dict[UUID, str] = {}
         for id_, text in texts.items():
             if some := known[id_] if id_ in known else windows(text) if is_long(text) else []:
@@ -351,9 +351,9 @@ class Search:
         return found
 
 
-def calibration_of(space: Space, model: str) -> Calibration:
+def calibration_of(settings: Mapping[str, Any], model: str) -> Calibration:
     """The one measured for this space, else the one that comes with the embedder (D28a)."""
-    measured = space.settings.get("calibrations", {}).get(model)
+    measured = settings.get("calibrations", {}).get(model)
     return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
 
 

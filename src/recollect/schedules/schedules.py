@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recollect.engine.part import Face
+from recollect.engine.core import Face
 from recollect.errors import InvalidInput
 from recollect.plans import notices, propose
 from recollect.plans.notices import Notified

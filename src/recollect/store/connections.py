@@ -1,24 +1,44 @@
-"""Connections to PostgreSQL: a pool of them, how a transaction on one is begun, and how it ends.
+"""Connections to PostgreSQL: a pool of them, how a transaction on one is begun and ends, and what is said of one that
+breaks: it went away, is full, took too long, or was never there (S05).
 
 Whoever uses a connection may be cancelled at any await. What puts the connection in order again (rolls back, closes) is
 shielded from that: anyio repeats its cancelling at every await, and would cut the driver's own closing short.
 """
 
+import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import asyncpg
 from pgvector.asyncpg import register_vector
 from sqlalchemy import QueuePool
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from recollect.store.trouble import LOST, is_replaced, unreachable
+from recollect.errors import DatabaseProblem
+from recollect.store.embedded.sockets import is_inside
 
 # A server that says nothing for so long is not waited for when we leave.
 CLOSE_SECONDS = 10.0
 CONNECT_SECONDS = 30.0
+
+LOST = (
+    ConnectionError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # cut off in the midst of a message
+)
+WRONG_NAME = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
+# Another process brought back a backup or upgraded the tables meanwhile: what the driver knows of them holds no more.
+REPLACED = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.InvalidCachedStatementError)
 
 Begin = Callable[[asyncpg.Connection], Awaitable[object]]
 
@@ -42,12 +62,11 @@ def make_engine(
 
     async def connect_for_use() -> asyncpg.Connection:
         settings = {"search_path": f"{schema},{vector_schema}"}
-        connection = await connect(dsn, seconds=seconds, server_settings=settings)
-        try:
+        with ExitStack() as unless_it_is_ready:
+            connection = await connect(dsn, seconds=seconds, server_settings=settings)
+            unless_it_is_ready.callback(connection.terminate)
             await register_vector(connection, schema=vector_schema)
-        except BaseException:
-            connection.terminate()
-            raise
+            unless_it_is_ready.pop_all()
         return connection
 
     # Transactions are begun by `begun` and ended by `ended`.
@@ -72,10 +91,12 @@ async def begun(engine: AsyncEngine, begin: Begin) -> AsyncConnection:
         chances -= 1
         connection = await engine.connect()
         try:
-            await begin(raw_of(connection))
-        except BaseException as error:
-            await throw_away(connection)
-            if not (chances and isinstance(error, LOST)):
+            async with AsyncExitStack() as unless_it_answers:
+                unless_it_answers.push_async_callback(throw_away, connection)
+                await begin(raw_of(connection))
+                unless_it_answers.pop_all()
+        except LOST:
+            if not chances:
                 raise
         else:
             return connection
@@ -87,7 +108,7 @@ async def ended(connection: AsyncConnection) -> AsyncIterator[None]:
     raw = raw_of(connection)
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # whatever it is, a cancelling too: nothing of the block is to stay
         await _take_back(connection, raw)
         if is_replaced(error):
             await connection.invalidate()
@@ -116,23 +137,111 @@ def raw_of(connection: AsyncConnection) -> asyncpg.Connection:
 
 async def _take_back(connection: AsyncConnection, raw: asyncpg.Connection) -> None:
     """Roll back; a connection that cannot even do that is not used again."""
-    with anyio.CancelScope(shield=True):
-        try:
+    with anyio.CancelScope(shield=True), suppress(*LOST, TimeoutError):
+        async with AsyncExitStack() as unless_it_can:
+            unless_it_can.push_async_callback(connection.invalidate)
             await raw.execute("ROLLBACK", timeout=CLOSE_SECONDS)
-        except (*LOST, TimeoutError):
-            await connection.invalidate()
-        except BaseException:
-            await connection.invalidate()
-            raise
+            unless_it_can.pop_all()
 
 
 def _leave(dbapi_connection: Any) -> None:
     """In good order; from a server that is gone, without: the pool would log how that went."""
     try:
         dbapi_connection.close()
-    except Exception:  # noqa: BLE001 - whatever went wrong, the connection is given up
+    except (*LOST, asyncpg.PostgresError, OSError, SQLAlchemyError, RuntimeError):  # the loop may be closed, too
         _cut_off(dbapi_connection)
 
 
 def _cut_off(dbapi_connection: Any) -> None:
     dbapi_connection.driver_connection.terminate()
+
+
+# -- what is said of one that breaks
+
+
+def is_replaced(error: BaseException) -> bool:
+    """Whether the tables are no longer those that a connection knows."""
+    if isinstance(error, DBAPIError):
+        error = (error.orig and error.orig.__cause__) or error
+    return isinstance(error, REPLACED)
+
+
+@asynccontextmanager
+async def said_plainly() -> AsyncIterator[None]:
+    """A database that went away, is full or took too long is one sentence for the user; other errors are our faults."""
+    try:
+        yield
+    except asyncpg.DataError:  # a kind of InterfaceError, but a fault of ours
+        raise
+    except (*LOST, PoolTimeout) as error:
+        raise lost(error) from error
+    except DAMAGED as error:
+        raise _damaged(error) from error
+    except REPLACED as error:
+        raise _replaced(error) from error
+    except DBAPIError as error:
+        cause = error.orig.__cause__ if error.orig else None
+        if isinstance(cause, DAMAGED):
+            raise _damaged(cause) from error
+        if isinstance(cause, REPLACED):
+            raise _replaced(cause) from error
+        if error.connection_invalidated or isinstance(cause, LOST):
+            raise lost(cause or error) from error
+        raise
+
+
+def lost(error: BaseException) -> DatabaseProblem:
+    if isinstance(error, asyncpg.DiskFullError):
+        return DatabaseProblem("The disk of the database is full, so nothing was stored: make room, and try again.")
+    return DatabaseProblem(f"The database did not answer ({reason(error)}): try again.")
+
+
+def _replaced(error: BaseException) -> DatabaseProblem:
+    return DatabaseProblem(
+        f"The tables of the database were replaced meanwhile ({reason(error)}), as by a restore: try again."
+    )
+
+
+def _damaged(error: BaseException) -> DatabaseProblem:
+    return DatabaseProblem(
+        f"The database cannot use its own files ({reason(error)}): see whether its disk and its directory are whole."
+    )
+
+
+def unreachable(dsn: str, error: Exception) -> DatabaseProblem:
+    """Of the database inside nobody gave an address, unless it was one with a wrong name in it."""
+    if is_inside(dsn) and not isinstance(error, WRONG_NAME):
+        return DatabaseProblem(
+            f"The database inside does not answer ({reason(error)}): try again; `recollect doctor` tells how it is."
+        )
+    if isinstance(error, OSError):
+        return DatabaseProblem(
+            f"No PostgreSQL answers at the given address, {_place(dsn)} ({reason(error)}): "
+            "check DATABASE_URL and that it runs."
+        )
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+        return DatabaseProblem(f"PostgreSQL refused the user of DATABASE_URL: {reason(error)}.")
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        return DatabaseProblem(f"{reason(error).capitalize()}: create it with `createdb`, or correct DATABASE_URL.")
+    if isinstance(error, asyncpg.PostgresError):
+        return DatabaseProblem(f"The database of DATABASE_URL cannot be used: {reason(error)}.")
+    return DatabaseProblem("DATABASE_URL cannot be used: write it like postgresql://user:password@host:5432/name.")
+
+
+def _place(dsn: str) -> str:
+    """Where a server is looked for, without who looks and by which password."""
+    parts = urlsplit(dsn)
+    return f"{parts.hostname or 'a socket of this machine'}" + (f":{parts.port}" if parts.port else "")
+
+
+def reason(error: BaseException) -> str:
+    """In a few words: the server's own, or what an error of the network or of the driver comes down to."""
+    if isinstance(error, TimeoutError | PoolTimeout):
+        return "it took too long"
+    if isinstance(error, OSError):
+        number = error.errno or next(map(int, re.findall(r"\[Errno (\d+)\]", str(error))), None)
+        return os.strerror(number).lower() if number and number > 0 else "its host is not known"
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | asyncpg.ConnectionDoesNotExistError):
+        return "the connection broke off"
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import asyncpg
 
 from recollect.errors import Conflict, UnsuitableServer
-from recollect.store.database import CAREFULLY, PREPARE_LOCK, ROLE, SCHEMA, Database, is_distributed
+from recollect.store.connections import said_plainly
+from recollect.store.database import ROLE, SCHEMA, Database
+from recollect.store.prepare import CAREFULLY, PREPARE_LOCK, is_distributed
 from recollect.store.tables import metadata
-from recollect.store.trouble import said_plainly
 
 EVERYWHERE = "spaces"
 # Read before a space is chosen.

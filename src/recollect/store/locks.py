@@ -9,8 +9,8 @@ import anyio
 import asyncpg
 
 from recollect.errors import DatabaseProblem
+from recollect.store.connections import said_plainly
 from recollect.store.database import Database, Transaction, driver
-from recollect.store.trouble import said_plainly
 
 ANSWER_SECONDS = 10.0
 TAKE = "SELECT pg_try_advisory_lock(hashtextextended('recollect ' || $1, 0))"

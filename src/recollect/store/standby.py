@@ -1,9 +1,9 @@
 """Reading at a standby: a PostgreSQL that follows the primary (X03, ADR 26).
 
-A verb that only reads says so (`reads`). Its first look decides where it reads, and all its looks stay there: what it
-saw first is never newer than what it sees next. It reads at the standby if that follows closely and has come as far as
-the last write of whoever asks, which is waited for a little; else at the primary. Whatever goes wrong at the standby,
-the verb is begun again at the primary, and nobody hears of it but the log and `recollect doctor`.
+A verb that only reads says so (`reads` in store/database.py). Its first look decides where it reads, and all its looks
+stay there: what it saw first is never newer than what it sees next. It reads at the standby if that follows closely and
+has come as far as the last write of whoever asks, which is waited for a little; else at the primary. Whatever goes
+wrong at the standby, the verb is begun again at the primary, and nobody hears of it but the log and `recollect doctor`.
 
 A position is a place in the log that the primary writes and the standby repeats, as a number: 16 MB further is more.
 """
@@ -11,12 +11,11 @@ A position is a place in the log that the primary writes and the standby repeats
 import re
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import anyio
@@ -27,8 +26,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from recollect.errors import DatabaseProblem
-from recollect.store.connections import begun, connect, throw_away
-from recollect.store.trouble import LOST, reason
+from recollect.store.connections import LOST, begun, connect, reason, throw_away
+
+if TYPE_CHECKING:
+    from recollect.store.database import Verb
 
 log = structlog.get_logger("recollect.standby")
 
@@ -47,55 +48,9 @@ POLL_SECONDS = 0.003
 MOST_SPACES = 10_000
 WRITTEN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 class StandbyLost(DatabaseProblem):
     """A look at the standby came to nothing: the primary is asked instead."""
-
-
-# -- verbs that only read
-
-
-@dataclass(slots=True)
-class Verb:
-    """One verb that only reads: where, once that is decided, and how far the standby must have come for it."""
-
-    at_standby: bool | None = None
-    after: int = 0
-
-
-_verb: ContextVar[Verb | None] = ContextVar("verb", default=None)
-
-
-def current_verb() -> Verb | None:
-    """The verb that only reads and is under way here, if there is one."""
-    return _verb.get()
-
-
-async def read(work: Callable[[], Awaitable[T]]) -> T:
-    """Do what only reads, at the standby if that will do; else, or if that fails, at the primary."""
-    if _verb.get() is not None:
-        return await work()
-    under_way = _verb.set(Verb())
-    try:
-        return await work()
-    except StandbyLost:
-        _verb.set(Verb(at_standby=False))
-        return await work()
-    finally:
-        _verb.reset(under_way)
-
-
-def reads(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Mark a verb that only reads: PostgreSQL itself refuses whatever it would write, except logs and counts of use."""
-
-    @wraps(verb)
-    async def reading(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await read(lambda: verb(*args, **kwargs))
-
-    return reading
 
 
 # -- what has been written
@@ -215,7 +170,7 @@ class Standby:
 
     # -- for whoever reads
 
-    async def begun(self, opening: str, verb: Verb) -> AsyncConnection | None:
+    async def begun(self, opening: str, verb: "Verb") -> AsyncConnection | None:
         """A look that has begun, at a state that holds what the verb must see; None where the primary must be asked."""
         has_come = False
 
@@ -250,7 +205,7 @@ class Standby:
                 self._broke(error)
             raise StandbyLost(f"The standby did not do what was asked ({reason(error)}): ask again.") from error
 
-    async def _has_come(self, raw: asyncpg.Connection, verb: Verb) -> bool:
+    async def _has_come(self, raw: asyncpg.Connection, verb: "Verb") -> bool:
         """Whether it shows what the verb must see, now or after a little while."""
         give_up = time.monotonic() + self._read_at.wait_seconds
         while True:

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from recollect.pages.rules.audit import audit
-from recollect.pages.rules.decisions import DecisionOptions, Judge, plan_merge, wiki_of
+from recollect.pages.rules.audit import AuditFailure, audit
+from recollect.pages.rules.decisions import DecisionOptions, Judge, MergePlan, plan_merge, wiki_of
 from recollect.pages.rules.execution import Executed, destinations, execute
-from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.hierarchy import WIKI
-from recollect.pages.rules.merge_plan import AuditFailure, MergePlan
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
+from recollect.pages.rules.stored import read_page
 
 TYPES = {"P": "Principle", "I": "Implementation", "E": "Environment", "H": "Heuristic", "W": "Workflow"}
 RELATIONS = {("P", "I"): "implemented_by", ("I", "E"): "requires_env", ("P", "H"): "uses_heuristic"}

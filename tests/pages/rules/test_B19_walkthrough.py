@@ -1,12 +1,11 @@
 """The walkthrough of the knowledge merger's design, with its scores supplied (B19)."""
 
 from recollect.pages.rules.audit import audit
-from recollect.pages.rules.decisions import plan_merge, wiki_of
+from recollect.pages.rules.decisions import MergePlan, Verdict, plan_merge, wiki_of
 from recollect.pages.rules.execution import destinations, execute
-from recollect.pages.rules.formats import read_page
-from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
+from recollect.pages.rules.stored import read_page
 
 FOLDERS = {
     "Principle": "principles",

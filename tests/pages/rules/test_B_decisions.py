@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.pages.rules.decisions import DecisionOptions
-from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.decisions import DecisionOptions, MergePlan, Verdict
 from recollect.pages.rules.hierarchy import (
     WIKI,
     EdgeKind,
@@ -17,8 +16,8 @@ from recollect.pages.rules.hierarchy import (
     findings,
 )
 from recollect.pages.rules.links import resolve
-from recollect.pages.rules.merge_plan import MergePlan, Verdict
 from recollect.pages.rules.page import WikiPage
+from recollect.pages.rules.stored import read_page
 from recollect.pages.rules.vetoes import veto
 from tests.pages.rules.page_support import carried_out, edges, id_of, page, planned
 

@@ -9,26 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.pages.rules.audit import audit, doubled_headings, doubled_sentences, missing_sentences
-from recollect.pages.rules.decisions import plan_merge, wiki_of
-from recollect.pages.rules.execution import Destinations, destinations, execute
-from recollect.pages.rules.formats import read_page
-from recollect.pages.rules.merge_plan import (
+from recollect.pages.rules.audit import (
     AuditFailure,
+    Overall,
+    after_audit,
+    audit,
+    doubled_headings,
+    doubled_sentences,
+    missing_sentences,
+    result_of,
+)
+from recollect.pages.rules.decisions import (
     MergePlan,
     NodePlan,
     NodeStatus,
-    Overall,
     SubgraphPlan,
     SubgraphStatus,
     Verdict,
-    after_audit,
-    result_of,
+    plan_merge,
+    wiki_of,
 )
+from recollect.pages.rules.execution import Destinations, destinations, execute
 from recollect.pages.rules.merging import merge_pages
 from recollect.pages.rules.page import WikiPage, same_content
 from recollect.pages.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
 from recollect.pages.rules.similarity import SuppliedScores
+from recollect.pages.rules.stored import read_page
 from tests.pages.rules.page_support import carried_out, edges, page, planned
 
 OLD = [page("P1", "I1"), page("I1", "E1"), page("E1")]

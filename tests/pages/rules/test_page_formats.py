@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.pages.rules.formats import distinct, export_page, read_page
 from recollect.pages.rules.page import Format, Section, Source, WikiPage, changed, same_content
+from recollect.pages.rules.stored import distinct, export_page, read_page
 from tests.effort import costs_at_most
 
 WIKI = """# Implementation: Loader

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.pages.rules.formats import read_page
 from recollect.pages.rules.links import resolve
 from recollect.pages.rules.page import WikiPage
+from recollect.pages.rules.stored import read_page
 
 
 def note(path: str, text: str = "Text.") -> WikiPage:

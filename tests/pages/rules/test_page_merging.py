@@ -11,10 +11,11 @@ from recollect.pages.rules.audit import (
     missing_sentences,
     with_all_of,
 )
-from recollect.pages.rules.formats import export_page, read_page
+from recollect.pages.rules.execution import with_links
 from recollect.pages.rules.links import rewrite_links
-from recollect.pages.rules.merging import merge_pages, with_links
+from recollect.pages.rules.merging import merge_pages
 from recollect.pages.rules.page import WikiPage, changed, same_content
+from recollect.pages.rules.stored import export_page, read_page
 
 SENTENCES = st.sampled_from(
     [

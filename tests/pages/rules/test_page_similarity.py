@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from recollect.pages.rules.decisions import plan_merge, wiki_of
-from recollect.pages.rules.formats import read_page
-from recollect.pages.rules.merge_plan import Verdict
+from recollect.pages.rules.decisions import Verdict, plan_merge, wiki_of
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import compare, lead, name_words, scaled
+from recollect.pages.rules.stored import read_page
 
 
 def page(name: str, overview: str, more: str = "") -> WikiPage:

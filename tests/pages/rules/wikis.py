@@ -7,12 +7,11 @@ from posixpath import dirname, relpath
 from hypothesis import strategies as st
 
 from recollect.pages.rules.audit import CarriedOut, carried_out
-from recollect.pages.rules.decisions import plan_merge, wiki_of
+from recollect.pages.rules.decisions import MergePlan, plan_merge, wiki_of
 from recollect.pages.rules.execution import Destinations, destinations
-from recollect.pages.rules.formats import distinct, read_page
-from recollect.pages.rules.merge_plan import MergePlan
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
+from recollect.pages.rules.stored import distinct, read_page
 
 FOLDERS = ("", "guide/", "guide/deep/", "api/")
 NAMES = ("setup", "index", "Read me", "FAQ", "faq", "thiết_kế", "a(b)", "C# notes")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recollect.errors import InvalidInput
 from recollect.model import Mode
 from recollect.recall.rules import lexical, ranking, selection
-from recollect.recall.rules.calibration import Calibration, histogram, measured, shipped, soft
+from recollect.recall.rules.ranking import Calibration, histogram, measured_calibration, shipped, soft
 
 
 def numbers(*values: float) -> ranking.Numbers:
@@ -312,10 +312,10 @@ def test_D28a_the_ends_of_the_scale_mean_unrelated_and_the_same() -> None:
 
 def test_D28a_a_measured_calibration_comes_from_the_two_distributions() -> None:
     unrelated = [n / 100 for n in range(100)]
-    found = measured(unrelated, [0.7] * 50)
+    found = measured_calibration(unrelated, [0.7] * 50)
     assert found == Calibration(low=0.05, high=0.7)
     with pytest.raises(InvalidInput, match="too few memories"):
-        measured(unrelated, [0.7] * 3)
+        measured_calibration(unrelated, [0.7] * 3)
     assert histogram([-0.5, 0.0, 0.51, 1.0], bins=2) == [2, 2]
 
 

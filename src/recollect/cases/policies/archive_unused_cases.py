@@ -11,8 +11,8 @@ from recollect.cases.policies import bank as case_bank
 from recollect.cases.policies.bank import INACTIVE, Bank, Protection
 from recollect.graph.rules.arrays import Flags
 from recollect.plan import Plan, Risk
-from recollect.plans.policy import Policy, Reader, require
-from recollect.wording import counted
+from recollect.plans.policy import Policy, Reader
+from recollect.wording import counted, require
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

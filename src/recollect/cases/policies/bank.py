@@ -17,8 +17,7 @@ from recollect.concepts.rules.similarity import CASE_DOUBTS
 from recollect.graph.rules.arrays import Flags
 from recollect.model import Edge, PairQuestion
 from recollect.plan import Change, Decision, Draft, Look, LookAtMany, Row
-from recollect.plans.policy import require
-from recollect.wording import counted, listed
+from recollect.wording import counted, listed, require
 
 LOW_PERFORMANCE, DUPLICATE, INACTIVE, BY_HAND = "low_performance", "duplicate", "inactive", "by_hand"
 # So many findings are listed; the summary counts all.

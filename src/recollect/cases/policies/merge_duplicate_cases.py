@@ -27,9 +27,9 @@ from recollect.concepts.rules.similarity import CASE_DOUBTS
 from recollect.graph.rules.arrays import Flags, Ints, as_ids, places_in
 from recollect.model import QuestionSide
 from recollect.plan import Draft, Plan, Risk
-from recollect.plans.policy import REFUSED, Policy, Reader, require
+from recollect.plans.policy import REFUSED, Policy, Reader
 from recollect.plans.throttle import gently
-from recollect.wording import counted
+from recollect.wording import counted, require
 
 WEIGHTED, PLAIN = "weighted", "plain"
 READ_AT_ONCE = 1000

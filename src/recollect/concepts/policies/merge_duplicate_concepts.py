@@ -41,9 +41,9 @@ from recollect.errors import InvalidInput
 from recollect.graph.rules.merging import MergedLinks, united
 from recollect.model import Metadata, Node, QuestionSide
 from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, Waiting
-from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader, require
+from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader
 from recollect.ports import Executor
-from recollect.wording import counted
+from recollect.wording import counted, require
 
 THREADS = 2
 ANSWERED = "as a person said"

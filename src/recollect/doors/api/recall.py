@@ -12,7 +12,7 @@ from recollect.memories.rules.contract import parsed_time
 from recollect.model import Kind, Node, Recall, Scope
 from recollect.recall import calibrate
 from recollect.recall.calibrate import Measurement
-from recollect.recall.rules.calibration import Calibration
+from recollect.recall.rules.ranking import Calibration
 
 ID = "^[0-9a-fA-F-]{4,36}$"
 MemoryId = Annotated[str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it.")]

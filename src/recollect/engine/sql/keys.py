@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Select, delete, func, insert, or_, select, update
@@ -9,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.model import ApiKey, Scope
-from recollect.store import rows
 from recollect.store.tables import api_keys, sessions, spaces
 
 
@@ -41,17 +41,17 @@ async def add(
             expires_at=expires_at,
         )
     )
-    return rows.api_key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
+    return _key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
 
 
 async def find(connection: AsyncConnection, prefix: str) -> tuple[ApiKey, str] | None:
     """The key with this prefix and its hash."""
     row = (await connection.execute(_select().where(api_keys.c.prefix == prefix))).one_or_none()
-    return None if row is None else (rows.api_key(row), row._mapping["hash"])
+    return None if row is None else (_key(row), row._mapping["hash"])
 
 
 async def list_all(connection: AsyncConnection) -> list[ApiKey]:
-    return [rows.api_key(row) for row in await connection.execute(_select().order_by(api_keys.c.created_at))]
+    return [_key(row) for row in await connection.execute(_select().order_by(api_keys.c.created_at))]
 
 
 async def revoke(connection: AsyncConnection, prefix: str, now: datetime) -> ApiKey:
@@ -59,7 +59,7 @@ async def revoke(connection: AsyncConnection, prefix: str, now: datetime) -> Api
     changed = await connection.execute(statement.values(revoked_at=func.coalesce(api_keys.c.revoked_at, now)))
     if changed.rowcount == 0:
         raise NotFound(f"There is no key {prefix!r}: `recollect keys` lists them.")
-    return rows.api_key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
+    return _key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
 
 
 async def any_made(connection: AsyncConnection) -> bool:
@@ -88,8 +88,22 @@ async def of_session(connection: AsyncConnection, hash_: str, now: datetime) -> 
     """The key that a session was begun with, while it lasts."""
     lasting = select(sessions.c.key_id).where(sessions.c.hash == hash_, sessions.c.expires_at > now)
     row = (await connection.execute(_select().where(api_keys.c.id.in_(lasting)))).one_or_none()
-    return None if row is None else rows.api_key(row)
+    return None if row is None else _key(row)
 
 
 async def end_session(connection: AsyncConnection, hash_: str) -> None:
     await connection.execute(delete(sessions).where(sessions.c.hash == hash_))
+
+
+def _key(row: Any) -> ApiKey:
+    return ApiKey(
+        id=row.id,
+        name=row.name,
+        prefix=row.prefix,
+        scopes=tuple(Scope(scope) for scope in row.scopes),
+        space=row.space,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+        last_used_at=row.last_used_at,
+    )

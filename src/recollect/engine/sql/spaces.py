@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
-from recollect.store import rows
 from recollect.store.database import Transaction
 from recollect.store.tables import space_changes, spaces
 
@@ -24,15 +24,15 @@ async def get(connection: AsyncConnection, slug: str) -> Space:
     row = (await connection.execute(found)).one_or_none() if SLUG.fullmatch(slug) else None
     if row is None:
         raise NotFound(f"There is no space {slug!r}: `recollect spaces` lists them, `recollect spaces add` makes one.")
-    return rows.space(row)
+    return _space(row)
 
 
 async def by_id(db: Transaction) -> Space:
-    return rows.space((await db.execute(select(spaces).where(spaces.c.id == db.space_id))).one())
+    return _space((await db.execute(select(spaces).where(spaces.c.id == db.space_id))).one())
 
 
 async def list_all(connection: AsyncConnection) -> list[Space]:
-    return [rows.space(row) for row in await connection.execute(select(spaces).order_by(spaces.c.slug))]
+    return [_space(row) for row in await connection.execute(select(spaces).order_by(spaces.c.slug))]
 
 
 async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any]) -> Space:
@@ -45,12 +45,12 @@ async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any
     row = (await connection.execute(statement)).one_or_none()
     if row is None:
         raise Conflict(f"The space {slug!r} exists already: choose another name.")
-    return rows.space(row)
+    return _space(row)
 
 
 async def change_settings(connection: AsyncConnection, space_id: UUID, settings: Mapping[str, Any]) -> Space:
     statement = update(spaces).where(spaces.c.id == space_id).values(settings=dict(settings)).returning(spaces)
-    changed = rows.space((await connection.execute(statement)).one())
+    changed = _space((await connection.execute(statement)).one())
     await connection.execute(_changed(space_id))
     return changed
 
@@ -64,3 +64,20 @@ async def use_model(db: Transaction, model: str) -> None:
 def _changed(space_id: UUID) -> Insert:
     """Counts as a change of what a recall could find, at the end of the transaction."""
     return upsert(space_changes).values(space_id=space_id).on_conflict_do_nothing()
+
+
+def _space(row: Any) -> Space:
+    columns = row._mapping
+    known = {field.name: columns[field.name] for field in fields(Space)}
+    return Space(**known | {"settings": _current_settings(known["settings"])})
+
+
+def _current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were stored, in today's words: spaces once had `open_tags`, and were strict without it.
+
+    Only a space that was closed by hand stays strict.
+    """
+    kept = {name: value for name, value in stored.items() if name != "open_tags"}
+    if stored.get("open_tags") is False:
+        kept.setdefault("strict_tags", True)
+    return kept

@@ -17,8 +17,8 @@ from recollect.graph.rules.arrays import EdgeColumns, as_uuids
 from recollect.graph.rules.topics import FULL, KEYS, MIN_CLUSTER_SIZE, OVERLAP, GatheredTopics, gathered
 from recollect.model import Topic
 from recollect.plan import Change, Decision, Draft, Plan, Risk, Row, Waiting, checksum_of, patch
-from recollect.plans.policy import Policy, Reader, require
-from recollect.wording import counted
+from recollect.plans.policy import Policy, Reader
+from recollect.wording import counted, require
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

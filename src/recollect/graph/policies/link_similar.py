@@ -21,8 +21,8 @@ from recollect.graph.rules.neighbours import NearPairs, near_pairs
 from recollect.graph.rules.strength import DECAY_A_DAY
 from recollect.model import Kind
 from recollect.plan import Change, Draft, Look, Plan, Risk, Row, Waiting
-from recollect.plans.policy import OVERLAP, Policy, Reader, require
-from recollect.wording import counted
+from recollect.plans.policy import OVERLAP, Policy, Reader
+from recollect.wording import counted, require
 
 RELATION = "similar"
 

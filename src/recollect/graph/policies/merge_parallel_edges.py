@@ -18,7 +18,8 @@ from recollect.graph.rules.lists import Lists
 from recollect.graph.rules.merging import EdgeMerge, merged_edges, needs_review
 from recollect.model import Edge
 from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, patch
-from recollect.plans.policy import Policy, Reader, require
+from recollect.plans.policy import Policy, Reader
+from recollect.wording import require
 
 # So many edges are read in full at once.
 READ = 20_000

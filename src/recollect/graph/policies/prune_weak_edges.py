@@ -27,8 +27,8 @@ from recollect.graph.rules.arrays import (
     prunable,
 )
 from recollect.plan import Change, Draft, LookAtMany, Plan, Risk, Row, Waiting
-from recollect.plans.policy import Policy, Reader, require
-from recollect.wording import counted
+from recollect.plans.policy import Policy, Reader
+from recollect.wording import counted, require
 
 # So many findings are listed; the summary counts all.
 LISTED = 1_000

@@ -12,9 +12,11 @@ from recollect.errors import NotFound
 from recollect.graph.rules.spread import SpreadLink
 from recollect.graph.rules.strength import current_in_sql
 from recollect.model import Edge, NewEdge
-from recollect.store import references, rows
+from recollect.store import references
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import edges
+
+COLUMNS = tuple(column.name for column in edges.c if column.name not in ("space_id", "changed_in"))
 
 # An edge is alive while it is active and both its ends are; archived and merged nodes are few, and have an index.
 ALIVE = """(e.status = 'active'
@@ -102,6 +104,12 @@ def _values(id_: UUID, one: NewEdge, now: datetime) -> tuple[Any, ...]:
     )
 
 
+def edge_of(row: Any) -> Edge:
+    """The edge that a row is."""
+    fields = row._mapping
+    return Edge(**{column: fields[column] for column in COLUMNS})
+
+
 async def get(db: Transaction, id_: UUID) -> Edge:
     found = await get_many(db, [id_])
     if id_ not in found:
@@ -112,7 +120,7 @@ async def get(db: Transaction, id_: UUID) -> Edge:
 async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Edge]:
     statement = select(edges).where(edges.c.space_id == db.space_id)
     statement = statement.where(text("edges.id = ANY(:ids)").bindparams(ids=list(ids)))
-    return {row.id: rows.edge(row) for row in await db.execute(statement)}
+    return {row.id: edge_of(row) for row in await db.execute(statement)}
 
 
 async def between(db: Transaction, ends: Sequence[tuple[UUID, UUID, str]]) -> dict[tuple[UUID, UUID, str], Edge]:
@@ -136,7 +144,7 @@ async def between(db: Transaction, ends: Sequence[tuple[UUID, UUID, str]]) -> di
         "relations": [relation for _, _, relation in ends],
     }
     found = await db.execute(statement, values)
-    return {(row.source, row.target, row.relation): rows.edge(row) for row in found}
+    return {(row.source, row.target, row.relation): edge_of(row) for row in found}
 
 
 async def of_node(db: Transaction, node_id: UUID, *, limit: int, statuses: Sequence[str] = ("active",)) -> list[Edge]:
@@ -144,7 +152,7 @@ async def of_node(db: Transaction, node_id: UUID, *, limit: int, statuses: Seque
     touching = (edges.c.source == node_id) | (edges.c.target == node_id)
     statement = select(edges).where(edges.c.space_id == db.space_id, touching, edges.c.status.in_(statuses))
     statement = statement.order_by(edges.c.strength.desc().nulls_first(), edges.c.id).limit(limit)
-    return [rows.edge(row) for row in await db.execute(statement)]
+    return [edge_of(row) for row in await db.execute(statement)]
 
 
 async def of_nodes(db: Transaction, ids: Sequence[UUID]) -> list[Edge]:

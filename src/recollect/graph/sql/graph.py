@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 from sqlalchemy import select, text
 
 from recollect.errors import NotFound
+from recollect.graph.sql import edges
 from recollect.graph.sql.edges import ALIVE, ALIVE_BUT
+from recollect.memories.sql import nodes
 from recollect.model import Edge, Kind, Node, Status, Topic
-from recollect.store import rows
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
 
@@ -30,19 +32,19 @@ ASLEEP = """
 SELECT string_agg(uuid_send(id), '' ORDER BY id) FROM nodes WHERE space_id = $1 AND status <> 'active'
 """
 AMONG = f"""
-SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
+SELECT {", ".join(f"e.{column}" for column in edges.COLUMNS)} FROM edges e
  WHERE e.space_id = :space AND e.source = ANY(CAST(:ids AS uuid[])) AND e.target = ANY(CAST(:ids AS uuid[]))
    AND {ALIVE_BUT.format(awake="CAST(:awake AS uuid[])")} ORDER BY e.id
 """
 LINKED = f"""
-SELECT {", ".join(f"n.{column.name}" for column in rows.NODE_COLUMNS)} FROM nodes n
+SELECT {", ".join(f"n.{column.name}" for column in nodes.COLUMNS)} FROM nodes n
  WHERE n.space_id = :space AND n.status = 'active' AND (:alone OR EXISTS
        (SELECT FROM edges e WHERE e.space_id = n.space_id AND e.source = n.id AND {ALIVE}) OR EXISTS
        (SELECT FROM edges e WHERE e.space_id = n.space_id AND e.target = n.id AND {ALIVE}))
  ORDER BY n.created_at, n.id
 """
 LIVING = f"""
-SELECT {", ".join(f"e.{column}" for column in rows.EDGE_COLUMNS)} FROM edges e
+SELECT {", ".join(f"e.{column}" for column in edges.COLUMNS)} FROM edges e
  WHERE e.space_id = :space AND {ALIVE} ORDER BY e.created_at, e.id
 """
 # LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
@@ -97,7 +99,7 @@ async def among(db: Transaction, nodes: Sequence[UUID], *, awake: Sequence[UUID]
     """The living edges that begin and end within some nodes; `awake` nodes count as living, whatever they are."""
     given = {"space": db.space_id, "ids": list(nodes), "awake": list(awake)}
     found = await db.execute(text(AMONG), given)
-    return [rows.edge(row) for row in found]
+    return [edges.edge_of(row) for row in found]
 
 
 async def seen(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Seen]:
@@ -116,14 +118,14 @@ async def stream_nodes(db: Transaction, *, with_isolated: bool, batch: int = 100
     """The living nodes that have an edge (or all), oldest first."""
     result = await db.stream(text(LINKED), {"space": db.space_id, "alone": with_isolated})
     async for part in result.partitions(batch):
-        yield [rows.node(row) for row in part]
+        yield [nodes.node_of(row._mapping) for row in part]
 
 
 async def stream_edges(db: Transaction, *, batch: int = 1000) -> AsyncGenerator[Sequence[Edge]]:
     """The living edges, oldest first."""
     result = await db.stream(text(LIVING), {"space": db.space_id})
     async for part in result.partitions(batch):
-        yield [rows.edge(row) for row in part]
+        yield [edges.edge_of(row) for row in part]
 
 
 async def by_creator(db: Transaction) -> dict[str, int]:
@@ -153,7 +155,7 @@ async def list_topics(db: Transaction) -> list[Topic]:
     """The topics of the last gathering, largest first."""
     size = text("cardinality(member_ids) DESC")
     statement = select(topics).where(topics.c.space_id == db.space_id).order_by(size, topics.c.key)
-    return [rows.topic(row) for row in await db.execute(statement)]
+    return [topic_of(row) for row in await db.execute(statement)]
 
 
 async def topic(db: Transaction, key: str) -> Topic:
@@ -161,7 +163,7 @@ async def topic(db: Transaction, key: str) -> Topic:
     row = (await db.execute(statement)).one_or_none()
     if row is None:
         raise NotFound(NO_TOPIC.format(key))
-    return rows.topic(row)
+    return topic_of(row)
 
 
 async def topics_of(db: Transaction, nodes: Sequence[UUID]) -> dict[str, list[UUID]]:
@@ -174,3 +176,14 @@ async def topics_of(db: Transaction, nodes: Sequence[UUID]) -> dict[str, list[UU
         list(nodes),
     )
     return {row["key"]: row["members"] for row in found}
+
+
+def topic_of(row: Any) -> Topic:
+    return Topic(
+        id=row.id,
+        key=row.key,
+        member_ids=tuple(row.member_ids),
+        internal_edges=row.internal_edges,
+        connectivity=row.connectivity,
+        gathered_at=row.gathered_at,
+    )

@@ -21,9 +21,9 @@ from recollect.graph.policies.link_similar import RELATION, Nodes, is_linked, re
 from recollect.graph.rules.arrays import EdgeColumns, as_text
 from recollect.graph.rules.neighbours import NearPairs
 from recollect.plan import Change, Draft, Plan, Risk
-from recollect.plans.policy import Policy, Reader, require
+from recollect.plans.policy import Policy, Reader
 from recollect.ports import Executor
-from recollect.wording import counted
+from recollect.wording import counted, require
 
 EXPLANATION = "probably the same"
 THREADS = 2

@@ -15,11 +15,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 from recollect.errors import NotFound
 from recollect.memories.rules.text import checksum
 from recollect.memories.rules.windows import is_long
-from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Order, Page
-from recollect.store import references, rows
+from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Order, Page, Status
+from recollect.store import references
 from recollect.store.cursors import after, cursor_of
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import cases, nodes
+
+COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_id", "recallable"))
 
 # From some nodes down to all that each is made of by merges. LATERAL with OFFSET 0: each row is looked up by its key,
 # however small the space is believed to be.
@@ -92,7 +94,7 @@ VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND
 
 # LATERAL with OFFSET 0, not `= ANY`: each is then looked up by its key, however small the space is believed to be.
 GET_MANY = (
-    f"SELECT {', '.join(f'n.{column.name}' for column in rows.NODE_COLUMNS)} FROM unnest($2::uuid[]) AS g(id),"
+    f"SELECT {', '.join(f'n.{column.name}' for column in COLUMNS)} FROM unnest($2::uuid[]) AS g(id),"
     " LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
 )
 
@@ -279,18 +281,28 @@ async def _positions(db: Transaction, memories: Sequence[NewMemory]) -> list[int
 
 
 async def get(db: Transaction, id_: UUID) -> Node:
-    statement = select(*rows.NODE_COLUMNS).where(nodes.c.space_id == db.space_id, nodes.c.id == id_)
+    statement = select(*COLUMNS).where(nodes.c.space_id == db.space_id, nodes.c.id == id_)
     row = (await db.execute(statement)).one_or_none()
     if row is None:
         raise NotFound(f"Nothing is remembered under {id_}: `recollect list` shows what is.")
-    return rows.node(row)
+    return _node(row)
+
+
+def node_of(columns: Mapping[str, Any]) -> Node:
+    """The node that a row is."""
+    fields = {column.name: columns[column.name] for column in COLUMNS}
+    return Node(**fields | {"kind": Kind(fields["kind"]), "status": Status(fields["status"])})
+
+
+def _node(row: Any) -> Node:
+    return node_of(row._mapping)
 
 
 async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Node]:
     if not ids:
         return {}
     raw = await driver(db)
-    return {record["id"]: rows.node_of(record) for record in await raw.fetch(GET_MANY, db.space_id, list(ids))}
+    return {record["id"]: node_of(record) for record in await raw.fetch(GET_MANY, db.space_id, list(ids))}
 
 
 async def keepers(db: Transaction, ids: Collection[UUID]) -> dict[UUID, UUID]:
@@ -316,14 +328,14 @@ async def list_page(
     """A stretch of a listing, newest or oldest first."""
     oldest_first = order == "oldest"
     statement = (
-        select(*rows.NODE_COLUMNS)
+        select(*COLUMNS)
         .where(*conditions(db.space_id, wanted))
         .order_by(nodes.c.created_at if oldest_first else nodes.c.created_at.desc(), nodes.c.id)
         .limit(limit + 1)
     )
     if cursor is not None:
         statement = statement.where(after(nodes, cursor, oldest_first=oldest_first))
-    found = [rows.node(row) for row in await db.execute(statement)]
+    found = [_node(row) for row in await db.execute(statement)]
     more = len(found) > limit
     items = tuple(found[:limit])
     return Page(items=items, next_cursor=cursor_of(items[-1]) if more else None)
@@ -331,12 +343,10 @@ async def list_page(
 
 async def stream(db: Transaction, wanted: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:
     """All nodes that fit, oldest first, batch by batch, from one snapshot."""
-    statement = (
-        select(*rows.NODE_COLUMNS).where(*conditions(db.space_id, wanted)).order_by(nodes.c.created_at, nodes.c.id)
-    )
+    statement = select(*COLUMNS).where(*conditions(db.space_id, wanted)).order_by(nodes.c.created_at, nodes.c.id)
     result = await db.stream(statement)
     async for part in result.partitions(batch):
-        yield tuple(rows.node(row) for row in part)
+        yield tuple(_node(row) for row in part)
 
 
 async def count(db: Transaction, wanted: NodeFilter) -> int:

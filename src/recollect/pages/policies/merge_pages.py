@@ -18,11 +18,7 @@ import anyio.to_thread
 from recollect.errors import InvalidInput
 from recollect.memories.rules.text import checksum
 from recollect.pages.rules.audit import TRACEABLE, CarriedOut, carried_out, lost
-from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges, arriving, destinations
-from recollect.pages.rules.formats import export_page
-from recollect.pages.rules.hierarchy import children_by_parent, forward_edges
-from recollect.pages.rules.links import relinked
-from recollect.pages.rules.merge_plan import (
+from recollect.pages.rules.decisions import (
     MAX_RETRIES,
     MergePlan,
     NodePlan,
@@ -31,15 +27,16 @@ from recollect.pages.rules.merge_plan import (
     SubgraphStatus,
     Verdict,
 )
+from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges, arriving, destinations
+from recollect.pages.rules.hierarchy import children_by_parent, forward_edges
+from recollect.pages.rules.links import EdgeKey, edge_row, edges_between, relinked
 from recollect.pages.rules.page import WikiLink, WikiPage
 from recollect.pages.rules.plan_md import Edit, with_edits
 from recollect.pages.rules.stored import (
-    EdgeKey,
     PageBatch,
     StoredPage,
     came_also,
-    edge_row,
-    edges_between,
+    export_page,
     known_results,
     new_row,
     page_from,
@@ -47,8 +44,8 @@ from recollect.pages.rules.stored import (
 )
 from recollect.plan import Change, Draft, Look, Plan, Risk
 from recollect.plan import Decision as Decided
-from recollect.plans.policy import Policy, Reader, require
-from recollect.wording import counted
+from recollect.plans.policy import Policy, Reader
+from recollect.wording import counted, require
 
 RELINK = "RELINK"
 TOGETHER = 20

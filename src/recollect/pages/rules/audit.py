@@ -11,28 +11,39 @@ and what the merge had lost of either side is put behind the rest; at most three
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
-from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges, arriving, execute
-from recollect.pages.rules.links import Directory, relinked
-from recollect.pages.rules.merge_plan import (
-    AuditFailure,
+from recollect.pages.rules.decisions import (
+    MAX_RETRIES,
     MergePlan,
     NodePlan,
     NodeStatus,
     SubgraphPlan,
     SubgraphStatus,
     Verdict,
-    after_audit,
 )
+from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges, arriving, execute
+from recollect.pages.rules.links import Directory, relinked
 from recollect.pages.rules.merging import BETWEEN_NOTES
 from recollect.pages.rules.page import Section, WikiPage, changed, links_in, normal_name
 from recollect.pages.rules.text import blocks, said, said_in, sentences_of, spoken_in
 
 TRACEABLE = 0.9
 MOST_PARTS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditFailure:
+    """What an audit found wrong, and with which page."""
+
+    page_id: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.page_id}: {self.message}"
 
 
 def audit(
@@ -308,3 +319,59 @@ def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
         return page
     also = [Section(level=2, heading=f"Also in {side.name}", body="\n\n".join(rest))] if rest else []
     return changed(page, sections=(*page.sections, *also, *lacking))
+
+
+# -- what an audit makes of a plan, and what came of it
+
+
+def after_audit(subgraph: SubgraphPlan, failures: Sequence[AuditFailure]) -> SubgraphPlan:
+    """Done where nothing failed; else the offending pages and all above them are to be made again (B23).
+
+    After the third execution that fails there is no fourth.
+    """
+    if not failures:
+        return replace(subgraph, status=SubgraphStatus.COMPLETED)
+    offending = {
+        id for failure in failures if failure.page_id in subgraph.nodes for id in subgraph.ancestors(failure.page_id)
+    }
+    failed = {id: replace(subgraph.nodes[id], status=NodeStatus.FAILED) for id in offending}
+    tries = subgraph.retry_count + 1
+    return replace(
+        subgraph.with_nodes(failed),
+        status=SubgraphStatus.RETRY if tries < MAX_RETRIES else SubgraphStatus.FAILED,
+        retry_count=tries,
+        audit_result="; ".join(map(str, failures)),
+    )
+
+
+class Overall(StrEnum):
+    SUCCESS = "SUCCESS"
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergeResult:
+    """What came of a merge (B25)."""
+
+    created_pages: tuple[str, ...]
+    edited_pages: tuple[str, ...]
+    failed: Mapping[str, str]
+    overall: Overall
+
+
+def result_of(plan: MergePlan, touched: Collection[str] | None = None) -> MergeResult:
+    """What a merge came to. `touched` names the pages that had something to do; none given means all."""
+    done = [one for one in plan.subgraphs if one.status is SubgraphStatus.COMPLETED]
+    failed = {one.subgraph_id: one.audit_result or "" for one in plan.subgraphs if one.status is SubgraphStatus.FAILED}
+    return MergeResult(
+        created_pages=_results(done, Verdict.CREATE_NEW, touched),
+        edited_pages=_results(done, Verdict.MERGE, touched),
+        failed=failed,
+        overall=Overall.SUCCESS if not failed else Overall.PARTIAL if done else Overall.FAILED,
+    )
+
+
+def _results(subgraphs: Iterable[SubgraphPlan], verdict: Verdict, touched: Collection[str] | None) -> tuple[str, ...]:
+    nodes = (one.nodes[id] for one in subgraphs for id in one.execution_order if touched is None or id in touched)
+    return tuple(node.result_page_id for node in nodes if node.decision is verdict and node.result_page_id)

@@ -11,8 +11,10 @@ against it, and the score is high enough; in between, a judge decides (B29). No 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
 from graphlib import TopologicalSorter
-from typing import Literal
+from typing import Any, Literal
 
 from recollect.pages.rules.hierarchy import (
     WIKI,
@@ -23,11 +25,121 @@ from recollect.pages.rules.hierarchy import (
     detect_subgraphs,
     findings,
 )
-from recollect.pages.rules.merge_plan import DeferredEdge, MergePlan, NodePlan, SubgraphPlan, Verdict
 from recollect.pages.rules.page import PageFinding, WikiPage, type_and_name
 from recollect.pages.rules.similarity import Scores
 from recollect.pages.rules.vetoes import CONTRADICTION, veto
 from recollect.wording import counted
+
+# -- the plan of a merge as the document lays it out: nodes, sub-graphs, the whole (B06-B08)
+#
+# These are views for people, for plan.md and for resuming; what is applied is the one Plan of the engine.
+
+MAX_RETRIES = 3
+
+
+class Verdict(StrEnum):
+    """What becomes of a new page. REVIEW waits for a person; a declined page is left out of the merge."""
+
+    MERGE = "MERGE"
+    CREATE_NEW = "CREATE_NEW"
+    REVIEW = "REVIEW"
+    DECLINE = "DECLINE"
+
+
+class NodeStatus(StrEnum):
+    PENDING = "PENDING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+class SubgraphStatus(StrEnum):
+    PLANNED = "PLANNED"
+    EXECUTING = "EXECUTING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    RETRY = "RETRY"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeferredEdge:
+    """An edge from a parent, made when the parent is written (B15)."""
+
+    parent_id: str
+    edge_type: str
+    edge_metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePlan:
+    """What becomes of one new page (B06), with the reason (B12). A plan read back from its file has no `page`."""
+
+    page_id: str
+    page_type: str
+    decision: Verdict
+    page: WikiPage | None = None
+    merge_target_id: str | None = None
+    best_match_score: float | None = None
+    reason: str = ""
+    parent_id: str | None = None
+    deferred_edges: tuple[DeferredEdge, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    status: NodeStatus = NodeStatus.PENDING
+    result_page_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubgraphPlan:
+    """What becomes of a root and all below it (B07)."""
+
+    subgraph_id: str
+    root_id: str
+    nodes: Mapping[str, NodePlan]
+    execution_order: tuple[str, ...]
+    status: SubgraphStatus = SubgraphStatus.PLANNED
+    audit_result: str | None = None
+    retry_count: int = 0
+
+    @property
+    def next_node(self) -> str | None:
+        """Where a run goes on: the first node that is not done (B24)."""
+        return next((id for id in self.execution_order if self.nodes[id].status is not NodeStatus.COMPLETED), None)
+
+    def with_nodes(self, nodes: Mapping[str, NodePlan]) -> "SubgraphPlan":
+        return replace(self, nodes={id: nodes.get(id, node) for id, node in self.nodes.items()})
+
+    def ancestors(self, id: str) -> list[str]:
+        """The pages of this sub-graph above one of them, itself first."""
+        found = {id: None}
+        waiting = [id]
+        while waiting:
+            for edge in self.nodes[waiting.pop()].deferred_edges:
+                if edge.parent_id in self.nodes and edge.parent_id not in found:
+                    found[edge.parent_id] = None
+                    waiting.append(edge.parent_id)
+        return list(found)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergePlan:
+    """The whole merge (B08)."""
+
+    subgraphs: tuple[SubgraphPlan, ...]
+    created_pages: tuple[str, ...] = ()
+    edited_pages: tuple[str, ...] = ()
+    findings: tuple[PageFinding, ...] = ()
+    generated: datetime | None = None
+
+    def with_nodes(self, nodes: Mapping[str, NodePlan]) -> "MergePlan":
+        """The plan with some of its nodes replaced."""
+        return replace(self, subgraphs=tuple(one.with_nodes(nodes) for one in self.subgraphs))
+
+    @property
+    def nodes(self) -> dict[str, NodePlan]:
+        """Every node by its id: each page is planned once."""
+        return {id: node for subgraph in self.subgraphs for id, node in subgraph.nodes.items()}
+
+
+# -- deciding
 
 Judge = Callable[[WikiPage, WikiPage, float], Verdict | None]
 """Asked about a pair in between: new page, old page, score. None: it cannot say."""

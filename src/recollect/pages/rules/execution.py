@@ -19,10 +19,7 @@ from dataclasses import dataclass, field, replace
 from posixpath import dirname, relpath
 from urllib.parse import quote
 
-from recollect.pages.rules.formats import free_id
-from recollect.pages.rules.hierarchy import WIKI, Hierarchy
-from recollect.pages.rules.links import Directory, relinked, without_links, without_suffix
-from recollect.pages.rules.merge_plan import (
+from recollect.pages.rules.decisions import (
     DeferredEdge,
     MergePlan,
     NodePlan,
@@ -31,8 +28,11 @@ from recollect.pages.rules.merge_plan import (
     SubgraphStatus,
     Verdict,
 )
-from recollect.pages.rules.merging import merge_pages, merged_fields, with_links
+from recollect.pages.rules.hierarchy import WIKI, Hierarchy
+from recollect.pages.rules.links import Directory, relinked, without_links, without_suffix
+from recollect.pages.rules.merging import merge_pages, merged_fields, with_line
 from recollect.pages.rules.page import PLAIN, PageFinding, WikiLink, WikiPage, changed, links_in, type_and_name
+from recollect.pages.rules.stored import free_id
 
 READABLE = "/!$&'*+,;=:@~-._"
 """What stays as it is in a path that a link names; so do all letters, of any script."""
@@ -316,3 +316,13 @@ def _back_links(
         if name and edge.parent_id in results:
             found.append((name, results[edge.parent_id], ""))
     return found
+
+
+def with_links(page: WikiPage, links: Iterable[tuple[str, str, str]]) -> WikiPage:
+    """The page with some links (relation, target, note) that it does not have yet, each beside others of its kind."""
+    for relation, target, note in links:
+        if any(link.relation == relation and link.target == target for link in page.links):
+            continue
+        line = f"* [[{relation}::{target}]]" + (f" - {note}" if note else "")
+        page = with_line(page, relation, line)
+    return page

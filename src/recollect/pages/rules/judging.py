@@ -7,7 +7,7 @@ object; whatever else comes back is no answer, and then a person decides.
 import json
 import re
 
-from recollect.pages.rules.merge_plan import Verdict
+from recollect.pages.rules.decisions import Verdict
 from recollect.pages.rules.page import WikiPage
 from recollect.recall.rules.prompts import fence_for, harmless
 

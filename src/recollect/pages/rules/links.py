@@ -8,11 +8,14 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePosixPath
 from posixpath import normpath
+from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
-from recollect.pages.rules.formats import read_page
+from recollect.pages.rules.hierarchy import WIKI, Hierarchy
 from recollect.pages.rules.page import (
     Format,
     PageFinding,
@@ -24,8 +27,11 @@ from recollect.pages.rules.page import (
     links_in,
     normal_name,
 )
+from recollect.pages.rules.stored import read_page
 from recollect.pages.rules.text import blocks, lines_with_code
 
+EdgeKey = tuple[str, str, str]
+"""Source page, relation, target page."""
 MOST_SIGNS = 8
 """So many # of a link may belong to the name of its page."""
 
@@ -251,3 +257,40 @@ def _without_lines(body: str, gone: Collection[str]) -> str:
 def _only_links_to(line: str, gone: Collection[str]) -> bool:
     links = links_in([line])
     return bool(links) and all(link.written in gone for link in links) and blocks(line)[0].kind == "link"
+
+
+# -- links as edges
+
+
+def edges_between(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> dict[EdgeKey, WikiLink]:
+    """The edges that the links of some pages are, each once, with the link that says most.
+
+    A back-link says again what its parent says, and a link to a place on the page itself leads to no other: neither is
+    an edge.
+    """
+    types = {page.id: page.type for page in pages}
+    found: dict[EdgeKey, WikiLink] = {}
+    for one in resolve(pages).links:
+        if one.target is None or one.target == one.source:
+            continue
+        if hierarchy.is_back_link(one.link.relation, types[one.source], types[one.target]):
+            continue
+        key = (one.source, one.link.relation, one.target)
+        if key not in found or found[key].richness < one.link.richness:
+            found[key] = one.link
+    return found
+
+
+def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: WikiLink, now: datetime) -> dict[str, Any]:
+    """A link as an edge. It has no strength of its own, so it does not fade: it stands as long as the text says so."""
+    details = {"label": link.label, "anchor": link.anchor, "embed": link.embed}
+    return {
+        "id": str(id),
+        "source": str(source),
+        "target": str(target),
+        "relation": relation,
+        "explanation": link.note or None,
+        "created_by": "import",
+        "metadata": {name: value for name, value in details.items() if value},
+        "created_at": now.isoformat(),
+    }

@@ -418,17 +418,7 @@ def _enriched(line: str, known: WikiLink, link: WikiLink) -> str:
     return line
 
 
-def with_links(page: WikiPage, links: Iterable[tuple[str, str, str]]) -> WikiPage:
-    """The page with some links (relation, target, note) that it does not have yet, each beside others of its kind."""
-    for relation, target, note in links:
-        if any(link.relation == relation and link.target == target for link in page.links):
-            continue
-        line = f"* [[{relation}::{target}]]" + (f" - {note}" if note else "")
-        page = _with_line(page, relation, line)
-    return page
-
-
-def _with_line(page: WikiPage, relation: str, line: str) -> WikiPage:
+def with_line(page: WikiPage, relation: str, line: str) -> WikiPage:
     """After the last link of the same relation, else at the end of the related pages, which are made where missing."""
     sections = list(page.sections)
     own = [n for n, one in enumerate(sections) if any(link.relation == relation for link in links_in([one.body]))]

@@ -14,8 +14,7 @@ from datetime import datetime
 from graphlib import TopologicalSorter
 
 from recollect.errors import InvalidInput
-from recollect.pages.rules.hierarchy import PageEdge
-from recollect.pages.rules.merge_plan import (
+from recollect.pages.rules.decisions import (
     MAX_RETRIES,
     DeferredEdge,
     MergePlan,
@@ -25,6 +24,7 @@ from recollect.pages.rules.merge_plan import (
     SubgraphStatus,
     Verdict,
 )
+from recollect.pages.rules.hierarchy import PageEdge
 from recollect.pages.rules.page import WikiPage, type_and_name
 
 COLUMNS = ("Node", "Decision", "Target", "Score", "Parent", "Deferred Edge", "Status")

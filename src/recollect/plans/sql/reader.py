@@ -19,13 +19,13 @@ from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.concepts.sql import columns, concepts
 from recollect.graph.rules.arrays import EdgeColumns, as_ids
 from recollect.graph.sql import edges as kept
+from recollect.graph.sql import graph
 from recollect.memories.sql import nodes
 from recollect.model import Case, Concept, Edge, Kind, QuestionSide, Topic
 from recollect.pages import sql as page_store
 from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.plans.sql import plans
 from recollect.ports import Executor
-from recollect.store import rows
 from recollect.store.database import Transaction, driver
 from recollect.store.tables import topics
 
@@ -132,7 +132,7 @@ class StoreReader:
 
     async def topics(self) -> Sequence[Topic]:
         statement = select(topics).where(topics.c.space_id == self.db.space_id).order_by(topics.c.key)
-        return [rows.topic(row) for row in await self.db.execute(statement)]
+        return [graph.topic_of(row) for row in await self.db.execute(statement)]
 
     async def distinct_pairs(self, now: datetime) -> Mapping[tuple[str, str], str | None]:
         raw = await driver(self.db)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,6 +141,11 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
 def fold(text: str) -> str:
     """Without case, accents, and what cannot be seen; digits as 0 to 9. Hangul syllables stay whole."""
     return _plain(_lowered(text))
+
+
+def salt_of(space_id: UUID) -> int:
+    """Words are numbered by space, so that the index over all spaces finds those of one without reading the others."""
+    return zlib.crc32(space_id.bytes)
 
 
 def term(word: str, salt: int = 0) -> int:

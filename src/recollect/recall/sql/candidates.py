@@ -1,44 +1,35 @@
-"""Candidates for a recall: the vector leg, the lexical leg, their neighbours in the thread, and what ranking needs.
+"""A question and what it finds: what its words are worth, both legs, their neighbours in the thread, and what ranking
+needs to know of them.
 
 Few rows are answered exactly, many through HNSW; the choice is made from counts, and told. Rows come
-back as plain values: ranking works on arrays.
+back as plain values: ranking works on arrays. What keeps to a filter is in recall/sql/filtered, long texts are read by
+windows in recall/sql/windows, and texts are indexed by their words in recall/sql/lexicon.
 """
 
-import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import HalfVector
-from sqlalchemy import select
+from pgvector import HalfVector, SparseVector
 
 from recollect.errors import NotFound
-from recollect.memories.rules.windows import Window
-from recollect.memories.sql.nodes import conditions, holding, plain_conditions
-from recollect.model import NodeFilter, Space
 from recollect.recall.rules import lexical
-from recollect.recall.sql import lexicon
-from recollect.store import rows
 from recollect.store.database import Transaction, driver
-from recollect.store.tables import nodes
 
 POOL = 200
 # Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
 ENOUGH = 20
-EXACT_BELOW = 10_000
 # Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
 MEASURED_UP_TO = 50_000
-EVERY = 2**31 - 1
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
-
 FIRST_LOOK = """
-SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.version, 0) AS version,
+SELECT s.settings, s.embedding_model, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
        t.documents, t.edition, t.languages, t.weighted_mean,
        (SELECT reltuples FROM pg_class WHERE oid = 'embeddings'::regclass) AS vectors,
@@ -47,51 +38,14 @@ SELECT s.id, s.slug, s.settings, s.embedding_model, s.created_at, coalesce(v.ver
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
  WHERE s.id = $1
 """
-
 COUNT = """
 SELECT count(*) FROM (
     SELECT FROM embeddings WHERE space_id = $1 AND model = $2 AND kind = ANY($3) AND recallable LIMIT $4) AS few
 """
-
-WINDOWS_OF = """
-SELECT g.id, e.passage, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATERAL (
-    SELECT passage, starts, ends, vector FROM embeddings
-     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} OFFSET 0) e
- ORDER BY e.vector::halfvec({dim}) <=> $3
-"""
-
-# The windows of some texts that are nearest to the question, each as it is indexed: with what its text is called.
-NEAREST_WINDOWS = """
-SELECT n.id, n.name, substr(n.text, e.starts + 1, e.ends - e.starts) AS text, n.created_at, n.thread, n.metadata
-  FROM unnest($4::uuid[]) AS g(id),
-       LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n,
-       LATERAL (SELECT starts, ends FROM (
-                    SELECT starts, ends, vector::halfvec({dim}) <=> $3 AS distance FROM embeddings
-                     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} AND passage > 0
-                    OFFSET 0) AS windows
-                 ORDER BY distance LIMIT {most}) e
-"""
-
 # LATERAL with OFFSET 0: each id is looked up by its key, however small the planner believes the space to be.
 VECTOR_OF = """LATERAL (
     SELECT node_id, vector, dim FROM embeddings
      WHERE space_id = $1 AND node_id = g.id AND model = $2 AND passage = 0 OFFSET 0) e"""
-
-MATCHING = "SELECT node_id, score FROM lexical_candidates($1, $2, $3, $4, $5)"
-
-# Some nodes, how many they are, and the best of them; of too many none is looked at.
-BEST_OF = """
-WITH few(id) AS MATERIALIZED ({few}), size AS MATERIALIZED (SELECT count(*) AS total FROM few),
-     scored AS MATERIALIZED (
-         SELECT few.id, one.score FROM few, LATERAL ({score} OFFSET 0) AS one
-          WHERE (SELECT total FROM size) <= {most} AND one.score IS NOT NULL)
-SELECT size.total, best.id, best.score
-  FROM size LEFT JOIN (SELECT id, score FROM scored ORDER BY score DESC LIMIT {pool}) AS best ON true
-"""
-NEARNESS = """SELECT 1 - min(vector::halfvec({dim}) <=> ${2}) AS score FROM embeddings
-               WHERE space_id = ${0} AND node_id = few.id AND model = ${1} AND dim = {dim}"""
-MATCH = "SELECT nullif(-(bm25 <#> ${1}), 0) AS score FROM lexicon WHERE space_id = ${0} AND node_id = few.id"
-
 # Both legs, the most promising of what they find, and what ranking needs to know of those: one message to the server.
 # What one leg did not return is at most as good there as its last; where it returned all it has, as good as nothing.
 GATHERED = """
@@ -114,24 +68,16 @@ WITH near AS MATERIALIZED ({near}),
           LIMIT $11)
 """
 OF_GATHERED = "g, LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"
-
-# Whom ranking asks about. $1 is the space, $2 the model, $3 the question's vector, $4 its words, $5 each word alone.
-GIVEN = """unnest($6::uuid[], $7::float8[], $8::float8[]) AS g(id, cosine, words), LATERAL (
-    SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n"""
 BESIDE = """(SELECT thread, position, NULL::float8 AS cosine, NULL::float8 AS words
                FROM unnest($6::text[], $7::int8[]) AS place(thread, position)) AS g, LATERAL (
     SELECT * FROM nodes WHERE space_id = $1 AND thread = g.thread AND position = g.position OFFSET 0) n"""
-
-# What a leg finds, and how good it is there.
-Found = dict[UUID, float]
-
-
-class Few(NamedTuple):
-    """Some nodes, as the statement that finds them and its values."""
-
-    statement: str
-    values: tuple[Any, ...]
-    most: int  # of more than so many, none is looked at
+# Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
+MATCH_AT_MOST = 3000
+# How rare a word is, fewer texts than this cannot tell: in a space of one text every word that is there is common.
+FEW = 20
+# A language is asked for where so many of a space's texts are in it.
+LANGUAGE_SHARE = 0.02
+SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4, $5)"
 
 
 class Candidate(NamedTuple):
@@ -151,11 +97,124 @@ class Candidate(NamedTuple):
     held: Sequence[float] = ()
 
 
+def sparse(weights: Mapping[int, float]) -> SparseVector:
+    # Terms count from 1, as PostgreSQL does; the Python side of pgvector counts from 0.
+    return SparseVector({term - 1: weight for term, weight in weights.items()}, lexical.DIMENSIONS)
+
+
+NO_WORDS = sparse({})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeantWord:
+    """A word that is there, and that somebody may have meant; how many texts hold it."""
+
+    term: int
+    word: str
+    slips: int
+    documents: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LexicalQuestion:
+    """A question's side of BM25: which words find candidates, and what each is worth."""
+
+    match: list[int]
+    weights: SparseVector
+    most_possible: float
+    rarities: Mapping[int, float] = field(default_factory=dict)  # of the words that some text holds
+    asking: frozenset[int] = frozenset()  # those of them that are words of asking
+    asked_about: float = 0.0  # the score of a text that holds all the others
+
+    @property
+    def each(self) -> list[SparseVector]:
+        """Each of those words alone: what a text's weights are multiplied with to ask which of them it holds."""
+        return [sparse({term: 1.0}) for term in self.rarities]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownWords:
+    """What a space knows of a question's words: how many texts hold each, and which languages it holds."""
+
+    space_id: UUID
+    words: Sequence[lexical.AskedWord]
+    documents: int
+    containing: Mapping[int, int]
+    languages: Mapping[str, int]
+
+    @property
+    def spoken(self) -> frozenset[str]:
+        return spoken(self.languages, self.documents)
+
+    def terms(self, word: lexical.AskedWord) -> list[int]:
+        """The numbers under which a word is there."""
+        numbers = {lexical.term(form, lexical.salt_of(self.space_id)) for form in word.stems(self.spoken)}
+        return sorted(number for number in numbers if self.containing.get(number, 0) > 0)
+
+    def unknown(self) -> list[lexical.AskedWord]:
+        """Those that occur nowhere and may be misspelled."""
+        return [
+            one
+            for one in self.words
+            if not one.is_bonus and lexical.can_be_misspelled(one.spelled) and not self.terms(one)
+        ]
+
+    def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
+        """A question's words weighed by their rarity; None when no word of it could find anything.
+
+        The forms of a word are one word: they are as rare as all of them together. One that occurs nowhere stands for
+        those that are meant by it.
+        """
+        weights: dict[int, float] = {}
+        possible: list[tuple[float, bool]] = []
+        asking: set[int] = set()
+        in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
+        matched: dict[int, int] = {}
+        for word in self.words:
+            terms = dict.fromkeys(self.terms(word), 1.0)
+            containing = sum(self.containing[term] for term in terms)
+            for one in (meant or {}).get(word.spelled, ()):
+                terms[one.term], containing = lexical.WORTH[one.slips], containing + one.documents
+                matched[one.term] = one.documents
+            rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
+            # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
+            if (word.spelled in in_one) if word.is_bonus else (terms or not any(word.spelled in one for one in in_one)):
+                possible.append((rarity, word.is_asking))
+            for term, worth in terms.items():
+                matched.setdefault(term, self.containing.get(term, 0))
+                weights[term] = max(weights.get(term, 0.0), worth * rarity)
+            asking |= {*terms} if word.is_asking else set()
+        if not weights:
+            return None
+        return LexicalQuestion(
+            match=_rarer(matched),
+            weights=sparse(weights),
+            most_possible=lexical.most_possible(rarity for rarity, _ in possible),
+            rarities=weights,
+            asking=frozenset(asking),
+            asked_about=lexical.most_possible(rarity for rarity, is_asking in possible if not is_asking),
+        )
+
+
+def _rarer(containing: Mapping[int, int]) -> list[int]:
+    """The rarer of the words, as many as find a bounded number of rows; at least the rarest."""
+    by_rarity = sorted(containing, key=lambda term: (containing[term], term))
+    chosen, rows = by_rarity[:1], containing[by_rarity[0]]
+    for term in by_rarity[1:]:
+        rows += containing[term]
+        if rows > MATCH_AT_MOST:
+            break
+        chosen.append(term)
+    return sorted(chosen)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FirstLook:
     """What a recall asks before anything else: the space as it is, and what the question's words are worth there."""
 
-    space: Space
+    # The model whose vectors search uses there, and the settings of the space.
+    model: str | None
+    settings: Mapping[str, Any]
     version: int
     waiting: bool
     # How many texts the space holds, of any kind, and how many words they have in the mean.
@@ -165,7 +224,7 @@ class FirstLook:
     vectors: int | None
     # Those that it holds beside English.
     languages: frozenset[str]
-    words: lexicon.LexicalQuestion | None
+    words: LexicalQuestion | None
     # Words that no text holds, and those that were looked for in their stead.
     meant: Mapping[str, Sequence[str]]
 
@@ -178,7 +237,7 @@ class CandidateQuery:
     model: str
     dim: int
     vector: NDArray[np.float32] | None
-    words: lexicon.LexicalQuestion | None = None
+    words: LexicalQuestion | None = None
     mean_length: float = 1.0
     with_summaries: bool = False
 
@@ -198,32 +257,74 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
     `languages` are those that the space was last seen to hold beside English. Should it hold others, it is asked again.
     """
     raw = await driver(db)
-    terms = lexicon.terms_of(db.space_id, lexical.asked(text, edition=0, languages=languages))
+    terms = terms_of(db.space_id, lexical.asked(text, edition=0, languages=languages))
     found = await raw.fetchrow(FIRST_LOOK, db.space_id, terms)
     if found is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
-    spoken = lexicon.spoken(found["languages"] or {}, found["documents"] or 0)
-    if not spoken <= {*languages}:
-        return await first_look(db, text, languages=spoken | {*languages})
-    known = lexicon.KnownWords(
+    beside_english = spoken(found["languages"] or {}, found["documents"] or 0)
+    if not beside_english <= {*languages}:
+        return await first_look(db, text, languages=beside_english | {*languages})
+    known = KnownWords(
         space_id=db.space_id,
-        words=lexical.asked(text, edition=found["edition"] or lexical.EDITION, languages=spoken),
+        words=lexical.asked(text, edition=found["edition"] or lexical.EDITION, languages=beside_english),
         documents=found["documents"] or 0,
         containing=dict(zip(found["terms"], found["containing"], strict=True)),
         languages=found["languages"] or {},
     )
-    meant = await lexicon.meant(db, known.unknown()) if known.documents else {}
+    words_meant = await meant(db, known.unknown()) if known.documents else {}
     return FirstLook(
-        space=rows.space_of(found),
+        model=found["embedding_model"],
+        settings=found["settings"],
         version=found["version"],
         waiting=found["waiting"],
         documents=known.documents,
         mean_length=found["weighted_mean"] or 1.0,
         vectors=max(int(found["vectors"]), known.documents) if found["vectors"] > 0 else None,
-        languages=spoken,
-        words=known.weighed(meant),
-        meant={word: [one.word for one in ones] for word, ones in meant.items()},
+        languages=beside_english,
+        words=known.weighed(words_meant),
+        meant={word: [one.word for one in ones] for word, ones in words_meant.items()},
     )
+
+
+def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
+    """All forms of a question's words, as they are numbered in a space."""
+    return sorted({lexical.term(form, lexical.salt_of(space_id)) for word in words for form in word.forms})
+
+
+def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
+    """The languages of which a space holds more than a few texts, English aside."""
+    return frozenset(one for one, count in languages.items() if count >= LANGUAGE_SHARE * documents)
+
+
+# -- a question
+
+
+async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[str, list[MeantWord]]:
+    """For words that occur nowhere, those that are there and spelled nearly like them."""
+    if not unknown:
+        return {}
+    forms = {word.spelled: word.stems(()) for word in unknown}
+    every = [form for some in forms.values() for form in some]
+    keys = sorted({key for form in every for key in lexical.spelling_keys_asked(form, lexical.salt_of(db.space_id))})
+    lengths = [len(form) for form in every]
+    firsts = sorted({letter for form in every for letter in form[:2]})
+    given = (db.space_id, keys, min(lengths) - 2, max(lengths) + 2, firsts)
+    found = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
+    near = {spelled: _nearest_spelling(some, found) for spelled, some in forms.items()}
+    return {
+        spelled: [MeantWord(slips=slips, **found[word]) for word, slips in words.items()]
+        for spelled, words in near.items()
+        if words
+    }
+
+
+def _nearest_spelling(forms: Iterable[str], known: Collection[str]) -> dict[str, int]:
+    """What is nearest to any form of a word."""
+    return min((lexical.nearly_spelled(form, known) for form in sorted(forms)), key=_slips)
+
+
+def _slips(meant: Mapping[str, int]) -> int:
+    return min(meant.values(), default=lexical.MOST_SLIPS + 1)
 
 
 async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
@@ -232,68 +333,7 @@ async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
     return int(await raw.fetchval(COUNT, db.space_id, model, list(kinds), MEASURED_UP_TO + 1))
 
 
-def filtered(db: Transaction, wanted: NodeFilter) -> Few:
-    """The nodes that a filter leaves, counted no further than needed for the choice."""
-    if wanted.metadata:
-        where = holding(db.space_id, wanted.metadata).c
-        statement = select(where.id).where(*plain_conditions(db.space_id, wanted, where))
-    else:
-        statement = select(nodes.c.id).where(*conditions(db.space_id, wanted))
-    compiled = statement.limit(EXACT_BELOW + 1).compile(
-        dialect=db.connection.dialect, compile_kwargs={"render_postcompile": True}
-    )
-    values = (compiled.params[name] for name in getattr(compiled, "positiontup", ()))
-    given = tuple(json.dumps(one) if isinstance(one, dict) else one for one in values)
-    return Few(str(compiled), given, most=EXACT_BELOW)
-
-
-def these(ids: Sequence[UUID]) -> Few:
-    return Few("SELECT unnest($1::uuid[])", (ids,), most=EVERY)
-
-
-async def summaries(db: Transaction) -> list[UUID]:
-    """The approved summaries, which are not among the recallable."""
-    wanted = (nodes.c.is_summary, nodes.c.status == "active", ~nodes.c.exclude)
-    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, *wanted).limit(EXACT_BELOW)
-    return list((await db.execute(statement)).scalars())
-
-
-async def nearest(
-    db: Transaction,
-    asked: CandidateQuery,
-    *,
-    kinds: Sequence[str],
-    exactly: bool,
-    breadth: int = 1,
-    within: NodeFilter | None = None,
-) -> Found:
-    """The nearest nodes of these kinds and their cosines: exactly, or through the HNSW index of the model.
-
-    A filter that leaves many is applied to ever longer lists, until enough of them pass.
-    """
-    if asked.vector is None:
-        return {}
-    most = breadth * POOL if within is None else 5 * POOL
-    while True:
-        rows_ = await _nearest(db, asked, kinds=kinds, exactly=exactly, most=most)
-        found = dict(reversed(rows_))  # of several windows of a text the best counts
-        permitted = {*found} if within is None else await allowed(db, list(found), within)
-        passed = {id_: cosine for id_, cosine in reversed(found.items()) if id_ in permitted}
-        enough = ENOUGH if within is None else POOL
-        if len(passed) >= enough or len(rows_) < most or most >= MOST_LOOKED_AT:
-            return dict(list(passed.items())[:POOL])
-        most *= 4
-
-
-async def _nearest(
-    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int
-) -> list[tuple[UUID, float]]:
-    statement = _near(asked.dim, kinds="$4", exactly=exactly, most=most)
-    found = await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds))
-    return [*map(tuple, found)]
-
-
-def _near(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
+def vector_leg(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
     """The vector leg, best first; a long text may be there several times, by several of its windows (D47).
 
     $1 is the space, $2 the model, $3 the question's vector.
@@ -349,9 +389,9 @@ async def gathered(
 async def _gathered(
     db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, most: int
 ) -> Gathered:
-    near = NONE_IS_NEAR if asked.vector is None else _near(asked.dim, kinds="$6", exactly=exactly, most=most)
+    near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked.dim, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL, most=most)
-    words = asked.words or lexicon.LexicalQuestion(match=[], weights=lexicon.NO_WORDS, most_possible=0.0)
+    words = asked.words or LexicalQuestion(match=[], weights=NO_WORDS, most_possible=0.0)
     found = await (await driver(db)).fetch(
         f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
         *(asked.space_id, asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
@@ -360,39 +400,6 @@ async def _gathered(
     by_vector, by_words, windows = found[0][-3:] if found else (0, 0, 0)
     rows_ = [Candidate._make(tuple(row)[:-3]) for row in found]
     return Gathered(candidates=rows_, by_vector=by_vector, by_words=by_words, windows=windows)
-
-
-async def nearest_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
-    """How many some nodes are; if not too many to look at, the nearest of them and their cosines, exactly."""
-    return await _best_of(db, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
-
-
-async def matching(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str]) -> Found:
-    """The nodes of these kinds that match best, and their BM25 scores."""
-    if asked.words is None:
-        return {}
-    raw = await driver(db)
-    return dict(await raw.fetch(MATCHING, db.space_id, asked.words.match, asked.words.weights, list(kinds), POOL))
-
-
-async def matching_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
-    """The same by words: those of some nodes that match best, and their BM25 scores."""
-    if asked.words is None:
-        return 0, {}
-    return await _best_of(db, few, MATCH, asked.space_id, asked.words.weights)
-
-
-async def _best_of(db: Transaction, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:
-    numbers = range(len(few.values) + 1, len(few.values) + len(given) + 1)
-    statement = BEST_OF.format(few=few.statement, score=score.format(*numbers, **named), most=few.most, pool=POOL)
-    found = await (await driver(db)).fetch(statement, *few.values, *given)
-    return found[0]["total"], {one["id"]: one["score"] for one in found if one["id"] is not None}
-
-
-async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
-    """Those of some nodes that a filter lets through."""
-    statement = select(nodes.c.id).where(nodes.c.id.in_(ids), *conditions(db.space_id, wanted))
-    return set((await db.execute(statement)).scalars())
 
 
 def _details(asked: CandidateQuery, source: str, *, each: str = "$5", more: str = "") -> str:
@@ -414,14 +421,6 @@ def _details(asked: CandidateQuery, source: str, *, each: str = "$5", more: str 
          WHERE n.space_id = $1 AND {may_be_told}"""
 
 
-async def details(
-    db: Transaction, asked: CandidateQuery, ids: Sequence[UUID], *, cosines: Found, words: Found
-) -> list[Candidate]:
-    """What ranking needs to know of some nodes: both legs' scores for each of them, whichever leg found it."""
-    given = (ids, [*map(cosines.get, ids)], [*map(words.get, ids)])
-    return await _looked_up(db, asked, GIVEN, *given)
-
-
 async def neighbours(
     db: Transaction, asked: CandidateQuery, near: Sequence[Candidate], *, known: Collection[UUID]
 ) -> list[Candidate]:
@@ -429,46 +428,15 @@ async def neighbours(
     places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
     if not places:
         return []
-    found = await _looked_up(db, asked, BESIDE, *zip(*places, strict=True))
+    found = await looked_up(db, asked, BESIDE, *zip(*places, strict=True))
     return list({one.id: one for one in found if one.id not in known}.values())
 
 
-async def _looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:
+async def looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:
     raw = await driver(db)
-    weights, each = (asked.words.weights, asked.words.each) if asked.words else (lexicon.NO_WORDS, [])
+    weights, each = (asked.words.weights, asked.words.each) if asked.words else (NO_WORDS, [])
     found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, each, *given)
     return [*map(Candidate._make, found)]
-
-
-async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]) -> dict[UUID, list[Window]]:
-    """The windows of some texts, the nearest to the question first; none of a text that is short, or has no vector."""
-    if asked.half is None:
-        return {}
-    found = await (await driver(db)).fetch(WINDOWS_OF.format(dim=asked.dim), db.space_id, asked.model, asked.half, ids)
-    windows: dict[UUID, list[Window]] = {}
-    for id_, passage, start, end in found:
-        windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
-    return windows
-
-
-async def by_nearest_windows(
-    db: Transaction, asked: CandidateQuery, those: Sequence[Candidate], *, most: int
-) -> dict[UUID, Candidate]:
-    """Long texts by the words of one of their windows, as if it were all of the text: of the few that are nearest to
-    the question the one that holds most."""
-    if asked.half is None or asked.words is None or not those:
-        return {}
-    candidates = {one.id: one for one in those}
-    statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
-    found: dict[UUID, Candidate] = {}
-    for record in await (await driver(db)).fetch(statement, db.space_id, asked.model, asked.half, list(candidates)):
-        one = asked.words.held_by(lexicon.Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
-        known = found.get(record["id"])
-        if known is None or one.score > known.words:
-            found[record["id"]] = candidates[record["id"]]._replace(
-                words=one.score, held=one.weights, length=one.length
-            )
-    return found
 
 
 async def vectors_of(db: Transaction, ids: Sequence[UUID], *, model: str) -> dict[UUID, NDArray[np.float32]]:

@@ -1,4 +1,4 @@
-"""The lexical leg in the database: exact BM25 as an inner product of stored sparse vectors (recall/rules/lexical).
+"""The index of words in the database: exact BM25 as an inner product of stored sparse vectors (recall/rules/lexical).
 
 A text is indexed in the transaction that stores it, so that its words find it from then on. Document frequencies and
 lengths are kept by space; the stored weights are made with the mean length of that time. When that has drifted, or
@@ -8,9 +8,8 @@ Whoever changes the counts of a space takes its turn (an advisory lock), so that
 """
 
 import json
-import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,26 +22,19 @@ from pgvector import SparseVector
 from recollect.recall.rules import lexical
 from recollect.recall.rules.languages import DEFAULT
 from recollect.recall.rules.titles import titles
+from recollect.recall.sql.candidates import sparse
 from recollect.store.database import Transaction, driver
 
-# Words that many texts share find little and cost a row each: match by the rarer ones, score with all.
-MATCH_AT_MOST = 3000
 DRIFT = 0.2
-# How rare a word is, fewer texts than this cannot tell: in a space of one text every word that is there is common.
-FEW = 20
 # As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
 MOST_TERMS = 16_000
 RENEWED_AT_ONCE = 300
 CHARACTERS_AT_ONCE = 20_000  # about ten milliseconds
-# A language is asked for where so many of a space's texts are in it.
-LANGUAGE_SHARE = 0.02
 LONGEST_SPELLING = 40
-
 TURN = """
 SELECT (SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11)) IS NULL),
        (SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1) AS mean
 """
-
 INDEX = """
 WITH added AS (
     INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
@@ -62,23 +54,18 @@ SELECT $1, term, count(*) FROM added, unnest(terms) AS term GROUP BY term ORDER 
 ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
 RETURNING term, xmax = 0 AS is_new
 """
-
 SPELL = """
 INSERT INTO spellings (space_id, term, word, keys)
 SELECT $1, g.term, g.word, string_to_array(g.keys, ' ')::int4[]
   FROM unnest($2::int4[], $3::text[], $4::text[]) AS g(term, word, keys) ORDER BY g.term
 ON CONFLICT DO NOTHING
 """
-
 UNINDEXED = """
 SELECT n.id, n.name, n.text, n.created_at, n.thread, n.metadata FROM nodes n
  WHERE n.space_id = $1 AND n.id = ANY($2) AND NOT EXISTS (
        SELECT FROM lexicon l WHERE l.space_id = $1 AND l.node_id = n.id)
  ORDER BY n.id FOR SHARE
 """
-
-SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4, $5)"
-
 STATE = "SELECT documents, total_length, weighted_mean, edition, renewed FROM lexicon_totals WHERE space_id = $1"
 BEGIN_RENEWAL = """
 UPDATE lexicon_totals SET renewed = '00000000-0000-0000-0000-000000000000',
@@ -133,7 +120,7 @@ class _Batch:
     """Some entries as columns of the statements above."""
 
     def __init__(self, space_id: UUID, entries: Sequence[Entry]) -> None:
-        self.salt = _salt(space_id)
+        self.salt = lexical.salt_of(space_id)
         self.ids = [entry.node_id for entry in entries]
         made = [entry.indexed() for entry in entries]
         self.lengths = [one.length for one in made]
@@ -151,7 +138,7 @@ class _Batch:
 
     def columns(self, mean: float) -> tuple[list[UUID], list[str], list[SparseVector], list[int]]:
         weights = [
-            _sparse(lexical.document_weights(one, length=length, mean_length=mean))
+            sparse(lexical.document_weights(one, length=length, mean_length=mean))
             for one, length in zip(self.counts, self.lengths, strict=True)
         ]
         return self.ids, [" ".join(map(str, sorted(one))) for one in self.counts], weights, self.lengths
@@ -170,54 +157,6 @@ async def _batch(space_id: UUID, entries: Sequence[Entry]) -> _Batch:
     if sum(len(entry.text or "") for entry in entries) < CHARACTERS_AT_ONCE:
         return _Batch(space_id, entries)
     return await anyio.to_thread.run_sync(_Batch, space_id, entries)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeantWord:
-    """A word that is there, and that somebody may have meant; how many texts hold it."""
-
-    term: int
-    word: str
-    slips: int
-    documents: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HeldWords:
-    """What a text holds of a question's words: its BM25 score, the weight of each, and how many words it has."""
-
-    score: float
-    weights: list[float]
-    length: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LexicalQuestion:
-    """A question's side of BM25: which words find candidates, and what each is worth."""
-
-    match: list[int]
-    weights: SparseVector
-    most_possible: float
-    rarities: Mapping[int, float] = field(default_factory=dict)  # of the words that some text holds
-    asking: frozenset[int] = frozenset()  # those of them that are words of asking
-    asked_about: float = 0.0  # the score of a text that holds all the others
-
-    @property
-    def each(self) -> list[SparseVector]:
-        """Each of those words alone: what a text's weights are multiplied with to ask which of them it holds."""
-        return [_sparse({term: 1.0}) for term in self.rarities]
-
-    def held_by(self, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:
-        """What an entry holds of those words, weighed as it would be stored."""
-        made, salt = entry.indexed(), _salt(space_id)
-        numbered = ((lexical.term(word, salt), count) for word, count in made.words.items())
-        counts = {term: count for term, count in numbered if term in self.rarities}
-        weights = lexical.document_weights(counts, length=made.length, mean_length=mean_length)
-        return HeldWords(
-            score=sum(self.rarities[term] * weight for term, weight in weights.items()),
-            weights=[weights.get(term, 0.0) for term in self.rarities],
-            length=made.length,
-        )
 
 
 async def index(db: Transaction, entries: Sequence[Entry]) -> None:
@@ -278,135 +217,5 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     return len(found)
 
 
-# -- a question
-
-
-async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[str, list[MeantWord]]:
-    """For words that occur nowhere, those that are there and spelled nearly like them."""
-    if not unknown:
-        return {}
-    forms = {word.spelled: word.stems(()) for word in unknown}
-    every = [form for some in forms.values() for form in some]
-    keys = sorted({key for form in every for key in lexical.spelling_keys_asked(form, _salt(db.space_id))})
-    lengths = [len(form) for form in every]
-    firsts = sorted({letter for form in every for letter in form[:2]})
-    given = (db.space_id, keys, min(lengths) - 2, max(lengths) + 2, firsts)
-    found = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
-    near = {spelled: _nearest(some, found) for spelled, some in forms.items()}
-    return {
-        spelled: [MeantWord(slips=slips, **found[word]) for word, slips in words.items()]
-        for spelled, words in near.items()
-        if words
-    }
-
-
-def _nearest(forms: Iterable[str], known: Collection[str]) -> dict[str, int]:
-    """What is nearest to any form of a word."""
-    return min((lexical.nearly_spelled(form, known) for form in sorted(forms)), key=_slips)
-
-
-def _slips(meant: Mapping[str, int]) -> int:
-    return min(meant.values(), default=lexical.MOST_SLIPS + 1)
-
-
-def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
-    """All forms of a question's words, as they are numbered in a space."""
-    return sorted({lexical.term(form, _salt(space_id)) for word in words for form in word.forms})
-
-
-def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
-    """The languages of which a space holds more than a few texts, English aside."""
-    return frozenset(one for one, count in languages.items() if count >= LANGUAGE_SHARE * documents)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownWords:
-    """What a space knows of a question's words: how many texts hold each, and which languages it holds."""
-
-    space_id: UUID
-    words: Sequence[lexical.AskedWord]
-    documents: int
-    containing: Mapping[int, int]
-    languages: Mapping[str, int]
-
-    @property
-    def spoken(self) -> frozenset[str]:
-        return spoken(self.languages, self.documents)
-
-    def terms(self, word: lexical.AskedWord) -> list[int]:
-        """The numbers under which a word is there."""
-        numbers = {lexical.term(form, _salt(self.space_id)) for form in word.stems(self.spoken)}
-        return sorted(number for number in numbers if self.containing.get(number, 0) > 0)
-
-    def unknown(self) -> list[lexical.AskedWord]:
-        """Those that occur nowhere and may be misspelled."""
-        return [
-            one
-            for one in self.words
-            if not one.is_bonus and lexical.can_be_misspelled(one.spelled) and not self.terms(one)
-        ]
-
-    def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
-        """A question's words weighed by their rarity; None when no word of it could find anything.
-
-        The forms of a word are one word: they are as rare as all of them together. One that occurs nowhere stands for
-        those that are meant by it.
-        """
-        weights: dict[int, float] = {}
-        possible: list[tuple[float, bool]] = []
-        asking: set[int] = set()
-        in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
-        matched: dict[int, int] = {}
-        for word in self.words:
-            terms = dict.fromkeys(self.terms(word), 1.0)
-            containing = sum(self.containing[term] for term in terms)
-            for one in (meant or {}).get(word.spelled, ()):
-                terms[one.term], containing = lexical.WORTH[one.slips], containing + one.documents
-                matched[one.term] = one.documents
-            rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
-            # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
-            if (word.spelled in in_one) if word.is_bonus else (terms or not any(word.spelled in one for one in in_one)):
-                possible.append((rarity, word.is_asking))
-            for term, worth in terms.items():
-                matched.setdefault(term, self.containing.get(term, 0))
-                weights[term] = max(weights.get(term, 0.0), worth * rarity)
-            asking |= {*terms} if word.is_asking else set()
-        if not weights:
-            return None
-        return LexicalQuestion(
-            match=_rarer(matched),
-            weights=_sparse(weights),
-            most_possible=lexical.most_possible(rarity for rarity, _ in possible),
-            rarities=weights,
-            asking=frozenset(asking),
-            asked_about=lexical.most_possible(rarity for rarity, is_asking in possible if not is_asking),
-        )
-
-
-def _rarer(containing: Mapping[int, int]) -> list[int]:
-    """The rarer of the words, as many as find a bounded number of rows; at least the rarest."""
-    by_rarity = sorted(containing, key=lambda term: (containing[term], term))
-    chosen, rows = by_rarity[:1], containing[by_rarity[0]]
-    for term in by_rarity[1:]:
-        rows += containing[term]
-        if rows > MATCH_AT_MOST:
-            break
-        chosen.append(term)
-    return sorted(chosen)
-
-
 def _is_filed(word: str) -> bool:
     return len(word) <= LONGEST_SPELLING and lexical.can_be_misspelled(word)
-
-
-def _salt(space_id: UUID) -> int:
-    """Words are numbered by space, so that the index over all spaces finds those of one without reading the others."""
-    return zlib.crc32(space_id.bytes)
-
-
-def _sparse(weights: Mapping[int, float]) -> SparseVector:
-    # Terms count from 1, as PostgreSQL does; the Python side of pgvector counts from 0.
-    return SparseVector({term - 1: weight for term, weight in weights.items()}, lexical.DIMENSIONS)
-
-
-NO_WORDS = _sparse({})

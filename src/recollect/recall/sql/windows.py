@@ -1,0 +1,82 @@
+"""Long texts by their windows (D47): which are nearest to a question, and what those hold of its words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from recollect.memories.rules.windows import Window
+from recollect.recall.rules import lexical
+from recollect.recall.sql.candidates import Candidate, CandidateQuery, LexicalQuestion
+from recollect.recall.sql.lexicon import Entry
+from recollect.store.database import Transaction, driver
+
+WINDOWS_OF = """
+SELECT g.id, e.passage, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATERAL (
+    SELECT passage, starts, ends, vector FROM embeddings
+     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} OFFSET 0) e
+ ORDER BY e.vector::halfvec({dim}) <=> $3
+"""
+# The windows of some texts that are nearest to the question, each as it is indexed: with what its text is called.
+NEAREST_WINDOWS = """
+SELECT n.id, n.name, substr(n.text, e.starts + 1, e.ends - e.starts) AS text, n.created_at, n.thread, n.metadata
+  FROM unnest($4::uuid[]) AS g(id),
+       LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n,
+       LATERAL (SELECT starts, ends FROM (
+                    SELECT starts, ends, vector::halfvec({dim}) <=> $3 AS distance FROM embeddings
+                     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} AND passage > 0
+                    OFFSET 0) AS windows
+                 ORDER BY distance LIMIT {most}) e
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldWords:
+    """What a text holds of a question's words: its BM25 score, the weight of each, and how many words it has."""
+
+    score: float
+    weights: list[float]
+    length: int
+
+
+async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]) -> dict[UUID, list[Window]]:
+    """The windows of some texts, the nearest to the question first; none of a text that is short, or has no vector."""
+    if asked.half is None:
+        return {}
+    found = await (await driver(db)).fetch(WINDOWS_OF.format(dim=asked.dim), db.space_id, asked.model, asked.half, ids)
+    windows: dict[UUID, list[Window]] = {}
+    for id_, passage, start, end in found:
+        windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
+    return windows
+
+
+async def by_nearest_windows(
+    db: Transaction, asked: CandidateQuery, those: Sequence[Candidate], *, most: int
+) -> dict[UUID, Candidate]:
+    """Long texts by the words of one of their windows, as if it were all of the text: of the few that are nearest to
+    the question the one that holds most."""
+    if asked.half is None or asked.words is None or not those:
+        return {}
+    candidates = {one.id: one for one in those}
+    statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
+    found: dict[UUID, Candidate] = {}
+    for record in await (await driver(db)).fetch(statement, db.space_id, asked.model, asked.half, list(candidates)):
+        one = _held_by(asked.words, Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
+        known = found.get(record["id"])
+        if known is None or one.score > known.words:
+            found[record["id"]] = candidates[record["id"]]._replace(
+                words=one.score, held=one.weights, length=one.length
+            )
+    return found
+
+
+def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:
+    """What an entry holds of a question's words, weighed as it would be stored."""
+    made, salt = entry.indexed(), lexical.salt_of(space_id)
+    numbered = ((lexical.term(word, salt), count) for word, count in made.words.items())
+    counts = {term: count for term, count in numbered if term in words.rarities}
+    weights = lexical.document_weights(counts, length=made.length, mean_length=mean_length)
+    return HeldWords(
+        score=sum(words.rarities[term] * weight for term, weight in weights.items()),
+        weights=[weights.get(term, 0.0) for term in words.rarities],
+        length=made.length,
+    )
