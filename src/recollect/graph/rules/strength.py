@@ -6,11 +6,12 @@ Nothing is rewritten as time passes: a strength is stored with the time at which
 A strength that was never said is 1.0 and does not decay; an explicit 0 is 0 (A00a, A05).
 """
 
-import math
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
+
+from recollect.recall.rules.ranking import share_left, share_left_in_sql
 
 Numbers = NDArray[np.float64]
 
@@ -29,20 +30,23 @@ def current(strength: float | None, decay_rate: float, set_at: datetime, now: da
     """The strength of one edge at `now`; `set_at` is its last reinforcement, else its creation."""
     if strength is None:
         return NEVER_SAID
-    return strength * math.exp(-decay_rate * max(0.0, (now - set_at).total_seconds() / DAY))
+    return strength * float(share_left(decay_rate, (now - set_at).total_seconds() / DAY))
 
 
 def current_of_all(strength: Numbers, decay_rate: Numbers, set_at: Numbers, now: float) -> Numbers:
     """The same for columns, in seconds since 1970; NaN is a strength never said."""
-    days = np.maximum(0.0, (now - set_at) / DAY)
-    return np.where(np.isnan(strength), NEVER_SAID, strength * np.exp(-decay_rate * days))
+    return np.where(np.isnan(strength), NEVER_SAID, strength * share_left(decay_rate, (now - set_at) / DAY))
 
 
 def current_in_sql(edge: str, now: str) -> str:
     """The same as an expression of SQL, for an edge by its alias and a moment by its parameter."""
-    since = f"extract(epoch FROM {now}::timestamptz - coalesce({edge}.last_reinforced_at, {edge}.created_at))::float8"
-    days = f"greatest(0, {since} / {DAY:.0f})"
-    return f"coalesce({edge}.strength * exp(-{edge}.decay_rate * {days}), {NEVER_SAID})"
+    set_at = f"coalesce({edge}.last_reinforced_at, {edge}.created_at)"
+    return faded_in_sql(f"{edge}.strength", f"{edge}.decay_rate", set_at, f"{now}::timestamptz")
+
+
+def faded_in_sql(strength: str, decay_rate: str, set_at: str, now: str) -> str:
+    """The same for a strength that stands elsewhere than in its edge."""
+    return f"coalesce({strength} * {share_left_in_sql(decay_rate, set_at, now)}, {NEVER_SAID})"
 
 
 def set_at_of_all(reinforced_at: Numbers, created_at: Numbers) -> Numbers:

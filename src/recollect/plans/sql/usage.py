@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 
+from recollect.graph.rules.strength import faded_in_sql
 from recollect.plans.sql.premises import said
 
 # What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
@@ -118,5 +119,4 @@ def strength_taken_back() -> str:
 
 
 def _faded_to_last_use(side: str) -> str:
-    days = f"greatest(0, extract(epoch FROM {SET_AT} - {SAID_SET_AT.format(side=side)})::float8 / 86400)"
-    return f"coalesce((c.{side}->>'strength')::float8 * exp(-t.decay_rate * {days}), 1)"
+    return faded_in_sql(f"(c.{side}->>'strength')::float8", "t.decay_rate", SAID_SET_AT.format(side=side), SET_AT)

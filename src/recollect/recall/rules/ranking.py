@@ -232,9 +232,21 @@ def flow(own: Numbers, before: NDArray[np.int64], after: NDArray[np.int64]) -> N
     return gained
 
 
+def share_left(rate_a_day: Numbers | float, days: Numbers | float) -> Numbers:
+    """The one law by which anything fades here, a memory or an edge: exp(-rate * days), and never more than 1."""
+    left: Numbers = np.exp(-rate_a_day * np.maximum(days, 0.0))
+    return left
+
+
+def share_left_in_sql(rate_a_day: str, since: str, now: str) -> str:
+    """The same as an expression of SQL, from one moment to another."""
+    days = f"greatest(0, extract(epoch FROM {now} - {since})::float8 / 86400)"
+    return f"exp(-{rate_a_day} * {days})"
+
+
 def recency(age_days: Numbers) -> Numbers:
     """1 for today, 0.37 after 30 days: a time constant (D18)."""
-    return np.exp(-np.maximum(age_days, 0.0) / RECENCY_DAYS)
+    return share_left(1 / RECENCY_DAYS, age_days)
 
 
 def importance(given: Sequence[float | None]) -> Numbers:
@@ -253,7 +265,7 @@ def engagement(uses: Numbers) -> Numbers:
 
 def decay(days_since_use: Numbers) -> Numbers:
     """1 for just used (or never yet), falling as recency does (D40)."""
-    return np.exp(-np.maximum(days_since_use, 0.0) / RECENCY_DAYS)
+    return recency(days_since_use)
 
 
 def score(
