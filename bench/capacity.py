@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 GB = 1_000_000_000
 # What of a machine is left for us: the system, other programs and hours of high load take the rest.
@@ -18,6 +18,9 @@ SHARE_OF_CORES = 0.5
 # Measured on a cluster beside local tables (ADR 24): a recall and an add take so many times as long there.
 CITUS_RECALL = 1.57
 CITUS_ADD = 3.42
+# A space of no more memories is read whole; of many such spaces, this share is in use at a time.
+SMALL_SPACE = 10_000
+SHARE_IN_USE = 0.1
 
 
 class Growth(Enum):
@@ -65,8 +68,21 @@ class Costs:
     small_space_bytes_each: float
     small_space_recall_cpu_ms: float
 
-    def recall_cpu_at(self, memories: int) -> float:
-        return Growth.LOGARITHMIC.reckon(list(zip(self.sizes, self.recall_cpu_ms, strict=True)), memories)
+    def of_spaces(self, memories_each: int) -> "UnitCosts":
+        """Search is quick while the vector index is in memory. Small spaces are read whole, and only those in use."""
+        if memories_each <= SMALL_SPACE:
+            in_memory = SHARE_IN_USE * self.index_bytes_each
+            return UnitCosts(self.small_space_bytes_each, in_memory, self.small_space_recall_cpu_ms)
+        known = list(zip(self.sizes, self.recall_cpu_ms, strict=True))
+        return UnitCosts(self.bytes_each, self.index_bytes_each, Growth.LOGARITHMIC.reckon(known, memories_each))
+
+
+class UnitCosts(NamedTuple):
+    """What one memory takes on disk and in memory, and a recall of the processor, in spaces of one size."""
+
+    disk_bytes: float
+    memory_bytes: float
+    recall_cpu_ms: float
 
 
 def costs(figures: dict[str, dict[str, Any]]) -> Costs:
@@ -121,21 +137,33 @@ class Reckoned:
         return "memory" if self.machines_for_memory > self.machines_for_disk else "disk"
 
 
-def reckoned(load: Load, machine: Machine, costs: Costs) -> Reckoned:
-    """Search stays quick while the vector index is in memory; small spaces are read whole, and only those in use."""
-    small = load.memories_each <= 10_000
-    each = costs.small_space_bytes_each if small else costs.bytes_each
-    disk = load.memories * each / GB
-    index = load.memories * costs.index_bytes_each / GB
-    for_disk = math.ceil(disk / (machine.disk_gb * SHARE_OF_DISK))
-    for_memory = math.ceil((index * (0.1 if small else 1)) / (machine.memory_gb * SHARE_OF_MEMORY))
-    machines = max(for_disk, for_memory)
-    cpu = costs.small_space_recall_cpu_ms if small else costs.recall_cpu_at(load.memories_each)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """What some machines of one kind hold and answer."""
+
+    memories_on_disk: float
+    memories_in_memory: float
+    recalls_a_second: float
+
+
+def held(machines: int, machine: Machine, unit: UnitCosts) -> Held:
     spread = CITUS_RECALL if machines > 1 else 1.0
+    return Held(
+        memories_on_disk=machines * machine.disk_gb * SHARE_OF_DISK * GB / unit.disk_bytes,
+        memories_in_memory=machines * machine.memory_gb * SHARE_OF_MEMORY * GB / unit.memory_bytes,
+        recalls_a_second=machines * machine.cores * SHARE_OF_CORES * 1000 / (unit.recall_cpu_ms * spread),
+    )
+
+
+def reckoned(load: Load, machine: Machine, costs: Costs) -> Reckoned:
+    unit = costs.of_spaces(load.memories_each)
+    one = held(1, machine, unit)
+    for_disk = math.ceil(load.memories / one.memories_on_disk)
+    for_memory = math.ceil(load.memories / one.memories_in_memory)
     return Reckoned(
-        disk_gb=disk,
-        index_gb=index,
+        disk_gb=load.memories * unit.disk_bytes / GB,
+        index_gb=load.memories * costs.index_bytes_each / GB,
         machines_for_disk=for_disk,
         machines_for_memory=for_memory,
-        recalls_a_second=machines * machine.cores * SHARE_OF_CORES * 1000 / (cpu * spread),
+        recalls_a_second=held(max(for_disk, for_memory), machine, unit).recalls_a_second,
     )

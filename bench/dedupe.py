@@ -38,6 +38,7 @@ from recollect.concepts.rules.detection.pairs import scored
 from recollect.concepts.rules.similarity import (
     WEIGHTS,
 )
+from recollect.providers.executors import LocalExecutor
 from recollect.providers.minilm import MiniLMEmbedder, default_threads
 from recollect.providers.ray import RayExecutor
 
@@ -165,7 +166,7 @@ def beside_annoy(concepts: ConceptColumns, python: Path, directory: Path, rounds
     ours, theirs, our_cpu, their_cpu, missed = [], [], [], [], 0.0
     for _ in range(rounds):
         started, cpu = time.perf_counter(), time.process_time()
-        found = detect(concepts, threads=default_threads())
+        found = detect(concepts, here=LocalExecutor(default_threads()))
         ours.append(time.perf_counter() - started)
         our_cpu.append(time.process_time() - cpu)
         wall, cpu, _ = annoy(python, vectors, pairs)
@@ -226,7 +227,7 @@ def search_a_million(directory: Path) -> None:
     np.save(directory / "million.npy", vectors)
     concepts = ConceptColumns.of(names=made, vectors=vectors)
     started, cpu = time.perf_counter(), time.process_time()
-    found = detect(concepts, threads=default_threads())
+    found = detect(concepts, here=LocalExecutor(default_threads()))
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIGABYTE
     print(seconds, cpu, peak, len(found.pairs))
@@ -263,10 +264,10 @@ def beside_ray(count: int, names_file: Path | None, cache: Path | None) -> list[
         list(executor.map(nothing, None, range(4 * cores)))  # its processes are there, and have loaded what they need
         for _ in range(ROUNDS if count < MILLION else 1):
             started = time.perf_counter()
-            ours = detect(concepts, threads=cores)
+            ours = detect(concepts, here=LocalExecutor(cores))
             here.append(time.perf_counter() - started)
             started = time.perf_counter()
-            theirs = detect(concepts, threads=cores, executor=executor)
+            theirs = detect(concepts, here=LocalExecutor(cores), executor=executor)
             there.append(time.perf_counter() - started)
             assert same_pairs(ours.pairs, theirs.pairs), "Ray found other pairs"
         executor.close()

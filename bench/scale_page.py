@@ -8,7 +8,6 @@ from typing import Any
 from bench.capacity import (
     CITUS_ADD,
     CITUS_RECALL,
-    GB,
     LAPTOP,
     SERVER,
     SHARE_OF_CORES,
@@ -18,6 +17,7 @@ from bench.capacity import (
     Load,
     Machine,
     costs,
+    held,
     reckoned,
 )
 from bench.figures import shown
@@ -106,11 +106,9 @@ def _capacity(cost: Costs) -> str:
 
 
 def _holds(name: str, machine: Machine, count: int, cost: Costs) -> str:
-    in_memory = count * machine.memory_gb * SHARE_OF_MEMORY * GB / cost.index_bytes_each
-    on_disk = count * machine.disk_gb * SHARE_OF_DISK * GB / cost.bytes_each
-    cpu = cost.recall_cpu_at(1_000_000) * (CITUS_RECALL if count > 1 else 1)
-    recalls = count * machine.cores * SHARE_OF_CORES * 1000 / cpu
-    return f"| {name} | {_millions(in_memory)} | {_millions(on_disk)} | {_rounded(recalls)} |\n"
+    it = held(count, machine, cost.of_spaces(1_000_000))
+    in_memory, on_disk = _millions(it.memories_in_memory), _millions(it.memories_on_disk)
+    return f"| {name} | {in_memory} | {on_disk} | {_rounded(it.recalls_a_second)} |\n"
 
 
 def _loads(cost: Costs) -> str:

@@ -1,12 +1,16 @@
 """Sets of concepts to detect duplicates in, and brute force to compare with."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.concepts.rules import detection
 from recollect.concepts.rules.detection import ConceptColumns, FoundPairs
+from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, compare
+from recollect.providers.executors import LocalExecutor
 
 Scores = dict[tuple[int, int], float]
 WORDS = [
@@ -27,6 +31,11 @@ WORDS = [
     "trá",
     "+",
 ]
+
+
+def detect(concepts: ConceptColumns, threshold: float = THRESHOLD, *, threads: int = 1, **options: Any) -> FoundPairs:
+    """As the policies do, in this process."""
+    return detection.detect(concepts, threshold, here=LocalExecutor(threads), **options)
 
 
 def random_concepts(seed: int, count: int, *, width: int, types: int = 2) -> ConceptColumns:

@@ -22,7 +22,7 @@ import structlog
 
 from bench import recall as evaluation
 from bench.ray_cluster import ROOT, RayNodes, free_port, ray_cluster
-from recollect.concepts.rules.detection import ConceptColumns, FoundPairs, detect
+from recollect.concepts.rules.detection import ConceptColumns, FoundPairs
 from recollect.concepts.rules.detection import compare as comparing
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
@@ -34,6 +34,7 @@ from recollect.providers.embedders import make_embedder
 from recollect.providers.executors import LocalExecutor, make_executor
 from recollect.providers.ray import RayExecutor
 from recollect.settings import Settings
+from tests.concept_sets import detect
 from tests.providers import ray_blocks
 from tests.waiting import until
 

@@ -53,7 +53,7 @@ def test_X05_more_memories_never_take_fewer_machines() -> None:
 def test_X05_unit_costs_are_those_of_the_largest_sizes_measured() -> None:
     assert costs(figures()).sizes == (100_000, 1_000_000)
     assert costs(figures()).bytes_each == 3_000
-    assert costs(figures()).recall_cpu_at(10_000_000) == pytest.approx(18)
+    assert costs(figures()).of_spaces(10_000_000).recall_cpu_ms == pytest.approx(18)
 
 
 def test_X05_the_page_holds_what_was_measured() -> None:

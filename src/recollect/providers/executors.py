@@ -17,10 +17,7 @@ class LocalExecutor:
 
     def submit(self, work: Callable[[Shared, Block], Made], shared: Shared, block: Block) -> "Future[Made]":
         future: Future[Made] = Future()
-        try:
-            future.set_result(work(shared, block))
-        except Exception as problem:  # noqa: BLE001 -- whoever asks for the result is told
-            future.set_exception(problem)
+        fulfil(future, work, shared, block)
         return future
 
     def map(
@@ -39,6 +36,14 @@ class LocalExecutor:
 
     def close(self) -> None:
         """Nothing is open between two maps."""
+
+
+def fulfil(future: "Future[Made]", work: Callable[[Shared, Block], Made], shared: Shared, block: Block) -> None:
+    """Do the work, for whoever holds the future."""
+    try:
+        future.set_result(work(shared, block))
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, whoever asks for the result is told
+        future.set_exception(problem)
 
 
 def in_order(submit: Callable[[Block], "Future[Made]"], blocks: Iterable[Block], ahead: int) -> Iterator[Made]:

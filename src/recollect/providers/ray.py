@@ -26,7 +26,7 @@ import structlog
 from recollect import __version__
 from recollect.errors import InvalidInput, NotInstalled, ProviderUnavailable, RecollectError
 from recollect.ports import Block, Made, Shared
-from recollect.providers.executors import in_order, told
+from recollect.providers.executors import fulfil, in_order, told
 
 log = structlog.get_logger("recollect.ray")
 
@@ -157,7 +157,7 @@ class RayExecutor:
             else:
                 # Its worker died too often, or the function itself fails: then it says so here, too.
                 log.warning("a block is done here, for Ray could not", why=_said(problem))
-            self._here.submit(_do, ours, work, shared, block)
+            self._here.submit(fulfil, ours, work, shared, block)
 
     def _lose(self, problem: BaseException) -> None:
         if self._cluster:
@@ -237,13 +237,6 @@ def run_block(version: str, work: Callable[[Shared, Block], Made], shared: Share
             f"or {WITHOUT_IT}."
         )
     return work(shared, block)
-
-
-def _do(future: "Future[Any]", work: Callable[[Any, Any], Any], shared: Any, block: Any) -> None:
-    try:
-        future.set_result(work(shared, block))
-    except Exception as problem:  # noqa: BLE001 -- whoever asks for the result is told
-        future.set_exception(problem)
 
 
 def _address_of(setting: str) -> str:

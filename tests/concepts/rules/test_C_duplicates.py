@@ -7,9 +7,10 @@ import pytest
 
 from recollect.concepts.rules import energy, similarity
 from recollect.concepts.rules.clusters import ClusterOptions, decide
-from recollect.concepts.rules.detection import ConceptColumns, detect
+from recollect.concepts.rules.detection import ConceptColumns
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
 from recollect.providers.minilm import MiniLMEmbedder
+from tests.concept_sets import detect
 
 NAMES = ["consciousness_substrate", "consciousness substrate", "substrate_for_consciousness"]
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from recollect.concepts.rules import similarity
 from recollect.concepts.rules.certainty import certainties, codes_compared, codes_of, rivals
 from recollect.concepts.rules.clusters import ClusterOptions, ConceptGroup, Decided, GroupVerdict, Linkage, decide
-from recollect.concepts.rules.detection import ConceptColumns, detect
+from recollect.concepts.rules.detection import ConceptColumns
 from recollect.concepts.rules.detection.keeper import Keep, keeper_rank
 from recollect.concepts.rules.detection.pairs import Pairs
 from recollect.concepts.rules.never_merge import NEVER_MERGE_EXAMPLE, Apart
 from recollect.concepts.rules.similarity import compare
-from tests.concept_sets import random_concepts
+from tests.concept_sets import detect, random_concepts
 
 
 def on_a_circle(*degrees: float) -> list[list[float]]:

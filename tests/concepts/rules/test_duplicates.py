@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.concepts.rules.concepts import ConceptCandidate, Wording, best_likeness
-from recollect.concepts.rules.detection import ConceptColumns, block, detect
+from recollect.concepts.rules.detection import ConceptColumns, block
 from recollect.concepts.rules.detection.cells import useful_cells
 from recollect.concepts.rules.detection.compare import Bounds, meet, meetings_of
 from recollect.concepts.rules.detection.detect import useful_dimensions
@@ -24,7 +24,7 @@ from recollect.concepts.rules.detection.products import Table
 from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, compare
 from recollect.model import NewConcept
 from recollect.providers.executors import LocalExecutor
-from tests.concept_sets import brute_force, listed, near_few_directions, random_concepts, without_copies
+from tests.concept_sets import brute_force, detect, listed, near_few_directions, random_concepts, without_copies
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
 THRESHOLDS = st.sampled_from([0.95, 0.9, 0.85, 0.7, 0.5, 0.3, 0.1])

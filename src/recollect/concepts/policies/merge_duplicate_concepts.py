@@ -43,9 +43,10 @@ from recollect.model import Metadata, Node, QuestionSide
 from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, Waiting
 from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader
 from recollect.ports import Executor
+from recollect.providers.executors import LocalExecutor
 from recollect.wording import counted, require
 
-THREADS = 2
+HERE = LocalExecutor(2)
 ANSWERED = "as a person said"
 MOST_FINDINGS = 1000
 # With more left over than this, the next pass compares everything again.
@@ -212,10 +213,10 @@ def found_around(
 ) -> FoundPairs:
     """The pairs of what changed, and those of whatever is found with it: a group is judged by all its pairs (C29)."""
     if changed is None:
-        return detect(columns, threshold, blocks=blocks, threads=THREADS, executor=executor)
+        return detect(columns, threshold, blocks=blocks, here=HERE, executor=executor)
     asked = changed
     while True:
-        found = detect(columns, threshold, changed=asked, blocks=blocks, threads=THREADS, executor=executor)
+        found = detect(columns, threshold, changed=asked, blocks=blocks, here=HERE, executor=executor)
         wider = asked.copy()
         wider[found.pairs.left] = wider[found.pairs.right] = True
         if np.array_equal(wider, asked):

@@ -40,6 +40,14 @@ Tags = Annotated[
 Importance = Annotated[float | None, typer.Option("--importance", metavar="0..1", help="How much it matters.")]
 JsonText = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="Metadata, as a JSON object.")]
 
+# What to list and what to recall is narrowed by the same options.
+OnlyTypes = Annotated[list[ContentType] | None, typer.Option("--type", "-t", help="Only this; repeat for more.")]
+OnlyTags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with all these tags.")]
+OnlyThread = Annotated[str | None, typer.Option("--thread", metavar="NAME", help="Only this thread.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Not older: 2026-11-15, or 7d for ago.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not newer; a day counts whole.")]
+Full = Annotated[bool, typer.Option("--full", help="The whole of every text.")]
+
 
 @command(app, "add", rich_help_panel=PANEL)
 def add(
@@ -93,13 +101,11 @@ def add(
 @command(app, "list", rich_help_panel=PANEL)
 def list_(
     door: Door,
-    type_: Annotated[list[ContentType] | None, typer.Option("--type", "-t", help="Only this; repeat for more.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with all these tags.")] = None,
-    thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="Only this thread.")] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Not older: 2026-11-15, or 7d for ago.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not newer; a day counts whole.")] = None,
+    type_: OnlyTypes = None,
+    tag: OnlyTags = None,
+    thread: OnlyThread = None,
+    since: Since = None,
+    until: Until = None,
     archived: Annotated[bool, typer.Option("--archived", help="What was forgotten, in place of what is known.")] = (
         False
     ),
@@ -109,7 +115,7 @@ def list_(
         str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", "-a", help="All of them, however many.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="The whole of every text.")] = False,
+    full: Full = False,
 ) -> None:
     """List what is remembered, newest first."""
     wanted = NodeFilter(

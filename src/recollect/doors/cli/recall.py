@@ -1,6 +1,6 @@
 """Recall: ask the memory a question; and measure what its similarities mean."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +10,8 @@ import typer
 
 from recollect.doors.cli import output, values
 from recollect.doors.cli.door import Door, command
-from recollect.doors.cli.memories import PANEL
-from recollect.model import ContentType, Hit, Mode, NodeFilter, Recall
+from recollect.doors.cli.memories import PANEL, Full, OnlyTags, OnlyThread, OnlyTypes, Since, Until
+from recollect.model import Hit, Mode, NodeFilter, Recall
 from recollect.wording import counted
 
 if TYPE_CHECKING:
@@ -23,40 +23,45 @@ BAR = 40
 FOUND_BY = {"both": "words and meaning", "vector": "meaning", "graph": "links", "neighbour": "its neighbours"}
 
 
+Asked = Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for; - reads it from stdin.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", metavar="N", help="How many hits, at most 1,000; 20 else.")]
+InMode = Annotated[
+    Mode, typer.Option("--mode", "-m", case_sensitive=False, help="Weights, floor and cap of this mode.")
+]
+Threshold = Annotated[
+    float | None, typer.Option("--threshold", metavar="0..1", help="Nothing less relevant than 1 minus this.")
+]
+Person = Annotated[str | None, typer.Option("--person", metavar="NAME", help="Only about this person.")]
+Budget = Annotated[int | None, typer.Option("--budget", metavar="TOKENS", help="Only what fits into so many tokens.")]
+ByGraph = Annotated[
+    bool, typer.Option("--graph", "-g", help="Follow the links from what is found; walked links grow stronger.")
+]
+Topics = Annotated[bool, typer.Option("--topics", help="Also say which topics contain the hits.")]
+Engagement = Annotated[bool, typer.Option("--engagement", help="Rank by use as well.")]
+Weak = Annotated[bool, typer.Option("--weak", help="Also what is hardly related, behind what is.")]
+Explain = Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")]
+
+
 @command(app, "recall", rich_help_panel=PANEL)
 def recall(
     door: Door,
-    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for; - reads it from stdin.")],
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="N", help="How many hits, at most 1,000; 20 else.")
-    ] = None,
-    mode: Annotated[
-        Mode, typer.Option("--mode", "-m", case_sensitive=False, help="Weights, floor and cap of this mode.")
-    ] = Mode.NEUTRAL,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", metavar="0..1", help="Nothing less relevant than 1 minus this.")
-    ] = None,
-    type_: Annotated[list[ContentType] | None, typer.Option("--type", "-t", help="Only this; repeat for more.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with all these tags.")] = None,
-    person: Annotated[str | None, typer.Option("--person", metavar="NAME", help="Only about this person.")] = None,
-    thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="Only this thread.")] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Not older: 2026-11-15, or 7d for ago.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not newer; a day counts whole.")] = None,
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="TOKENS", help="Only what fits into so many tokens.")
-    ] = None,
-    graph: Annotated[
-        bool, typer.Option("--graph", "-g", help="Follow the links from what is found; walked links grow stronger.")
-    ] = False,
-    topics: Annotated[bool, typer.Option("--topics", help="Also say which topics contain the hits.")] = False,
-    engagement: Annotated[bool, typer.Option("--engagement", help="Rank by use as well.")] = False,
-    weak: Annotated[bool, typer.Option("--weak", help="Also what is hardly related, behind what is.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", "-e", help="Lay every score open, and what was left out.")] = (
-        False
-    ),
-    full: Annotated[bool, typer.Option("--full", help="The whole of every text.")] = False,
+    query: Asked,
+    limit: Limit = None,
+    mode: InMode = Mode.NEUTRAL,
+    threshold: Threshold = None,
+    type_: OnlyTypes = None,
+    tag: OnlyTags = None,
+    person: Person = None,
+    thread: OnlyThread = None,
+    since: Since = None,
+    until: Until = None,
+    budget: Budget = None,
+    graph: ByGraph = False,
+    topics: Topics = False,
+    engagement: Engagement = False,
+    weak: Weak = False,
+    explain: Explain = False,
+    full: Full = False,
 ) -> None:
     """Recall what is known about a question, best first.
 
@@ -78,29 +83,39 @@ def recall(
         created_to=values.end_of("--until", until),
         metadata={**({"tags": tag} if tag else {}), **({"extra": {"person_name": person}} if person else {})},
     )
-
-    async def ask(memory: "Engine") -> tuple[Recall, Mapping[str, Sequence[UUID]]]:
-        found = await memory.recall(
-            question,
-            mode=mode,
-            limit=limit,
-            threshold=threshold,
-            wanted=wanted,
-            budget_tokens=budget,
-            graph=graph,
-            engagement=engagement,
-            weak=weak,
+    found, containing = door.ask(
+        lambda memory: _with_topics(
+            memory,
+            memory.recall(
+                question,
+                mode=mode,
+                limit=limit,
+                threshold=threshold,
+                wanted=wanted,
+                budget_tokens=budget,
+                graph=graph,
+                engagement=engagement,
+                weak=weak,
+            ),
+            asked_for=topics,
         )
-        return found, await memory.graph.topics_of([hit.node.id for hit in found]) if topics else {}
-
-    found, containing = door.ask(ask)
-    if topics:
-        found = replace(found, ways={**found.ways, "topics": containing})
+    )
     door.show(found, partial(show_explained if explain else show_hits, full=full))
     for key, members in containing.items():
         output.note(f"{key} contains {', '.join(map(output.short, members))}.")
     for sentence in found.notes:
         output.note(sentence)
+
+
+async def _with_topics(
+    memory: "Engine", recalling: Awaitable[Recall], *, asked_for: bool
+) -> tuple[Recall, Mapping[str, Sequence[UUID]]]:
+    """What is recalled, and the topics that contain it, where they are asked for."""
+    found = await recalling
+    if not asked_for:
+        return found, {}
+    containing = await memory.graph.topics_of([hit.node.id for hit in found])
+    return replace(found, ways={**found.ways, "topics": containing}), containing
 
 
 def show_hits(found: Recall, *, full: bool = False) -> None:

@@ -23,10 +23,11 @@ from recollect.graph.rules.neighbours import NearPairs
 from recollect.plan import Change, Draft, Plan, Risk
 from recollect.plans.policy import Policy, Reader
 from recollect.ports import Executor
+from recollect.providers.executors import LocalExecutor
 from recollect.wording import counted, require
 
 EXPLANATION = "probably the same"
-THREADS = 2
+HERE = LocalExecutor(2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +92,7 @@ def groups_of(nodes: Nodes, options: Options, executor: Executor | None = None) 
     if not len(texts):
         return
     threshold = options.threshold
-    found = detect(texts, threshold, threads=THREADS, executor=executor)
+    found = detect(texts, threshold, here=HERE, executor=executor)
     yield from clusters.decide(texts, found, clusters.ClusterOptions(threshold=threshold, review=threshold)).questions
 
 

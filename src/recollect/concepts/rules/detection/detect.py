@@ -17,7 +17,6 @@ from recollect.concepts.rules.detection.compare import Bounds, candidates
 from recollect.concepts.rules.detection.pairs import Pairs, scored
 from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights
 from recollect.ports import Executor
-from recollect.providers.executors import LocalExecutor
 
 THRESHOLD = 0.95
 MOST_PARTNERS = 200
@@ -58,18 +57,18 @@ def detect(
     concepts: ConceptColumns,
     threshold: float = THRESHOLD,
     *,
+    here: Executor,
     changed: Mask | None = None,
     weights: FactorWeights = WEIGHTS,
     blocks: Blocks | None = None,
     most_partners: int = MOST_PARTNERS,
-    threads: int = 1,
     executor: Executor | None = None,
     cells: int | None = None,
 ) -> FoundPairs:
     """All pairs at or above the threshold, within a type; with `changed`, those that have a changed row.
 
-    With an `executor`, very many vectors are multiplied there (X01); the pairs are the same. `cells` says into how many
-    cells the space is cut; else it is as many as pay, and none for a small set.
+    It is worked out `here`; with an `executor`, very many vectors are multiplied there (X01), and the pairs are the
+    same. `cells` says into how many cells the space is cut; else it is as many as pay, and none for a small set.
     """
     bounds = Bounds(threshold=threshold, weights=weights)
     blocks = blocks or block(concepts, dimensions=useful_dimensions(concepts, bounds))
@@ -78,13 +77,12 @@ def detect(
     places = np.empty(len(concepts), np.int64)
     places[blocks.rows] = np.arange(len(blocks))
     parts = []
-    here = LocalExecutor(threads)
     multiplying = executor if executor and len(blocks) >= WORTH_A_JOURNEY else here
     cut = useful_cells(blocks, bounds.product, cells, here) if asked.all() else None
     for left, right in candidates(blocks, bounds, asked, crowd.is_free, multiplying, cut):
         if not len(left):
             continue
-        part = scored(blocks, bounds, left, right, threads)
+        part = scored(blocks, bounds, left, right, here.width)
         crowd.count(places[part.left], places[part.right])
         parts.append(part)
     pairs = Pairs.joined(parts)
