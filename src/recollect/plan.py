@@ -444,12 +444,11 @@ class Draft:
     def plan(
         self,
         *,
-        policy: str,
         title: str,
         now: datetime,
+        policy: str = "",
         created_by: str = "user",
         risk: Risk = Risk.LOW,
-        options: Row | None = None,
         summary: Row | None = None,
     ) -> Plan:
         return Plan(
@@ -459,7 +458,6 @@ class Draft:
             decisions=self.decisions,
             created_by=created_by,
             risk=risk,
-            options=options or {},
             summary=summary or {},
             findings=self.findings,
             questions=self.questions,

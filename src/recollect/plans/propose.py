@@ -38,7 +38,7 @@ async def propose(
     proposed = await _proposed(core, space_id, policy, chosen)
     # A plan without decisions has nothing to wait for.
     status = PlanStatus.PROPOSED if proposed.decisions else PlanStatus.APPLIED
-    plan = _braked(core, replace(proposed, created_by=created_by, options=asdict(chosen), status=status))
+    plan = _braked(core, replace(proposed, created_by=created_by, status=status))
     plan = _needs_telling(core, policy, plan)
     async with core.transaction(space_id) as db:
         if plan.questions:
@@ -63,14 +63,16 @@ async def _less(db: Transaction, plan: Plan, said_no: Collection[int]) -> Plan:
     if not counts.get("proposed"):
         await plans.set_status(db, plan.id, PlanStatus.DECLINED)
     decisions = await plans.decisions_of(db, plan.id, numbers=sorted(said_no), with_changes=False)
-    notes = {one.number: one.note for one in decisions}
+    notes = {decision.number: decision.note for decision in decisions}
     return replace(
         plan,
         counts=counts,
         status=plan.status if counts.get("proposed") else PlanStatus.DECLINED,
         decisions=[
-            replace(one, status=DecisionStatus.DECLINED, note=notes[one.number]) if one.number in notes else one
-            for one in plan.decisions
+            replace(decision, status=DecisionStatus.DECLINED, note=notes[decision.number])
+            if decision.number in notes
+            else decision
+            for decision in plan.decisions
         ],
     )
 
@@ -78,14 +80,20 @@ async def _less(db: Transaction, plan: Plan, said_no: Collection[int]) -> Plan:
 async def looked_through(core: Core, space_id: UUID, name: str) -> Plan:
     """What a policy would propose now, with its usual options; nothing is kept of it but its questions."""
     policy = policy_named(name)
-    found = await _proposed(core, space_id, policy, policy.options())
+    plan = await _proposed(core, space_id, policy, policy.options())
     async with core.transaction(space_id) as db:
-        await questions.keep(db, found.questions, core.now())
-    return found
+        await questions.keep(db, plan.questions, core.now())
+    return plan
 
 
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
-    """What a policy says; a server has a large space looked through by a process of its own."""
+    """What a policy says, with its name, its risk and its options on it."""
+    said = await _said(core, space_id, policy, chosen)
+    return replace(said, policy=policy.name, risk=policy.risk, options=asdict(chosen))
+
+
+async def _said(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
+    """A server has a large space looked through by a process of its own."""
     async with core.database.snapshot(space_id) as db:
         reader = StoreReader(db, core.executor)
         if not (core.serves and await reader.count_nodes() > LARGE):
@@ -103,15 +111,15 @@ async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> 
         return await process.proposed(asked)
 
 
-def options_of(policy: Policy, wanted: Mapping[str, Any]) -> Any:
+def options_of(policy: Policy, given: Mapping[str, Any]) -> Any:
     """A policy's options, checked: unknown names and values that do not fit are said plainly."""
-    known = {field.name: field for field in fields(policy.options)}
-    if unknown := sorted(set(wanted) - set(known)):
+    names = {field.name: field for field in fields(policy.options)}
+    if unknown := sorted(set(given) - set(names)):
         raise InvalidInput(
-            f"{policy.short} has no option {unknown[0]!r}: it has {', '.join(sorted(known))}.", field=unknown[0]
+            f"{policy.short} has no option {unknown[0]!r}: it has {', '.join(sorted(names))}.", field=unknown[0]
         )
     try:
-        return TypeAdapter(policy.options).validate_python(dict(wanted))
+        return TypeAdapter(policy.options).validate_python(dict(given))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])

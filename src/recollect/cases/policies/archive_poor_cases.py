@@ -4,7 +4,7 @@ Never a case whose success nobody knows, never one that was used lately or a lot
 told, and where nobody can be, the plan waits (E02).
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 import anyio.to_thread
@@ -35,11 +35,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     bank = Bank(await reader.cases(), now)
     await anyio.to_thread.run_sync(decide, bank, options)
     return bank.draft.plan(
-        policy=POLICY.name,
         title=f"Archive {counted(len(bank.draft.decisions), 'case that mostly fails', 'cases that mostly fail')}",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=bank.summary(),
     )
 

@@ -1,6 +1,6 @@
 """Archive unused cases: what nobody asked for in a long time goes to rest, unless it once was much used (E08-E12)."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
@@ -32,11 +32,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     bank = Bank(await reader.cases(), now)
     await anyio.to_thread.run_sync(decide, bank, options)
     return bank.draft.plan(
-        policy=POLICY.name,
         title=f"Archive {counted(len(bank.draft.decisions), 'case')} that nobody asks for",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=bank.summary(),
     )
 

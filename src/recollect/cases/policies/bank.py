@@ -215,7 +215,7 @@ class Bank:
 
     def summary(self) -> Row:
         """E26, and what the brake is computed from."""
-        reasons = [one.factors["archived_reason"] for one in self.draft.decisions]
+        reasons = [decision.factors["archived_reason"] for decision in self.draft.decisions]
         return {
             "cases": len(self.cases),
             "removed": reasons.count(LOW_PERFORMANCE),

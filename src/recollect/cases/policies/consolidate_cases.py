@@ -4,7 +4,7 @@ One draft for all three, so that each step sees what the ones before it decided:
 Weekly, in the night to Sunday's work; a report is sent afterwards (E29, E30).
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 import anyio.to_thread
@@ -41,11 +41,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     await anyio.to_thread.run_sync(archive_unused_cases.decide, bank, unused)
     summary = bank.summary()
     return bank.draft.plan(
-        policy=POLICY.name,
         title="Consolidate cases: {removed:,} removed, {merged:,} merged, {archived:,} archived".format_map(summary),
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=summary,
     )
 

@@ -9,7 +9,7 @@ has taken in stays, and is named for review.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -59,11 +59,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     bank = Bank(await reader.cases(), now)
     await decide(reader, bank, options)
     return bank.draft.plan(
-        policy=POLICY.name,
         title=f"Merge {counted(len(bank.draft.decisions), 'case')} into those that say the same",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=bank.summary(),
     )
 
@@ -74,7 +71,9 @@ async def decide(reader: Reader, bank: Bank, options: Options) -> None:
         stances = await _stances(reader, some, options)
         rows, order, found = await gently(partial(_grouped, bank, some, stances, apart, options))
         involved = {
-            bank.cases.id_of(int(order[place])): place for one in found.groups for place in (one.keeper, *one.members)
+            bank.cases.id_of(int(order[place])): place
+            for group in found.groups
+            for place in (group.keeper, *group.members)
         }
         within = await reader.case_vectors_within(list(involved), some.vectors.shape[1])
         before = {involved[id]: vectors for id, vectors in within.items()}

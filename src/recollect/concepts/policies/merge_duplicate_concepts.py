@@ -424,11 +424,8 @@ def _plan(
     merged, groups = len(draft.decisions), len(decided.merges)
     left_over = [str(known.ids[row]) for group in decided.postponed for row in group.rows]
     return draft.plan(
-        policy=POLICY.name,
         title=f"Merge {counted(merged, 'duplicate concept')} into {groups:,}",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary={
             "concepts": len(known.ids),
             "compared": len(known.ids) if changed is None else int(changed.sum()),

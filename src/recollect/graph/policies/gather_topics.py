@@ -5,7 +5,7 @@ its id.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -51,7 +51,7 @@ def _outdated(edges: EdgeColumns, decisions: Sequence[Waiting], options: Options
     if all(found.get(known["key"], _let_go_of(known["key"])) == known for known in (one.factors for one in decisions)):
         return {}
     return dict.fromkeys(
-        (one.number for one in decisions), "the links that topics are gathered from have changed since"
+        (decision.number for decision in decisions), "the links that topics are gathered from have changed since"
     )
 
 
@@ -66,11 +66,8 @@ def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: date
     draft = Draft()
     _replace(draft, last, rows)
     return draft.plan(
-        policy=POLICY.name,
         title=f"Gather {counted(len(rows), 'topic')}",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=_summary(rows, draft),
     )
 

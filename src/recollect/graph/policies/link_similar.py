@@ -80,11 +80,8 @@ def _plan(
     fresh = np.flatnonzero(~is_linked(near, nodes.ids, edges))
     _link(draft, nodes, near, fresh, tags, options, now)
     return draft.plan(
-        policy=POLICY.name,
         title=f"Link {counted(len(draft.decisions), 'pair that is', 'pairs that are')} alike",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary={
             "nodes": len(asked),
             "near": len(near.low),
@@ -103,7 +100,7 @@ async def recheck(reader: Reader, decisions: Sequence[Waiting], _options: Any, _
 
 
 def _once_linked(ever: EdgeColumns, decisions: Sequence[Waiting]) -> Mapping[int, str]:
-    pairs = [(one.number, (known := one.factors)["source"], known["target"]) for one in decisions]
+    pairs = [(decision.number, (known := decision.factors)["source"], known["target"]) for decision in decisions]
     ends = np.array([UUID(end).bytes for _, *both in pairs for end in both], dtype="V16")
     ids = np.unique(as_text(ends)).view("V16")
     a, b = places_in(ids, ends).reshape(-1, 2).T

@@ -5,7 +5,7 @@ it. Ends that contradict each other and are linked otherwise too are left to a p
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -151,11 +151,8 @@ def _plan(draft: Draft, edges: EdgeColumns, options: Options, now: datetime) -> 
     touched = sum(decision.factors["edges"] for decision in draft.decisions)
     merged = touched - len(draft.decisions)
     return draft.plan(
-        policy=POLICY.name,
         title=f"Merge {touched:,} parallel edges into {len(draft.decisions):,}",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary={
             "total_before": len(edges),
             "total_after": len(edges) - merged,

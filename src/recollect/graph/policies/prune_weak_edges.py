@@ -6,7 +6,7 @@ in the store, and undo brings it back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -90,11 +90,8 @@ def _plan(edges: EdgeColumns, options: Options, now: datetime) -> Plan:
     _prune(draft, look, pruning, options)
     _note_kept(draft, look, kept)
     return draft.plan(
-        policy=POLICY.name,
         title=f"Prune {len(pruning.removed):,} of {counted(len(edges), 'edge')}",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=_summary(edges, pruning, kept),
     )
 

@@ -6,7 +6,7 @@ there, or once were, are left alone.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -64,11 +64,8 @@ def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime, exec
         _link(draft, nodes, row, keeper, number, now)
     which = counted(len(draft.decisions), "memory that is", "memories that are")
     return draft.plan(
-        policy=POLICY.name,
         title=f"Link {which} probably the same as another",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary={
             "memories": len(nodes.ids),
             "groups": len(groups),

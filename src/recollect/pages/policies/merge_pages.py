@@ -8,7 +8,7 @@ care, at most three times; a sub-graph that still does not pass is left out and 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -116,11 +116,8 @@ def _plan(batch: PageBatch, world: _World, options: Options, now: datetime) -> P
     _note(draft, batch, done)
     summary = _summary(done, before, draft)
     return draft.plan(
-        policy=POLICY.name,
         title=f"Merge {batch.label}: {counted(summary['created'], 'page')} created, {summary['merged']:,} merged",
         now=now,
-        risk=POLICY.risk,
-        options=asdict(options),
         summary=summary,
     )
 
@@ -146,7 +143,8 @@ def _only(plan: MergePlan, wanted: Iterable[str]) -> tuple[SubgraphPlan, ...]:
     """These sub-graphs; the others stay as they are, for links lead to their pages too."""
     names = set(wanted)
     return tuple(
-        one if one.subgraph_id in names else replace(one, status=SubgraphStatus.COMPLETED) for one in plan.subgraphs
+        subgraph if subgraph.subgraph_id in names else replace(subgraph, status=SubgraphStatus.COMPLETED)
+        for subgraph in plan.subgraphs
     )
 
 
@@ -374,8 +372,8 @@ def _note(draft: Draft, batch: PageBatch, done: CarriedOut) -> None:
 
 
 def _summary(done: CarriedOut, before: Mapping[str, WikiPage], draft: Draft) -> dict[str, Any]:
-    verbs = [one.verb for one in draft.decisions]
-    pages = sum(len(one.nodes) for one in done.subgraphs)
+    verbs = [decision.verb for decision in draft.decisions]
+    pages = sum(len(subgraph.nodes) for subgraph in done.subgraphs)
     merged, relinked = verbs.count("merge"), verbs.count("relink")
     return {
         "pages": pages,
@@ -397,7 +395,7 @@ async def audited(reader: Reader, decisions: Sequence[Decided]) -> list[str]:
     """Everything that is wrong with the pages of a group as they are in the store now."""
     if not decisions:
         return []
-    named = [str(one.factors["page_id"]) for one in decisions if "page_id" in one.factors]
+    named = [str(decision.factors["page_id"]) for decision in decisions if "page_id" in decision.factors]
     batch = await reader.page_batch(UUID(str(decisions[0].factors["batch"])), named)
     new = {id: node.page for id, node in batch.plan.nodes.items()}
     stored = {one.node_id: one for one in await reader.pages([one.subject for one in decisions])}
