@@ -18,25 +18,19 @@ from typing import Any, Literal
 from bench import invented_pages, pages_store
 from bench.figures import Figure
 from recollect.pages.files import PageFile, read_folder
-from recollect.pages.rules.audit import (
-    audit,
-    doubled_headings,
-    doubled_sentences,
-    led_astray,
-    missing_headings,
-    missing_sentences,
-)
+from recollect.pages.rules.audit import audit, led_astray, missing_headings, missing_sentences
 from recollect.pages.rules.audit import carried_out as with_care
 from recollect.pages.rules.decisions import DecisionOptions, MergePlan, Verdict, plan_merge, wiki_of
 from recollect.pages.rules.execution import Destinations, LinkChanges, destinations, execute
 from recollect.pages.rules.hierarchy import WIKI, children_by_parent, detect_subgraphs, forward_edges
 from recollect.pages.rules.links import Directory, relinked, resolve
-from recollect.pages.rules.page import Format, WikiPage, same_content
+from recollect.pages.rules.page import Format, WikiPage
 from recollect.pages.rules.similarity import SuppliedScores, compare, text_for_vector
 from recollect.pages.rules.stored import distinct, export_page, read_page
 from recollect.pages.rules.text import said_in
 from recollect.ports import Vectors
 from recollect.providers.minilm import MiniLMEmbedder
+from tests.pages.rules.page_support import doubled_headings, doubled_sentences, same_content
 
 SIZE = 600
 SIZES = (100, 200, 400, 800)

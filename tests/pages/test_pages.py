@@ -20,7 +20,6 @@ from recollect.pages.policies.merge_pages import TOGETHER
 from recollect.pages.rules.audit import Overall
 from recollect.pages.rules.decisions import NodeStatus, SubgraphStatus, Verdict
 from recollect.pages.rules.page import WikiPage
-from recollect.pages.rules.plan_md import parse_plan
 from recollect.pages.rules.similarity import SuppliedScores
 from recollect.plan import DecisionStatus, PlanStatus
 from recollect.settings import Settings
@@ -28,7 +27,7 @@ from recollect.store.database import driver
 from tests.conftest import fresh_space
 from tests.local_server import Reply
 from tests.model_server import ModelServer
-from tests.pages.rules.page_support import id_of, page
+from tests.pages.rules.page_support import id_of, page, parse_plan
 from tests.pages.rules.test_B19_walkthrough import NEW, OLD, SCORES
 from tests.waiting import HANG_SECONDS
 

@@ -115,7 +115,7 @@ def _told(
 ) -> Consolidation:
     if doubted := plan.summary["doubtful"]:
         notes = (*(note for note in notes if decisions or note != running.NOTHING_TO_DO), _in_doubt(doubted))
-    merged = tuple(_merged(one) for one in decisions if one.verb == "merge")
+    merged = tuple(_merged(decision) for decision in decisions if decision.verb == "merge")
     removed, archived = (_archived(decisions, reason) for reason in (LOW_PERFORMANCE, INACTIVE))
     return Consolidation(
         removed_cases=len(removed),
@@ -155,7 +155,7 @@ def _doubtful(question: Mapping[str, Any]) -> DoubtfulCase:
 
 
 def _archived(decisions: Sequence[Decision], reason: str) -> tuple[UUID, ...]:
-    return tuple(one.subject for one in decisions if one.factors["archived_reason"] == reason)
+    return tuple(decision.subject for decision in decisions if decision.factors["archived_reason"] == reason)
 
 
 # -- by hand

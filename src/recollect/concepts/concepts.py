@@ -85,7 +85,7 @@ class Concepts(Face):
         progress: form.Progress | None = None,
     ) -> concept_import.ConceptImport:
         """Bring in CSV or JSON lines: name, type, text; every other column is a field of the metadata."""
-        paths = [Path(one) for one in sources]
+        paths = [Path(source) for source in sources]
         return await concept_import.import_(
             self.core, self.space_id, paths, format=format, dry_run=dry_run, stdin=stdin, progress=progress
         )

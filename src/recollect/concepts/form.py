@@ -85,7 +85,7 @@ async def form_many(
                         progress(len(results))
                 if dry_run:
                     raise _Rehearsed
-    fates = Counter(one.fate for one in results)
+    fates = Counter(result.fate for result in results)
     return FormedMany(
         ids=tuple(one.id for one in results),
         made=fates["made"],

@@ -135,7 +135,7 @@ async def doctor(core: Core) -> Checkup:
     reports = tuple([await _space_report(core, space.id, space.slug, space.embedding_model) for space in known])
     indexes = tuple([await vectors.index_state(core.database, model, dim) for model, dim, _ in models])
     checkup = Checkup(
-        place=_place(core),
+        place=f"inside, in {core.server.home}" if core.server else "your server (DATABASE_URL)",
         server=server,
         revision=HEAD,
         rows_guarded=core.database.role is not None,
@@ -204,10 +204,6 @@ async def _clear_jobs(core: Core, before: datetime) -> int:
 async def _space_ids(core: Core) -> list[UUID]:
     async with core.database.owner() as connection:
         return [space.id for space in await spaces.list_all(connection)]
-
-
-def _place(core: Core) -> str:
-    return f"inside, in {core.server.home}" if core.server else "your server (DATABASE_URL)"
 
 
 def _with_advice(checkup: Checkup, core: Core) -> Checkup:

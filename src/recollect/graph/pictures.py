@@ -82,7 +82,7 @@ async def of_plan(core: Core, space_id: UUID, plan_id: UUID, *, form: Form = "ht
 
 async def _two_sides(core: Core, db: Transaction, decisions: Sequence[Decision]) -> tuple[str, Picture, Picture]:
     """A title, and the part of the graph that some decisions touch, before and after."""
-    acting = [one for one in decisions if one.status not in OUT_OF_IT]
+    acting = [decision for decision in decisions if decision.status not in OUT_OF_IT]
     rows = await _edge_rows(db, touched_by(acting))
     fitting = _fitting(acting, rows)
     touched = touched_by(fitting)

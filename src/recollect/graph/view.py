@@ -181,9 +181,11 @@ def _topics(topics: Sequence[Topic], ids: Sequence[UUID]) -> list[SeenTopic]:
     place = {id_: number for number, id_ in enumerate(ids)}
     return [
         SeenTopic(
-            key=one.key, size=len(one.member_ids), members=tuple(place[id_] for id_ in one.member_ids if id_ in place)
+            key=topic.key,
+            size=len(topic.member_ids),
+            members=tuple(place[id_] for id_ in topic.member_ids if id_ in place),
         )
-        for one in topics
+        for topic in topics
     ]
 
 

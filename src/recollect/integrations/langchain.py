@@ -73,10 +73,10 @@ class RecollectChatMessageHistory(BaseChatMessageHistory):
         return messages_from_dict(await self._calls.acall(self._conversation.turns))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        self._calls.call(partial(self._conversation.add, [message_to_dict(one) for one in messages]))
+        self._calls.call(partial(self._conversation.add, [message_to_dict(message) for message in messages]))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        await self._calls.acall(partial(self._conversation.add, [message_to_dict(one) for one in messages]))
+        await self._calls.acall(partial(self._conversation.add, [message_to_dict(message) for message in messages]))
 
     def clear(self) -> None:
         self._calls.call(self._conversation.clear)

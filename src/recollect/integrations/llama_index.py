@@ -71,7 +71,11 @@ class RecollectMemoryBlock(BaseMemoryBlock[str]):
         return "\n".join(f"- {hit.node.created_at:%Y-%m-%d}: {hit.node.text}" for hit in hits)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        new = [self._as_memory(one) for one in messages if one.role in SAID_BY and (one.content or "").strip()]
+        new = [
+            self._as_memory(message)
+            for message in messages
+            if message.role in SAID_BY and (message.content or "").strip()
+        ]
         calls = Calls(self.memory)
         added = await calls.acall(partial(calls.engine.add_many, new))
         for refused in added.refused:

@@ -94,7 +94,7 @@ class Shelf:
             twins.append(values[refused.position])
         if not twins:
             return [*added.ids]
-        marked = await self.engine.add_many([self.memory(one, mark=new_mark()) for one in twins])
+        marked = await self.engine.add_many([self.memory(twin, mark=new_mark()) for twin in twins])
         return [*added.ids, *marked.ids]
 
     @property

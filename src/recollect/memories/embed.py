@@ -298,7 +298,7 @@ async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[j
 async def _vectors(embedder: Embedder, batch: Sequence[jobs.Job]) -> list[jobs.Passages]:
     """The vectors of each text: one, and of a long memory one for each of its windows besides."""
     texts = [(_text_of(job), _windows_of(job)) for job in batch]
-    made = iter(await embed_readable(embedder, [one.of(text) for text, parts in texts for one in parts]))
+    made = iter(await embed_readable(embedder, [part.of(text) for text, parts in texts for part in parts]))
     return [_with_whole(parts, list(islice(made, len(parts)))) for _, parts in texts]
 
 

@@ -106,7 +106,9 @@ def _followed(plan: MergePlan, head: Plan, fates: Iterable[Mapping[str, Any]]) -
     """The plan with the fate of every page: the last that was said about it counts."""
     last = {fate["page_id"]: fate for fate in fates}
     nodes = {id: _with_fate(node, last.get(id), head) for id, node in plan.nodes.items()}
-    return replace(plan, subgraphs=tuple(_status(one.with_nodes(nodes), last, head) for one in plan.subgraphs))
+    return replace(
+        plan, subgraphs=tuple(_status(subgraph.with_nodes(nodes), last, head) for subgraph in plan.subgraphs)
+    )
 
 
 def _with_fate(node: NodePlan, fate: Mapping[str, Any] | None, head: Plan) -> NodePlan:

@@ -19,7 +19,7 @@ from recollect.engine.core import Core, log
 from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import SourceLine, shown, skipped
-from recollect.pages import sql as kept
+from recollect.pages import sql as page_store
 from recollect.pages.files import LARGEST_PAGE, PageFile, check_folder, read_folder
 from recollect.pages.policies.merge_pages import pair_of, state_of
 from recollect.pages.rules.decisions import DecisionOptions, MergePlan, NodePlan, Verdict, plan_merge, wiki_of
@@ -75,53 +75,53 @@ async def import_folder(
     """Propose to merge the pages of a folder."""
     await anyio.to_thread.run_sync(check_folder, folder)
     largest = min(LARGEST_PAGE, core.settings.max_text_bytes)
-    found = await anyio.to_thread.run_sync(lambda: list(read_folder(folder, hidden=hidden, largest=largest)))
+    files = await anyio.to_thread.run_sync(lambda: list(read_folder(folder, hidden=hidden, largest=largest)))
     label = shown(Path(folder.name or folder.resolve().name))
-    return await _import(core, space_id, found, label, how or How())
+    return await _import(core, space_id, files, label, how or How())
 
 
 async def import_texts(
     core: Core, space_id: UUID, files: Iterable[tuple[str, str]], how: How | None = None, *, label: str = "pages"
 ) -> PageImport:
     """Propose to merge pages that are handed over as paths and texts."""
-    found = _checked(files, core.settings.max_text_bytes)
-    return await _import(core, space_id, found or [skipped(label, "It holds no pages.")], label, how or How())
+    checked = _checked(files, core.settings.max_text_bytes)
+    return await _import(core, space_id, checked or [skipped(label, "It holds no pages.")], label, how or How())
 
 
 def _checked(files: Iterable[tuple[str, str]], largest: int) -> list[PageFile | SourceLine]:
     """Pages that are handed over, at their paths; where one cannot be kept, or comes twice, a line that says so."""
-    found: list[PageFile | SourceLine] = []
+    checked: list[PageFile | SourceLine] = []
     taken: set[str] = set()
     for given, text in files:
         try:
             path = page_path(given)
         except ValueError as problem:
-            found.append(skipped(shown(Path(given.replace("\0", "?"))), str(problem)))
+            checked.append(skipped(shown(Path(given.replace("\0", "?"))), str(problem)))
             continue
         if path in taken:
-            found.append(skipped(path, "There are two pages at this path: the first was taken."))
+            checked.append(skipped(path, "There are two pages at this path: the first was taken."))
         elif len(text.encode(errors="replace")) > largest:
             message = f"It has {len(text):,} characters; a page has at most {largest:,} bytes: split it."
-            found.append(skipped(path, message))
+            checked.append(skipped(path, message))
         else:
             taken.add(path)
-            found.append(PageFile(path=path, text=text))
-    return found
+            checked.append(PageFile(path=path, text=text))
+    return checked
 
 
 async def _import(
-    core: Core, space_id: UUID, found: Sequence[PageFile | SourceLine], label: str, how: How
+    core: Core, space_id: UUID, files: Sequence[PageFile | SourceLine], label: str, how: How
 ) -> PageImport:
-    new, said = await anyio.to_thread.run_sync(_parsed, found)
+    new, said = await anyio.to_thread.run_sync(_parsed, files)
     there = await _there(core, space_id, new)
     merge = await _decided(core, new, there, how)
     nowhere = await anyio.to_thread.run_sync(lambda: resolve(new, there.pages).findings)
     findings = dict.fromkeys((*said, *merge.findings, *_in_doubt(merge), *nowhere))
     batch = PageBatch(id=uuid4(), label=label, plan=_without_review(merge), findings=tuple(findings))
     async with core.transaction(space_id) as db:
-        await kept.save_batch(db, batch, {"scope": how.scope}, core.now())
-    wanted = {"batch": str(batch.id)}
-    plan = await propose.propose(core, space_id, "merge_pages", wanted, created_by=how.created_by)
+        await page_store.save_batch(db, batch, {"scope": how.scope}, core.now())
+    options = {"batch": str(batch.id)}
+    plan = await propose.propose(core, space_id, "merge_pages", options, created_by=how.created_by)
     return PageImport(plan=plan, batch=batch.id, merge=batch.plan, pages=len(new), lines=tuple(map(str, findings)))
 
 
@@ -152,25 +152,25 @@ async def _there(core: Core, space_id: UUID, new: Sequence[WikiPage]) -> _There:
         may_meet = not {one.page.type for one in living}.isdisjoint(page.type for page in new)
         return _There(
             stored=living,
-            vectors=await kept.vectors(db, core.embedder().model) if may_meet else {},
+            vectors=await page_store.vectors(db, core.embedder().model) if may_meet else {},
             apart=await reader.distinct_pairs(core.now()),
         )
 
 
-def _parsed(found: Sequence[PageFile | SourceLine]) -> tuple[list[WikiPage], list[PageFinding]]:
+def _parsed(files: Sequence[PageFile | SourceLine]) -> tuple[list[WikiPage], list[PageFinding]]:
     """The pages of some files, each with an id of its own, and what is to be said about them and the others."""
     said: list[PageFinding] = []
     read: list[WikiPage] = []
-    for file in found:
+    for file in files:
         if isinstance(file, SourceLine):
             said.append(PageFinding(page=file.file, message=file.message))
         elif not is_storable(file.text) or not is_storable(file.path):
             message = "It holds a NUL byte or a lone surrogate: it was left out."
             said.append(PageFinding(page=file.path.replace("\0", "?"), message=message))
         else:
-            one = read_page(file.path, file.text)
-            read.append(one.page)
-            said += one.findings
+            parsed = read_page(file.path, file.text)
+            read.append(parsed.page)
+            said += parsed.findings
     pages, doubled = distinct(read)
     return pages, [*said, *doubled]
 
@@ -179,22 +179,24 @@ def _parsed(found: Sequence[PageFile | SourceLine]) -> tuple[list[WikiPage], lis
 
 
 async def _decided(core: Core, new: Sequence[WikiPage], there: _There, how: How) -> MergePlan:
-    known = known_results(new, there.stored)
-    scores = how.scores or await _compared(core, new, there, known, how.progress)
-    first = KnownFirst(scores=scores, known=known, taken=frozenset(known.values()))
-    options = DecisionOptions(scope="type" if how.scope == "type" else "parents", veto=_with_person(there.apart, known))
+    came_before = known_results(new, there.stored)
+    scores = how.scores or await _compared(core, new, there, came_before, how.progress)
+    first = KnownFirst(scores=scores, known=came_before, taken=frozenset(came_before.values()))
+    options = DecisionOptions(
+        scope="type" if how.scope == "type" else "parents", veto=_with_person(there.apart, came_before)
+    )
     decide = partial(plan_merge, new, wiki_of(there.pages), first, options=options)
     plan = await _judged(core, decide, how.judge)
-    return plan.with_nodes(_recognised(plan, known))
+    return plan.with_nodes(_recognised(plan, came_before))
 
 
 async def _compared(
-    core: Core, new: Sequence[WikiPage], there: _There, known: Mapping[str, str], progress: Progress | None
+    core: Core, new: Sequence[WikiPage], there: _There, came_before: Mapping[str, str], progress: Progress | None
 ) -> Scores:
     """The new pages with the old ones. One that came before, or has none of its type to meet, needs no vector."""
     old = there.pages
-    both = {page.type for page in old} & {page.type for page in new if page.id not in known}
-    meeting = [page for page in new if page.id not in known and page.type in both]
+    both = {page.type for page in old} & {page.type for page in new if page.id not in came_before}
+    meeting = [page for page in new if page.id not in came_before and page.type in both]
     if not meeting:
         return SuppliedScores(scores={})
     met = [page for page in old if page.type in both]
@@ -204,11 +206,11 @@ async def _compared(
 
 
 async def _vectors(
-    core: Core, texts: Iterable[str], known: Mapping[str, Vectors], progress: Progress | None
+    core: Core, texts: Iterable[str], stored: Mapping[str, Vectors], progress: Progress | None
 ) -> dict[str, Vectors]:
     """The vectors of some texts; those that the store has are not made again."""
-    missing = [text for text in dict.fromkeys(texts) if text not in known]
-    size, made = core.settings.embedding_batch, dict(known)
+    missing = [text for text in dict.fromkeys(texts) if text not in stored]
+    size, made = core.settings.embedding_batch, dict(stored)
     for start in range(0, len(missing), size):
         some = missing[start : start + size]
         embedded = zip(some, await embed_readable(core.embedder(), some), strict=True)
@@ -224,12 +226,12 @@ def _rows(pages: Sequence[WikiPage], vectors: Mapping[str, Vectors], dim: int) -
 
 
 def _with_person(
-    apart: Mapping[tuple[str, str], str | None], known: Mapping[str, str]
+    apart: Mapping[tuple[str, str], str | None], came_before: Mapping[str, str]
 ) -> Callable[[WikiPage, WikiPage], str | None]:
     """The vetoes of the rules, and those of people: a merge that was declined is not offered again (P11)."""
 
     def against(new: WikiPage, old: WikiPage) -> str | None:
-        if known.get(new.id) == old.id:
+        if came_before.get(new.id) == old.id:
             return None
         a, b = sorted(pair_of(new.id, old.id))
         if (a, b) in apart and apart[a, b] in (None, state_of(new, old)):
@@ -239,7 +241,7 @@ def _with_person(
     return against
 
 
-def _recognised(plan: MergePlan, known: Mapping[str, str]) -> dict[str, NodePlan]:
+def _recognised(plan: MergePlan, came_before: Mapping[str, str]) -> dict[str, NodePlan]:
     """Pages that came before, word for word, stay what they became, whatever scope they are in now."""
     nodes = plan.nodes
     taken = {node.merge_target_id: id for id, node in nodes.items() if node.decision is Verdict.MERGE}
@@ -251,7 +253,7 @@ def _recognised(plan: MergePlan, known: Mapping[str, str]) -> dict[str, NodePlan
             best_match_score=1.0,
             reason="It came before and has not changed",
         )
-        for id, result in known.items()
+        for id, result in came_before.items()
         if taken.get(result, id) == id
     }
 
@@ -302,17 +304,17 @@ class _Notes:
 async def _answers(
     core: Core, model: LanguageModel, asked: Mapping[tuple[str, str], tuple[WikiPage, WikiPage, float]]
 ) -> dict[tuple[str, str], Verdict]:
-    found: dict[tuple[str, str], Verdict] = {}
+    verdicts: dict[tuple[str, str], Verdict] = {}
     few = anyio.CapacityLimiter(ASKED_AT_ONCE)
 
     async def ask(pair: tuple[str, str]) -> None:
         async with few:
-            found[pair] = await _answer(core, model, *asked[pair])
+            verdicts[pair] = await _answer(core, model, *asked[pair])
 
     async with anyio.create_task_group() as group:
         for pair in asked:
             group.start_soon(ask, pair)
-    return found
+    return verdicts
 
 
 async def _answer(core: Core, model: LanguageModel, new: WikiPage, old: WikiPage, score: float) -> Verdict:

@@ -95,7 +95,7 @@ async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
         history = await journal.history(db, id_)
     page = stored.page
     known = [_named(others[end]) for end in ends if others[end].source_id]
-    nowhere = [one.link.target for one in resolve([page], known).links if one.target is None]
+    nowhere = [resolved.link.target for resolved in resolve([page], known).links if resolved.target is None]
     return PageView(
         node=node,
         page_id=page.id,

@@ -65,7 +65,7 @@ MEANINGS = (
 async def save_batch(db: Transaction, batch: PageBatch, about: Mapping[str, Any], now: datetime) -> None:
     """Keep pages as they came in, with what is planned for each."""
     raw = await driver(db)
-    told = {**about, "label": batch.label, "findings": [asdict(one) for one in batch.findings]}
+    told = {**about, "label": batch.label, "findings": [asdict(finding) for finding in batch.findings]}
     await raw.execute(
         "INSERT INTO page_batches (space_id, id, about, created_at) VALUES ($1, $2, $3, $4)",
         db.space_id,

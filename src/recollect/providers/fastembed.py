@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio.to_thread
 import numpy as np
 
-from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
+from recollect.errors import InvalidInput, NotInstalled
 from recollect.ports import Vectors
 from recollect.providers.minilm import MOST_UNREAD, unread_share
-from recollect.providers.pieces import embed_pieces
+from recollect.providers.pieces import embed_pieces, loading
 from recollect.providers.rerankers import checked_scores
 
 if TYPE_CHECKING:
@@ -172,13 +172,8 @@ def loaded_reranker(name: str, folder: Path | None, threads: int | None) -> "Tex
 
 def opened(make: Callable[..., M], name: str, folder: Path | None, threads: int | None, setting: str) -> M:
     where: dict[str, Any] = {"specific_model_path": str(folder)} if folder else {"local_files_only": True}
-    try:
+    with loading(name, folder, cache="fastembed", setting=setting):
         return make(model_name=name, threads=threads, cuda=False, **where)
-    except Exception as problem:  # whatever fastembed, onnxruntime or the tokeniser say of files that do not do
-        raise ProviderMisbehaved(
-            f"The model {name} cannot be loaded from {folder or 'the cache of fastembed'}: {problem} "
-            f"Recollect downloads none: put its files into a folder and name that in RECOLLECT_{setting}_FOLDER."
-        ) from problem
 
 
 def register(name: str, folder: Path) -> None:

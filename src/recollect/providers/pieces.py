@@ -4,7 +4,9 @@ A model reads a few hundred to a few thousand tokens at once. A longer text is c
 vector is the direction of the sum. Pieces of like size share a batch, so that little is padded and no request too big.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,18 @@ def first_piece(text: str, max_bytes: int) -> str:
         return head
     after_space = max(head.rfind(" "), head.rfind("\n")) + 1
     return head[: after_space or len(head)]
+
+
+@contextmanager
+def loading(name: str, folder: Path | None, *, cache: str, setting: str) -> Iterator[None]:
+    """A model is loaded within, from its folder or from a cache, never from the network."""
+    try:
+        yield
+    except Exception as problem:  # whatever the libraries say of files that do not do; tokenizers raise just this
+        raise ProviderMisbehaved(
+            f"The model {name} cannot be loaded from {folder or f'the cache of {cache}'}: {problem} "
+            f"Recollect downloads none: put its files into a folder and name that in RECOLLECT_{setting}_FOLDER."
+        ) from problem
 
 
 def embed_pieces(

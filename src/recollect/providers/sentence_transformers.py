@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import anyio.to_thread
 import numpy as np
 
-from recollect.errors import InvalidInput, NotInstalled, ProviderMisbehaved
+from recollect.errors import InvalidInput, NotInstalled
 from recollect.ports import Vectors
 from recollect.providers.minilm import MOST_UNREAD, unread_share
-from recollect.providers.pieces import embed_pieces
+from recollect.providers.pieces import embed_pieces, loading
 from recollect.providers.rerankers import checked_scores
 
 # Models read 256 to 512 tokens, as a rule: longer texts are embedded in pieces, and the sum counts.
@@ -129,11 +129,5 @@ def dimension_of(model: Any) -> int:
 
 
 def opened(make: Callable[..., M], name: str, folder: Path | None, setting: str) -> M:
-    """The model from its folder, or from the cache of Hugging Face; never from the network."""
-    try:
+    with loading(name, folder, cache="Hugging Face", setting=setting):
         return make(str(folder or name), device="cpu", local_files_only=True)
-    except Exception as problem:  # whatever transformers and torch say of files that do not do
-        raise ProviderMisbehaved(
-            f"The model {name} cannot be loaded from {folder or 'the cache of Hugging Face'}: {problem} "
-            f"Recollect downloads none: put its files into a folder and name that in RECOLLECT_{setting}_FOLDER."
-        ) from problem

@@ -54,18 +54,18 @@ async def recall(core: Core, space_id: UUID, query: Query, *, noted: bool = True
 
 async def _recalled(core: Core, space_id: UUID, query: Query, *, noted: bool) -> Recall:
     asked = _widened(core, query)
-    found, waiting = await (_by_graph if query.graph else _answered)(core, space_id, asked)
-    found = await _reranked(core, query, found)
-    notes = (*found.notes, WAITING) if waiting else found.notes
-    return replace(found, notes=notes, id=await note(core, space_id, found, query=query) if noted else None)
+    recalled, waiting = await (_by_graph if query.graph else _answered)(core, space_id, asked)
+    recalled = await _reranked(core, query, recalled)
+    notes = (*recalled.notes, WAITING) if waiting else recalled.notes
+    return replace(recalled, notes=notes, id=await note(core, space_id, recalled, query=query) if noted else None)
 
 
 async def find(core: Core, space_id: UUID, query: Query, *, cool_down: bool = True) -> Recall:
     """Answer a question, without logging it."""
     _check(query)
     asked = _widened(core, query)
-    found, _ = await _answered(core, space_id, asked, cool_down=cool_down, repeat=False)
-    return await _reranked(core, query, found)
+    recalled, _ = await _answered(core, space_id, asked, cool_down=cool_down, repeat=False)
+    return await _reranked(core, query, recalled)
 
 
 async def _answered(
@@ -113,8 +113,8 @@ def _misspelled(meant: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Which words of a question no text holds, where words that are spelled nearly like them were looked for (D44)."""
     if not meant:
         return ()
-    those = listed(f'"{word}"' for word in meant)
-    return (f"No text holds {those}: words that are spelled nearly like that were looked for.",)
+    unknown = listed(f'"{word}"' for word in meant)
+    return (f"No text holds {unknown}: words that are spelled nearly like that were looked for.",)
 
 
 def _check(query: Query) -> None:
@@ -219,22 +219,24 @@ def _widened(core: Core, query: Query) -> Query:
     return replace(query, limit=max(query.limit or LIMIT, READ_AGAIN))
 
 
-async def _reranked(core: Core, query: Query, found: Recall) -> Recall:
+async def _reranked(core: Core, query: Query, recalled: Recall) -> Recall:
     """The hits in the order of the reranker, as many as were asked for."""
     reranker = core.reranker()
-    if query.graph or reranker is None or not found:
-        return found
+    if query.graph or reranker is None or not recalled:
+        return recalled
     started = time.perf_counter()
     try:
-        scores = await reranker.scores(query.text, [hit.text for hit in found[:READ_AGAIN]])
+        scores = await reranker.scores(query.text, [hit.text for hit in recalled[:READ_AGAIN]])
     except ProviderProblem as problem:
-        return _cut(replace(found, notes=(*found.notes, f"Not reranked: {problem.message}")), query)
-    read = [_scored(hit, float(score)) for hit, score in zip(found[:READ_AGAIN], scores, strict=True)]
+        return _cut(replace(recalled, notes=(*recalled.notes, f"Not reranked: {problem.message}")), query)
+    read = [_scored(hit, float(score)) for hit, score in zip(recalled[:READ_AGAIN], scores, strict=True)]
     # What is hardly related stays behind what is (D46), whatever a reranker thinks of it.
     read.sort(key=lambda hit: (hit.relevance < ranking.RELATED, -hit.parts.rerank))
     spent = 1000 * (time.perf_counter() - started)
-    ways = {**found.ways, "reranked": f"{len(read)} by {reranker.name}"}
-    whole = replace(found, hits=(*read, *found[READ_AGAIN:]), ways=ways, latency_ms=round(found.latency_ms + spent, 2))
+    ways = {**recalled.ways, "reranked": f"{len(read)} by {reranker.name}"}
+    whole = replace(
+        recalled, hits=(*read, *recalled[READ_AGAIN:]), ways=ways, latency_ms=round(recalled.latency_ms + spent, 2)
+    )
     return _cut(whole, query)
 
 
@@ -242,13 +244,14 @@ def _scored(hit: Hit, score: float) -> Hit:
     return replace(hit, parts=replace(hit.parts, rerank=round(float(np.clip(score, 0, 1)), 6)))
 
 
-def _cut(found: Recall, query: Query) -> Recall:
+def _cut(recalled: Recall, query: Query) -> Recall:
     """As many hits as were asked for; a mode with a cap has kept to it already."""
-    most = query.limit or (len(found) if ranking.PROFILES[query.mode].cap else LIMIT)
+    most = query.limit or (len(recalled) if ranking.PROFILES[query.mode].cap else LIMIT)
     beyond = tuple(
-        LeftOut(id=hit.node.id, score=hit.score, step="limit", why=f"beyond the first {most}") for hit in found[most:]
+        LeftOut(id=hit.node.id, score=hit.score, step="limit", why=f"beyond the first {most}")
+        for hit in recalled[most:]
     )
-    return replace(found, hits=found[:most], left_out=beyond + found.left_out)
+    return replace(recalled, hits=recalled[:most], left_out=beyond + recalled.left_out)
 
 
 # -- the query log (D11, D12): written after a recall, so that searching never waits for a row that somebody else counts

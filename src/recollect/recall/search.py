@@ -120,15 +120,15 @@ class Search:
         self.started = time.perf_counter()
 
     async def run(self) -> Recall:
-        found = await self._by_passages(await self._candidates())
-        ranked = self._rank(found, await self._uses(found))
+        pool = await self._by_passages(await self._candidates())
+        ranked = self._rank(pool, await self._uses(pool))
         order = await self._arranged(ranked)
         chosen = await self._selected(ranked, order)
         return await self._recall(ranked, chosen)
 
-    def _rank(self, found: Sequence[Candidate], uses: Uses | None = None) -> Ranked:
+    def _rank(self, pool: Sequence[Candidate], uses: Uses | None = None) -> Ranked:
         return rank(
-            found,
+            pool,
             self.query,
             asked=self.asked,
             calibration=self.calibration,
@@ -136,17 +136,17 @@ class Search:
             uses=uses,
         )
 
-    async def _uses(self, found: Sequence[Candidate]) -> Uses:
+    async def _uses(self, pool: Sequence[Candidate]) -> Uses:
         """What plain search does not ask for: how often each was recalled, and with D40 on, how it is used."""
-        uses = Uses.none(len(found))
-        ids = [one.id for one in found]
+        uses = Uses.none(len(pool))
+        ids = [candidate.id for candidate in pool]
         if self.profile.floor is not None:
             times = await logs.times_recalled(self.db, ids)
             uses = replace(uses, recalled=np.array([times.get(id_, 0) for id_ in ids], dtype=np.float64))
         if self.query.engagement:
-            known = await activity.get_many(self.db, ids)
-            counts = np.array([known[id_].uses if id_ in known else 0 for id_ in ids], dtype=np.float64)
-            idle = np.array([self._idle_days(known.get(id_)) for id_ in ids], dtype=np.float64)
+            activities = await activity.get_many(self.db, ids)
+            counts = np.array([activities[id_].uses if id_ in activities else 0 for id_ in ids], dtype=np.float64)
+            idle = np.array([self._idle_days(activities.get(id_)) for id_ in ids], dtype=np.float64)
             uses = replace(uses, engagement=ranking.engagement(counts), decay=ranking.decay(idle))
         return uses
 
@@ -158,22 +158,22 @@ class Search:
     async def _candidates(self) -> list[Candidate]:
         """The most promising by vector and by words, and their neighbours, within what may be returned."""
         is_plain = not (self.is_selective or self.with_summaries)
-        found = await (self._gathered() if is_plain else candidates_within(self))
-        more = [] if self.is_selective else await self._beside(found)
+        pool = await (self._gathered() if is_plain else candidates_within(self))
+        more = [] if self.is_selective else await self._beside(pool)
         self.ways["by_neighbours"] = len(more)
-        return found + more
+        return pool + more
 
     async def _gathered(self) -> list[Candidate]:
         """Of the whole space, by whichever way to the nearest is the faster one here."""
         exactly = await self.exactly()
         started = time.perf_counter()
-        found = await candidates.gathered(
+        both_legs = await candidates.gathered(
             self.db, self.asked, kinds=self.kinds, exactly=exactly, promise=self._promise(), breadth=self.breadth
         )
         if pace := self.core.paces.get(self._key):
             pace.took(exactly, time.perf_counter() - started)
-        self.ways |= {"by_vector": found.by_vector, "by_words": found.by_words}
-        return found.candidates
+        self.ways |= {"by_vector": both_legs.by_vector, "by_words": both_legs.by_words}
+        return both_legs.candidates
 
     def _promise(self) -> candidates.Promise:
         return candidates.Promise(
@@ -184,27 +184,31 @@ class Search:
             most=self.most,
         )
 
-    async def _beside(self, found: Sequence[Candidate]) -> list[Candidate]:
+    async def _beside(self, pool: Sequence[Candidate]) -> list[Candidate]:
         """The neighbours of the best. Where a filter says what may be returned, they are not asked for."""
-        threaded = [one for one in found if one.thread is not None]
+        threaded = [candidate for candidate in pool if candidate.thread is not None]
         if not threaded:
             return []
         relevance = self._rank(threaded).relevance
         best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
-        return await candidates.neighbours(self.db, self.asked, best, known={one.id for one in found})
+        return await candidates.neighbours(self.db, self.asked, best, known={candidate.id for candidate in pool})
 
-    async def _by_passages(self, found: list[Candidate]) -> list[Candidate]:
+    async def _by_passages(self, pool: list[Candidate]) -> list[Candidate]:
         """Long texts by the words of the passage that is nearest: what is scattered over all of them is mostly chance.
 
         One that holds nearly all that was asked is taken as it is.
         """
-        if not any(one.length >= LONG_WORDS and one.words for one in found):
-            return found
-        ranked = self._rank(found)
-        best = (found[i] for i in np.argsort(-ranked.relevance, kind="stable") if ranked.coverage[i] < NEARLY_ALL)
-        long = list(islice((one for one in best if one.length >= LONG_WORDS and one.words), LOOKED_INTO))
+
+        def matches_at_length(candidate: Candidate) -> bool:
+            return candidate.length >= LONG_WORDS and bool(candidate.words)
+
+        if not any(map(matches_at_length, pool)):
+            return pool
+        ranked = self._rank(pool)
+        best = (pool[i] for i in np.argsort(-ranked.relevance, kind="stable") if ranked.coverage[i] < NEARLY_ALL)
+        long = list(islice(filter(matches_at_length, best), LOOKED_INTO))
         passages = await windows_sql.by_nearest_windows(self.db, self.asked, long, most=WINDOWS_READ)
-        return [passages.get(one.id, one) for one in found]
+        return [passages.get(candidate.id, candidate) for candidate in pool]
 
     async def exactly(self) -> bool:
         """Whether to look at every vector; without an index there is no other way, and of very many it never pays."""
@@ -248,7 +252,7 @@ class Search:
             order,
             question=self.query.text,
             relevance=ranking.logistic(ranked.evidence),
-            moments=[one.moment for one in ranked.candidates],
+            moments=[candidate.moment for candidate in ranked.candidates],
             texts={i: _statement(read[ranked.candidates[i].id]) for i in first},
             cosines=await self._cosines(ids),
         )
@@ -262,7 +266,7 @@ class Search:
         return cosines
 
     async def _selected(self, ranked: Ranked, order: list[int]) -> selection.Selection:
-        ids = [one.id for one in ranked.candidates]
+        ids = [candidate.id for candidate in ranked.candidates]
         compared = {i: place for place, i in enumerate(order[:COMPARED])} if self.profile.floor is not None else {}
         cosines = await self._cosines([ids[i] for i in compared])
 
@@ -296,9 +300,9 @@ class Search:
         budget = self.query.budget_tokens
         if not self.with_summaries or budget is None or count_tokens(node.text or "") <= budget:
             return None
-        wanted = NodeFilter(metadata={"parent_id": str(node.id)})
-        page = await nodes.list_page(self.db, wanted, limit=20, cursor=None)
-        return next((one for one in page.items if one.is_summary), None)
+        made_from_it = NodeFilter(metadata={"parent_id": str(node.id)})
+        page = await nodes.list_page(self.db, made_from_it, limit=20, cursor=None)
+        return next((item for item in page.items if item.is_summary), None)
 
     async def _lately(self) -> frozenset[UUID]:
         """What the last answers to this very question held, where the mode lets repeated answers cool down (D24)."""
@@ -342,13 +346,13 @@ class Search:
     async def _passages(self, read: Mapping[UUID, Node], ranked: Ranked, places: Mapping[UUID, int]) -> dict[UUID, str]:
         """What was found of each long text (D47). Where it has no vector, its windows are made here."""
         texts = {id_: node.text for id_, node in read.items() if node.text and len(node.text) > ONE_IS_ENOUGH}
-        known = await windows_sql.windows_of(self.db, self.asked, list(texts)) if texts else {}
-        found: dict[UUID, str] = {}
+        stored = await windows_sql.windows_of(self.db, self.asked, list(texts)) if texts else {}
+        passages: dict[UUID, str] = {}
         for id_, text in texts.items():
-            if some := known[id_] if id_ in known else windows(text) if is_long(text) else []:
+            if some := stored[id_] if id_ in stored else windows(text) if is_long(text) else []:
                 nearest = bool(ranked.similarity[places[id_]] >= ranked.lexical[places[id_]])
-                found[id_] = passage_of(text, some, question=self.query.text, nearest=nearest)
-        return found
+                passages[id_] = passage_of(text, some, question=self.query.text, nearest=nearest)
+        return passages
 
 
 def calibration_of(settings: Mapping[str, Any], model: str) -> Calibration:
@@ -357,9 +361,9 @@ def calibration_of(settings: Mapping[str, Any], model: str) -> Calibration:
     return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
 
 
-def _parts(ranked: Ranked, kept: Sequence[int]) -> list[dict[str, float]]:
+def _parts(ranked: Ranked, places: Sequence[int]) -> list[dict[str, float]]:
     """The scores of what is kept, laid open; activation is the graph's."""
-    columns = [np.round(getattr(ranked, name)[kept], 6).tolist() for name in LAID_OPEN]
+    columns = [np.round(getattr(ranked, name)[places], 6).tolist() for name in LAID_OPEN]
     return [{"activation": 0.0, **dict(zip(LAID_OPEN, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
@@ -387,7 +391,7 @@ def _is_selective(wanted: NodeFilter) -> bool:
 
 
 def rank(
-    found: Sequence[Candidate],
+    pool: Sequence[Candidate],
     query: Query,
     *,
     asked: CandidateQuery,
@@ -396,15 +400,15 @@ def rank(
     uses: Uses | None = None,
 ) -> Ranked:
     """Lay open what each candidate has, and add it up."""
-    cosine, words, moment, length = _columns(found, "cosine", "words", "moment", "length")
-    before, after = _neighbours(found)
+    cosine, words, moment, length = _columns(pool, "cosine", "words", "moment", "length")
+    before, after = _neighbours(pool)
     is_turn = (before >= 0) | (after >= 0)
     similarity = calibration.similarity(cosine)
     says = ranking.says(length, is_turn, asked.mean_length)
     lexical = ranking.lexical_match(words, asked.most_possible)
-    coverage = about = np.zeros(len(found))
+    coverage = about = np.zeros(len(pool))
     if asked.words is not None:
-        held, rarities = _held(found, asked.words), np.array([*asked.words.rarities.values()])
+        held, rarities = _held(pool, asked.words), np.array([*asked.words.rarities.values()])
         window = ranking.together(held, length, rarities, asked.mean_length, before, after)
         beside = ranking.lexical_match(np.where(is_turn, window, words), asked.most_possible)
         lexical = ranking.with_neighbours(lexical, beside)
@@ -417,8 +421,8 @@ def rank(
     evidence = ranking.evidence(own + flow, coverage, standing)
     relevance = ranking.relevance(evidence, said, about, standing, read=cosine != 0)
     recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
-    importance = ranking.importance([one.importance for one in found])
-    used = uses or Uses.none(len(found))
+    importance = ranking.importance([candidate.importance for candidate in pool])
+    used = uses or Uses.none(len(pool))
     bonus = ranking.bonus(similarity, used.recalled)
     score = ranking.score(
         ranking.weights_of(query),
@@ -429,7 +433,7 @@ def rank(
         decay=used.decay,
     )
     return Ranked(
-        candidates=found,
+        candidates=pool,
         cosine=cosine,
         similarity=similarity,
         lexical=lexical,
@@ -448,10 +452,10 @@ def rank(
     )
 
 
-def _held(found: Sequence[Candidate], words: LexicalQuestion) -> Numbers:
+def _held(pool: Sequence[Candidate], words: LexicalQuestion) -> Numbers:
     """The weight of each word of the question (a column) in each candidate (a row)."""
-    held = np.array([one.held for one in found], dtype=np.float64)
-    return held.reshape(len(found), len(words.rarities))
+    held = np.array([candidate.held for candidate in pool], dtype=np.float64)
+    return held.reshape(len(pool), len(words.rarities))
 
 
 def _covered(
@@ -460,7 +464,7 @@ def _covered(
     """How much of what was asked each covers: of a turn half alone, half together with its neighbours."""
     padded = np.vstack([held, np.zeros((1, held.shape[1]))])
     window = held + padded[before] + padded[after]
-    own, together = (ranking.coverage(one, rarities, most_possible) for one in (held, window))
+    own, together = (ranking.coverage(weights, rarities, most_possible) for weights in (held, window))
     return ranking.with_neighbours(own, together)
 
 
@@ -479,18 +483,16 @@ def _covered_of_the_matter(
     return _covered(held[:, matter], rarities[matter], words.asked_about, before, after)
 
 
-def _columns(found: Sequence[Candidate], *names: str) -> list[Numbers]:
-    return [np.fromiter(map(attrgetter(name), found), dtype=np.float64, count=len(found)) for name in names]
+def _columns(pool: Sequence[Candidate], *names: str) -> list[Numbers]:
+    return [np.fromiter(map(attrgetter(name), pool), dtype=np.float64, count=len(pool)) for name in names]
 
 
-def _neighbours(found: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _neighbours(pool: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each candidate the places of the one before and the one after it in its thread; -1 for none."""
-    places = {(one.thread, one.position): place for place, one in enumerate(found) if one.position is not None}
+    places = {(turn.thread, turn.position): place for place, turn in enumerate(pool) if turn.position is not None}
 
     def beside(step: int) -> NDArray[np.int64]:
-        return np.array(
-            [-1 if one.position is None else places.get((one.thread, one.position + step), -1) for one in found],
-            dtype=np.int64,
-        )
+        found = (-1 if turn.position is None else places.get((turn.thread, turn.position + step), -1) for turn in pool)
+        return np.fromiter(found, dtype=np.int64, count=len(pool))
 
     return beside(-1), beside(1)

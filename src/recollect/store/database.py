@@ -282,11 +282,11 @@ class Database:
         if verb is None or standby is None or verb.at_standby is False:
             return None
         verb.after = max(verb.after, self._writes.after(space_id))
-        found = await standby.begun(opening, verb)
-        if found is None and verb.at_standby:
+        connection = await standby.begun(opening, verb)
+        if connection is None and verb.at_standby:
             raise StandbyLost("The standby went away in the midst of it: ask again.")
-        verb.at_standby = found is not None
-        return found
+        verb.at_standby = connection is not None
+        return connection
 
 
 async def driver(of: Connection | Transaction) -> asyncpg.Connection:

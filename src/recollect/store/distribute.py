@@ -130,8 +130,10 @@ async def spread(connection: asyncpg.Connection, shards: int) -> None:
         await connection.execute(f'ALTER TABLE {one["of"]} DROP CONSTRAINT "{one["name"]}"')
     for statement in statements(shards):
         await connection.execute(statement)
-    for one in references:
-        await connection.execute(f'ALTER TABLE {one["of"]} ADD CONSTRAINT "{one["name"]}" {one["says"]}')
+    for reference in references:
+        await connection.execute(
+            f'ALTER TABLE {reference["of"]} ADD CONSTRAINT "{reference["name"]}" {reference["says"]}'
+        )
 
 
 def statements(shards: int) -> tuple[str, ...]:

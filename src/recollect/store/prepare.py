@@ -143,17 +143,17 @@ async def _prepare(connection: asyncpg.Connection) -> tuple[str, str | None, tup
 async def _ensure_pgvector(connection: asyncpg.Connection) -> str:
     find = """SELECT e.extversion, n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
               WHERE e.extname = 'vector'"""
-    found = await connection.fetchrow(find)
-    if found is None:
+    extension = await connection.fetchrow(find)
+    if extension is None:
         await _create_pgvector(connection)
-        found = await connection.fetchrow(find)
-    version = tuple(int(part) for part in found["extversion"].split(".")[:2])
+        extension = await connection.fetchrow(find)
+    version = tuple(int(part) for part in extension["extversion"].split(".")[:2])
     if version < MIN_PGVECTOR:
         raise UnsuitableServer(
-            f"pgvector {found['extversion']} is too old, 0.8 is needed: install it, then run "
+            f"pgvector {extension['extversion']} is too old, 0.8 is needed: install it, then run "
             f"ALTER EXTENSION vector UPDATE in this database."
         )
-    return str(found["nspname"])
+    return str(extension["nspname"])
 
 
 async def _create_pgvector(connection: asyncpg.Connection) -> None:

@@ -8,13 +8,14 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.pages.rules.audit import doubled_headings, doubled_sentences, missing_headings, missing_sentences
+from recollect.pages.rules.audit import missing_headings, missing_sentences
 from recollect.pages.rules.decisions import SubgraphStatus, Verdict
 from recollect.pages.rules.execution import UNTOUCHED, arriving
 from recollect.pages.rules.links import Directory, relinked
 from recollect.pages.rules.page import WikiPage, normal_name
 from recollect.pages.rules.stored import export_page, read_page
 from tests.effort import costs_at_most
+from tests.pages.rules.page_support import doubled_headings, doubled_sentences
 from tests.pages.rules.wikis import MergedWikis, Wiki, merged, wikis
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))

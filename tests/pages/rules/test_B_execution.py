@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.pages.rules.audit import (
-    AuditFailure,
-    Overall,
-    after_audit,
-    audit,
-    doubled_headings,
-    doubled_sentences,
-    missing_sentences,
-    result_of,
-)
+from recollect.pages.rules.audit import AuditFailure, Overall, after_audit, audit, missing_sentences, result_of
 from recollect.pages.rules.decisions import (
     MergePlan,
     NodePlan,
@@ -31,11 +22,20 @@ from recollect.pages.rules.decisions import (
 )
 from recollect.pages.rules.execution import Destinations, destinations, execute
 from recollect.pages.rules.merging import merge_pages
-from recollect.pages.rules.page import WikiPage, same_content
-from recollect.pages.rules.plan_md import Edit, edits_in, parse_plan, render_plan, with_edits
+from recollect.pages.rules.page import WikiPage
+from recollect.pages.rules.plan_md import Edit, edits_in, render_plan, with_edits
 from recollect.pages.rules.similarity import SuppliedScores
 from recollect.pages.rules.stored import read_page
-from tests.pages.rules.page_support import carried_out, edges, page, planned
+from tests.pages.rules.page_support import (
+    carried_out,
+    doubled_headings,
+    doubled_sentences,
+    edges,
+    page,
+    parse_plan,
+    planned,
+    same_content,
+)
 
 OLD = [page("P1", "I1"), page("I1", "E1"), page("E1")]
 NEW = [page("P8", "I8"), page("I8", "E8"), page("E8")]

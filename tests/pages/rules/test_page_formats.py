@@ -6,9 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.pages.rules.page import Format, Section, Source, WikiPage, changed, same_content
+from recollect.pages.rules.page import Format, Section, Source, WikiPage, changed
 from recollect.pages.rules.stored import distinct, export_page, read_page
 from tests.effort import costs_at_most
+from tests.pages.rules.page_support import same_content
 
 WIKI = """# Implementation: Loader
 

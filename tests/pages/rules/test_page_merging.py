@@ -3,19 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.pages.rules.audit import (
-    doubled_headings,
-    doubled_sentences,
-    lost,
-    missing_headings,
-    missing_sentences,
-    with_all_of,
-)
+from recollect.pages.rules.audit import lost, missing_headings, missing_sentences, with_all_of
 from recollect.pages.rules.execution import with_links
 from recollect.pages.rules.links import rewrite_links
 from recollect.pages.rules.merging import merge_pages
-from recollect.pages.rules.page import WikiPage, changed, same_content
+from recollect.pages.rules.page import WikiPage, changed
 from recollect.pages.rules.stored import export_page, read_page
+from tests.pages.rules.page_support import doubled_headings, doubled_sentences, same_content
 
 SENTENCES = st.sampled_from(
     [

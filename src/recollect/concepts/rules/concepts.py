@@ -87,7 +87,7 @@ class ConceptCandidate:
 
     @property
     def is_described(self) -> bool:
-        return bool(statements(self.metadata)) or any(one.text for one in self.wordings)
+        return bool(statements(self.metadata)) or any(wording.text for wording in self.wordings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -183,9 +183,9 @@ def shortfalls(factors: Factors, steps: tuple[Step, ...], threshold: float) -> I
 def _what_would(steps: tuple[Step, ...], missing: float) -> str:
     """The factors that alone could close the gap, and how high they would have to be."""
     enough = [
-        f"a {one.name} of {one.value + missing / one.weight:.3f}"
-        for one in steps
-        if one.value + missing / one.weight <= 1
+        f"a {step.name} of {step.value + missing / step.weight:.3f}"
+        for step in steps
+        if step.value + missing / step.weight <= 1
     ]
     return f"{' or '.join(enough)} would be enough" if enough else "more than one factor would have to rise"
 

@@ -206,7 +206,7 @@ def _with_nodes(adjacency: Adjacency, changed: EdgeColumns, active: Flags) -> tu
 def _with_relations(known: tuple[str, ...], changed: EdgeColumns) -> tuple[tuple[str, ...], Ints]:
     """All relations, and the changes' relations by their places among all."""
     relations = (*known, *(one for one in changed.relations if one not in known))
-    places = np.array([relations.index(one) for one in changed.relations], dtype=np.int64)
+    places = np.array([relations.index(relation) for relation in changed.relations], dtype=np.int64)
     return relations, places[changed.relation]
 
 

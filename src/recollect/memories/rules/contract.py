@@ -188,9 +188,9 @@ def checked_space_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _calibrations(value: object) -> None:
     ends = list(value.values()) if isinstance(value, Mapping) else [None]
-    for one in ends:
-        if not isinstance(one, Mapping) or set(one) != {"low", "high"} or not -1 <= one["low"] < one["high"] <= 1:
-            _refuse("calibrations", f"a calibration has a low and a higher high, not {_shown(one)}; see calibrate")
+    for end in ends:
+        if not isinstance(end, Mapping) or set(end) != {"low", "high"} or not -1 <= end["low"] < end["high"] <= 1:
+            _refuse("calibrations", f"a calibration has a low and a higher high, not {_shown(end)}; see calibrate")
 
 
 def parsed_time(field: str, value: object) -> datetime | None:

@@ -120,7 +120,7 @@ def _entity(found: Mapping[str, Any]) -> ForeignPiece:
     observations = found.get("observations", [])
     if not isinstance(observations, list) or not all(isinstance(one, str) for one in observations):
         raise InvalidInput("The observations of an entity are a list of texts.")
-    texts = [about(thing.name, one) for one in observations if one.strip()]
+    texts = [about(thing.name, observation) for observation in observations if observation.strip()]
     memories = tuple(NewMemory(text=text, thread=thing.name, source=GRAPH) for text in texts)
     return ForeignPiece(memories=memories, things=(thing,))
 
@@ -142,7 +142,7 @@ def _relation(source: str, relation: str, target: str, program: str) -> ForeignP
 
 def _is_mem0(found: Mapping[str, Any]) -> bool:
     memories = found.get("results", found.get("memories"))
-    listed = isinstance(memories, list) and all(isinstance(one, dict) and "memory" in one for one in memories)
+    listed = isinstance(memories, list) and all(isinstance(memory, dict) and "memory" in memory for memory in memories)
     return listed or isinstance(found.get("memory"), str)
 
 

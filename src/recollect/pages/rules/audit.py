@@ -10,7 +10,6 @@ A sub-graph is executed as a whole. Where its audit finds something missing, the
 and what the merge had lost of either side is put behind the rest; at most three times, then it is left out (B23).
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from recollect.pages.rules.execution import UNTOUCHED, Destinations, LinkChanges
 from recollect.pages.rules.links import Directory, relinked
 from recollect.pages.rules.merging import BETWEEN_NOTES
 from recollect.pages.rules.page import Section, WikiPage, changed, links_in, normal_name
-from recollect.pages.rules.text import blocks, said, said_in, sentences_of, spoken_in
+from recollect.pages.rules.text import blocks, said, said_in, spoken_in
 
 TRACEABLE = 0.9
 MOST_PARTS = 20
@@ -181,30 +180,6 @@ def _parts(note: str) -> Iterator[str]:
     return (BETWEEN_NOTES.join(parts[start:end]) for end in ends for start in range(end))
 
 
-def doubled_headings(page: WikiPage) -> list[str]:
-    """Headings that occur twice under one parent."""
-    return [path[-1] for path, times in Counter(_heading_paths(page)).items() if times > 1]
-
-
-def _heading_paths(page: WikiPage) -> Iterator[tuple[str, ...]]:
-    path: list[tuple[int, str]] = []
-    for section in page.sections:
-        path = [one for one in path if one[0] < section.level] + [(section.level, normal_name(section.heading))]
-        yield tuple(heading for _, heading in path)
-
-
-def doubled_sentences(page: WikiPage, *, fewest_words: int = 4) -> list[str]:
-    """Sentences of the running text that occur twice; code, tables and short phrases may repeat themselves."""
-    spoken = (
-        said(sentence)
-        for text in page.texts
-        for block in blocks(text)
-        if block.kind in ("paragraph", "item")
-        for sentence in sentences_of(block)
-    )
-    return [one for one, times in Counter(spoken).items() if times > 1 and len(one.split()) >= fewest_words]
-
-
 # -- carried out and audited; what the audit objects to is made again with more care (B23)
 
 
@@ -244,7 +219,7 @@ def carried_out(
     """Every sub-graph executed and audited; again where the audit objects, with care, and at most three times (B23)."""
     links = {id: relinked(before[id], links.anew) for id, links in where.there.items() if links.anew}
     careful = set(careful)
-    tries = [_Attempted(plan=replace(one, retry_count=attempt - 1)) for one in merge.subgraphs]
+    tries = [_Attempted(plan=replace(subgraph, retry_count=attempt - 1)) for subgraph in merge.subgraphs]
     waiting = [one for one in tries if one.plan.status is not SubgraphStatus.COMPLETED]
     skipped = frozenset(one.plan.subgraph_id for one in tries) - {one.plan.subgraph_id for one in waiting}
     while waiting:
@@ -287,8 +262,8 @@ def _execute(
 
 def _together(before: Mapping[str, WikiPage], tries: Iterable[_Attempted]) -> dict[str, WikiPage]:
     after = dict(before)
-    for one in tries:
-        after |= one.written
+    for attempt in tries:
+        after |= attempt.written
     return after
 
 
@@ -311,7 +286,7 @@ def _keep_whole(
 def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
     """A page with everything of another that it lacks: whole sections, and whole texts where a sentence is missing."""
     headings, sentences = set(missing_headings(side, page)), missing_sentences(side, page)
-    lacking = [one for one in side.sections if one.heading in headings]
+    lacking = [section for section in side.sections if section.heading in headings]
     kept = {one.heading for one in lacking}
     texts = [("", side.lead), *((one.heading, one.body) for one in side.sections)]
     rest = [text for heading, text in texts if heading not in kept and says([text]) & sentences]
@@ -362,7 +337,7 @@ class MergeResult:
 
 def result_of(plan: MergePlan, touched: Collection[str] | None = None) -> MergeResult:
     """What a merge came to. `touched` names the pages that had something to do; none given means all."""
-    done = [one for one in plan.subgraphs if one.status is SubgraphStatus.COMPLETED]
+    done = [subgraph for subgraph in plan.subgraphs if subgraph.status is SubgraphStatus.COMPLETED]
     failed = {one.subgraph_id: one.audit_result or "" for one in plan.subgraphs if one.status is SubgraphStatus.FAILED}
     return MergeResult(
         created_pages=_results(done, Verdict.CREATE_NEW, touched),
@@ -373,5 +348,10 @@ def result_of(plan: MergePlan, touched: Collection[str] | None = None) -> MergeR
 
 
 def _results(subgraphs: Iterable[SubgraphPlan], verdict: Verdict, touched: Collection[str] | None) -> tuple[str, ...]:
-    nodes = (one.nodes[id] for one in subgraphs for id in one.execution_order if touched is None or id in touched)
+    nodes = (
+        subgraph.nodes[id]
+        for subgraph in subgraphs
+        for id in subgraph.execution_order
+        if touched is None or id in touched
+    )
     return tuple(node.result_page_id for node in nodes if node.decision is verdict and node.result_page_id)

@@ -109,14 +109,14 @@ class SubgraphPlan:
 
     def ancestors(self, id: str) -> list[str]:
         """The pages of this sub-graph above one of them, itself first."""
-        found = {id: None}
+        above = {id: None}
         waiting = [id]
         while waiting:
             for edge in self.nodes[waiting.pop()].deferred_edges:
-                if edge.parent_id in self.nodes and edge.parent_id not in found:
-                    found[edge.parent_id] = None
+                if edge.parent_id in self.nodes and edge.parent_id not in above:
+                    above[edge.parent_id] = None
                     waiting.append(edge.parent_id)
-        return list(found)
+        return list(above)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +131,7 @@ class MergePlan:
 
     def with_nodes(self, nodes: Mapping[str, NodePlan]) -> "MergePlan":
         """The plan with some of its nodes replaced."""
-        return replace(self, subgraphs=tuple(one.with_nodes(nodes) for one in self.subgraphs))
+        return replace(self, subgraphs=tuple(subgraph.with_nodes(nodes) for subgraph in self.subgraphs))
 
     @property
     def nodes(self) -> dict[str, NodePlan]:
@@ -194,13 +194,13 @@ class Wiki:
 
 
 def wiki_of(pages: Iterable[WikiPage], hierarchy: Hierarchy = WIKI) -> Wiki:
-    known = {page.id: page for page in pages}
+    by_id = {page.id: page for page in pages}
     by_type: dict[str, list[str]] = {}
-    for page in sorted(known.values(), key=lambda page: page.id):
+    for page in sorted(by_id.values(), key=lambda page: page.id):
         by_type.setdefault(page.type, []).append(page.id)
     return Wiki(
-        pages=known,
-        children=children_by_parent(known.values(), hierarchy),
+        pages=by_id,
+        children=children_by_parent(by_id.values(), hierarchy),
         by_type={type: tuple(ids) for type, ids in by_type.items()},
     )
 
@@ -346,7 +346,7 @@ class _PageSearch:
 
     def _row(self, id: str, scope: SearchScope) -> dict[str, float]:
         """The scores of a page in its scope; what another new page has taken is not in it any more."""
-        free = [one for one in scope.candidates if one not in self._taken]
+        free = [candidate for candidate in scope.candidates if candidate not in self._taken]
         return dict(zip(free, self._scores.of(id, free), strict=True)) if free else {}
 
     def _best(self, id: str, scope: SearchScope, row: Mapping[str, float]) -> _Attempt:
@@ -405,17 +405,17 @@ class _PageSearch:
 
 def _rivals(rows: Mapping[str, Mapping[str, float]], targets: set[str]) -> dict[str, list[tuple[float, str]]]:
     """For each of these old pages, the new pages that have it in their scope, the closest first."""
-    found: dict[str, list[tuple[float, str]]] = {target: [] for target in targets}
+    rivals: dict[str, list[tuple[float, str]]] = {target: [] for target in targets}
     for id, row in rows.items():
         for target in targets & row.keys():
-            found[target].append((row[target], id))
-    return {target: sorted(ids, key=lambda one: (-one[0], one[1])) for target, ids in found.items()}
+            rivals[target].append((row[target], id))
+    return {target: sorted(ids, key=lambda one: (-one[0], one[1])) for target, ids in rivals.items()}
 
 
 def _no_match(attempts: Sequence[_Attempt]) -> PageDecision:
     """New, because no scope held a match: the best score that was seen, and what stood against it."""
     best = max(attempts, key=lambda one: -1.0 if one.score is None else one.score)
-    scopes = ", then in ".join(str(one.scope) for one in attempts)
+    scopes = ", then in ".join(str(attempt.scope) for attempt in attempts)
     many = sum(len(one.scope.candidates) for one in attempts) > 1
     if best.target is None:
         reason = "Nothing of its type to compare with" + ("" if best.scope.is_global else f" under {best.scope.parent}")
@@ -450,12 +450,12 @@ def laid_out(
     return MergePlan(
         subgraphs=tuple(
             SubgraphPlan(
-                subgraph_id=one.id,
-                root_id=one.root,
-                nodes={id: _node(pages[id], parents.get(id, ()), decisions[id]) for id in one.nodes},
-                execution_order=one.execution_order,
+                subgraph_id=subgraph.id,
+                root_id=subgraph.root,
+                nodes={id: _node(pages[id], parents.get(id, ()), decisions[id]) for id in subgraph.nodes},
+                execution_order=subgraph.execution_order,
             )
-            for one in detected.subgraphs
+            for subgraph in detected.subgraphs
         ),
         findings=(*findings_of, *detected.findings),
     )

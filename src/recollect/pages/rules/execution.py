@@ -312,7 +312,7 @@ def _back_links(
     found: list[tuple[str, str, str]] = []
     for edge in edges:
         kind = hierarchy.edge_kind(edge.edge_type, type_and_name(edge.parent_id)[0], page.type)
-        name = next((one for one in kind.back_links if one in kept), None) if kind else None
+        name = next((back_link for back_link in kind.back_links if back_link in kept), None) if kind else None
         if name and edge.parent_id in results:
             found.append((name, results[edge.parent_id], ""))
     return found

@@ -60,10 +60,10 @@ class Hierarchy:
         return next((number for number, one in enumerate(self.types) if one.name == type), len(self.types))
 
     def type_named(self, name: str) -> PageType | None:
-        return next((one for one in self.types if one.name.casefold() == name.strip().casefold()), None)
+        return next((type_ for type_ in self.types if type_.name.casefold() == name.strip().casefold()), None)
 
     def type_of_folder(self, folder: str) -> PageType | None:
-        return next((one for one in self.types if one.folder == folder.casefold()), None)
+        return next((type_ for type_ in self.types if type_.folder == folder.casefold()), None)
 
     def edge_kind(self, relation: str, source: str, target: str) -> EdgeKind | None:
         """The forward edge that a relation between two types is; None where it is none."""

@@ -27,17 +27,13 @@ _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 def question(new: WikiPage, old: WikiPage, score: float) -> tuple[str, str]:
     """What the model is told: the system's part, and the two pages."""
-    texts = [harmless(_excerpt(page)) for page in (new, old)]
+    texts = [harmless(f"{page.name}\n\n{page.overview}\n\n{page.content}"[:LONGEST]) for page in (new, old)]
     fence = fence_for(texts)
     shown = "\n\n".join(
         f"Page {number} ({page.type}):\n{fence}\n{text}\n{fence}"
         for number, (page, text) in enumerate(zip((new, old), texts, strict=True), start=1)
     )
     return SYSTEM.format(fence=fence), f"{shown}\n\nBy their words they are {score:.2f} alike. Are they the same?"
-
-
-def _excerpt(page: WikiPage) -> str:
-    return f"{page.name}\n\n{page.overview}\n\n{page.content}"[:LONGEST]
 
 
 def verdict_in(answer: str) -> Verdict:

@@ -166,7 +166,7 @@ def _readings(link: WikiLink) -> Iterator[WikiLink]:
 def _paths(page: WikiPage, target: str) -> list[str]:
     """The paths that a link may mean: as written or decoded, from the page's folder or from the top."""
     spellings = dict.fromkeys((target, unquote(target)))
-    return [path for one in spellings for path in (_from(page, one), normpath(one.lstrip("/")))]
+    return [path for spelling in spellings for path in (_from(page, spelling), normpath(spelling.lstrip("/")))]
 
 
 def _from(page: WikiPage, target: str) -> str:
@@ -229,11 +229,11 @@ def relinked(page: WikiPage, anew: Mapping[str, str]) -> WikiPage:
     title = None if page.title is None else rewrite_links(page.title, anew, page.format)
     sections = tuple(
         Section(
-            level=one.level,
-            heading=rewrite_links(one.heading, anew, page.format),
-            body=rewrite_links(one.body, anew, page.format),
+            level=section.level,
+            heading=rewrite_links(section.heading, anew, page.format),
+            body=rewrite_links(section.body, anew, page.format),
         )
-        for one in page.sections
+        for section in page.sections
     )
     return changed(page, title=title, lead=rewrite_links(page.lead, anew, page.format), sections=sections)
 
@@ -242,7 +242,7 @@ def without_links(page: WikiPage, gone: Collection[str]) -> WikiPage:
     """The page without the lines that do nothing but link to pages that will not be there."""
     if not any(link.written in gone for link in page.links):
         return page
-    sections = tuple(replace(one, body=_without_lines(one.body, gone)) for one in page.sections)
+    sections = tuple(replace(section, body=_without_lines(section.body, gone)) for section in page.sections)
     lead = _without_lines(page.lead, gone)
     if lead == page.lead and sections == page.sections:
         return page

@@ -113,7 +113,7 @@ def render_markdown(page: WikiPage) -> str:
 def _front_matter_of(page: WikiPage) -> Iterator[str]:
     fields: dict[str, Any] = {}
     if page.sources:
-        fields["sources"] = [{"kind": one.kind, "title": one.title, "url": one.url} for one in page.sources]
+        fields["sources"] = [{"kind": source.kind, "title": source.title, "url": source.url} for source in page.sources]
     if page.domains:
         fields["domains"] = list(page.domains)
     if page.last_updated:

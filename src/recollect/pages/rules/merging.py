@@ -97,7 +97,7 @@ def merged_fields(old: WikiPage, new: WikiPage) -> tuple[dict[str, Any], list[st
             continue
         elif (lists := _as_lists(key, merged[key], value)) is not None:
             mine, theirs = lists
-            merged[key] = [*mine, *(one for one in theirs if one not in mine)]
+            merged[key] = [*mine, *(value for value in theirs if value not in mine)]
         elif value not in (others := merged.get(f"{key} (other)", [])):
             merged[f"{key} (other)"] = [*others, value]
             conflicts.append(f"{key} is {merged[key]!r} in the one page and {value!r} in the other: both were kept.")
@@ -131,7 +131,7 @@ def _is_all_said(old: WikiPage, new: WikiPage, leads: Leads) -> bool:
 
 
 def _headings(page: WikiPage) -> Counter[str]:
-    return Counter(normal_name(one.heading) for one in page.sections)
+    return Counter(normal_name(section.heading) for section in page.sections)
 
 
 def _prose(page: WikiPage) -> set[str]:

@@ -129,7 +129,7 @@ class WikiPage:
     def _lines_of_text(self) -> list[str]:
         """Title, headings and running text: a heading may hold a link too."""
         parts = [self.title or "", self.lead]
-        return [*parts, *(part for one in self.sections for part in (one.heading, one.body))]
+        return [*parts, *(part for section in self.sections for part in (section.heading, section.body))]
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -163,18 +163,13 @@ class WikiPage:
     @property
     def content(self) -> str:
         """Everything a reader reads below the title, with its headings."""
-        parts = [self.lead, *(part for one in self.sections for part in (one.heading, one.body))]
+        parts = [self.lead, *(part for section in self.sections for part in (section.heading, section.body))]
         return "\n".join(part for part in parts if part)
 
 
 def changed(page: WikiPage, **changes: Any) -> WikiPage:
     """The page with some of it replaced; from now on it is written anew, not as it once was."""
     return replace(page, raw=None, **changes)
-
-
-def same_content(one: WikiPage, other: WikiPage) -> bool:
-    """Whether two pages say the same, whatever format they are written in."""
-    return replace(one, raw=None, format="wiki") == replace(other, raw=None, format="wiki")
 
 
 def page_path(given: str) -> str:
@@ -229,7 +224,7 @@ def links_and_places(line: str) -> list[tuple[tuple[int, int], WikiLink]]:
         return []
     plain = without_code(line)
     brackets = list(_BRACKETS.finditer(plain))
-    found = [(one.span(), _bracket_link(one, plain, one is brackets[-1])) for one in brackets]
+    found = [(bracket.span(), _bracket_link(bracket, plain, bracket is brackets[-1])) for bracket in brackets]
     if ".m" in plain or ".M" in plain or ".wiki" in plain:
         found += [(one.span(), _path_link(one, line)) for one in _PATH_LINK.finditer(plain)]
     return [(span, link) for span, link in sorted(found, key=lambda one: one[0]) if link]

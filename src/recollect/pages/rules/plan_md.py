@@ -160,14 +160,11 @@ class _PlanPart:
     lines: tuple[str, ...]
 
 
-def parse_plan(text: str) -> MergePlan:
-    """The plan that a plan.md holds; InvalidInput, naming the place, where it cannot be read."""
-    plan, _ = _read(text)
-    return plan
+def read_plan(text: str) -> tuple[MergePlan, dict[str, list[tuple[Verdict, str | None]]]]:
+    """The plan of a plan.md by its tables, and what its other places say about each node.
 
-
-def _read(text: str) -> tuple[MergePlan, dict[str, list[tuple[Verdict, str | None]]]]:
-    """The plan by its tables, and what the other places say about each node."""
+    InvalidInput, naming the place, where it cannot be read.
+    """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not any(line.strip() == "# Merge Plan" for line in lines):
         raise InvalidInput("It is no merge plan: a plan begins with the line # Merge Plan.")
@@ -175,7 +172,7 @@ def _read(text: str) -> tuple[MergePlan, dict[str, list[tuple[Verdict, str | Non
     elsewhere: dict[str, list[tuple[Verdict, str | None]]] = {}
     subgraphs = [_read_subgraph(name, parts, elsewhere) for name, parts in _subgraph_lines(lines)]
     _refuse_twice([one.subgraph_id for one in subgraphs], "SubGraph {} stands twice in the file: take one out.")
-    pages = [id for one in subgraphs for id in one.nodes]
+    pages = [id for subgraph in subgraphs for id in subgraph.nodes]
     _refuse_twice(pages, "{} has a row in two sub-graphs: take one out.")
     return MergePlan(subgraphs=tuple(subgraphs), generated=_moment(generated)), elsewhere
 
@@ -344,7 +341,7 @@ class Edit:
 
 def edits_in(text: str, plan: MergePlan) -> list[Edit]:
     """What a person changed in a plan.md since it was written; InvalidInput where two places disagree."""
-    edited, elsewhere = _read(text)
+    edited, elsewhere = read_plan(text)
     rows, nodes = edited.nodes, plan.nodes
     if unknown := rows.keys() ^ nodes.keys():
         raise InvalidInput(_of_another(sorted(unknown)))

@@ -201,7 +201,7 @@ def _with_pairs(words: list[str]) -> list[str]:
 
 
 def _children_words(page: WikiPage, hierarchy: Hierarchy) -> list[str]:
-    leaves = {one.name for one in hierarchy.types if one.is_leaf}
+    leaves = {type_.name for type_ in hierarchy.types if type_.is_leaf}
     targets = (type_and_name(edge.target) for edge in forward_edges(page, hierarchy))
     return [word for type, name in targets if type not in leaves for word in name_words(name)]
 

@@ -77,12 +77,12 @@ def read_page(path: str, text: str, hierarchy: Hierarchy = WIKI) -> Read:
 
 def export_page(page: WikiPage, format: Format | None = None) -> str:
     """The page as a file: as it was where nobody touched it, written anew where it changed or changes its format."""
-    wanted = format or page.format
-    if page.raw is not None and wanted == page.format:
+    target = format or page.format
+    if page.raw is not None and target == page.format:
         return page.raw
-    text = _WRITE[wanted](page)
+    text = _WRITE[target](page)
     # A wiki page always has its infobox. Markdown that would be taken for a wiki page says that it is none.
-    return text if detect(text)[0] == wanted else f"{EMPTY_FRONT_MATTER}\n\n{text}"
+    return text if detect(text)[0] == target else f"{EMPTY_FRONT_MATTER}\n\n{text}"
 
 
 def detect(text: str) -> tuple[Format, list[str]]:
@@ -118,20 +118,20 @@ def _identity(path: PurePosixPath, parsed: Parsed, hierarchy: Hierarchy) -> tupl
 
 def distinct(pages: Iterable[WikiPage]) -> tuple[list[WikiPage], list[PageFinding]]:
     """The pages with an id each of its own; a second one of a name gets a suffix, and both are named (B16)."""
-    kept: dict[str, WikiPage] = {}
+    by_id: dict[str, WikiPage] = {}
     seen: dict[str, str] = {}
     said: list[PageFinding] = []
     for page in pages:
-        id = free_id(page.id, kept)
+        id = free_id(page.id, by_id)
         if id != page.id:
-            message = f"{page.path} has the same name as {kept[page.id].path}: it becomes {id}."
+            message = f"{page.path} has the same name as {by_id[page.id].path}: it becomes {id}."
             said.append(PageFinding(page=page.id, message=message))
             page = replace(page, id=id, name=page.name + id.removeprefix(page.id))
         elif (twin := seen.get(normal_name(page.id))) is not None:
             said.append(PageFinding(page=page.id, message=f"Its name differs from {twin} only in case, `_` or spaces."))
-        kept[page.id] = page
+        by_id[page.id] = page
         seen.setdefault(normal_name(page.id), page.id)
-    return list(kept.values()), said
+    return list(by_id.values()), said
 
 
 def free_id(id: str, taken: Iterable[str]) -> str:
@@ -162,8 +162,8 @@ class StoredPage:
     @property
     def came_from(self) -> CameFrom:
         """The ids under which files came to this page, by their checksums: one, or several."""
-        found: CameFrom = self.row["metadata"].get(CAME_FROM, {})
-        return found
+        files: CameFrom = self.row["metadata"].get(CAME_FROM, {})
+        return files
 
     @property
     def known_as(self) -> Iterator[tuple[str, str]]:
@@ -203,7 +203,7 @@ def row_of(page: WikiPage, came_from: CameFrom) -> dict[str, Any]:
         "format": page.format,
         "title": page.title,
         "domains": list(page.domains),
-        "sources": [{"kind": one.kind, "title": one.title, "url": one.url} for one in page.sources],
+        "sources": [{"kind": source.kind, "title": source.title, "url": source.url} for source in page.sources],
         "aliases": list(page.aliases),
         "last_updated": page.last_updated,
     }
@@ -219,8 +219,8 @@ def row_of(page: WikiPage, came_from: CameFrom) -> dict[str, Any]:
 def new_row(page: WikiPage, came_from: CameFrom, now: datetime) -> dict[str, Any]:
     """The whole row of a page that is made."""
     moments = {"created_at": now.isoformat(), "updated_at": now.isoformat()}
-    known = {"kind": "page", "status": "active", "source": SOURCE, "source_id": page.id}
-    return {**known, **row_of(page, came_from), **moments}
+    fixed = {"kind": "page", "status": "active", "source": SOURCE, "source_id": page.id}
+    return {**fixed, **row_of(page, came_from), **moments}
 
 
 def embedded_by(name: str | None, text: str) -> str:
@@ -234,17 +234,17 @@ def embedded_by(name: str | None, text: str) -> str:
 def came_also(before: CameFrom, sum: str, id: str) -> CameFrom:
     """What came to a page, and one file more; the same text may have come under several ids."""
     ids = before.get(sum, [])
-    known = [ids] if isinstance(ids, str) else list(ids)
-    if id in known:
+    ids_before = [ids] if isinstance(ids, str) else list(ids)
+    if id in ids_before:
         return before
-    return {**before, sum: [*known, id] if known else id}
+    return {**before, sum: [*ids_before, id] if ids_before else id}
 
 
 def known_results(new: Iterable[WikiPage], stored: Iterable[StoredPage]) -> dict[str, str]:
     """For each new page that came before, word for word, the page it became."""
     became = {key: one.page.id for one in stored if one.is_living for key in one.known_as}
-    known = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
-    return {id: result for id, result in known.items() if result is not None}
+    results = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
+    return {id: result for id, result in results.items() if result is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -288,14 +288,14 @@ def _is_row_key(key: str) -> bool:
 
 
 def _source_lines(sources: tuple[Source, ...]) -> list[str]:
-    links = [f"[[source::{one.kind}|{one.title}|{one.url}]]" for one in sources]
+    links = [f"[[source::{source.kind}|{source.title}|{source.url}]]" for source in sources]
     if all(_sources_in(link) == (one,) for link, one in zip(links, sources, strict=True)):
         return ["|", *(f"* {link}" for link in links)]
     return [f"| {as_json([{'kind': one.kind, 'title': one.title, 'url': one.url} for one in sources])}"]
 
 
 def _domain_line(domains: tuple[str, ...]) -> str:
-    line = ", ".join(f"[[domain::{one}]]" for one in domains)
+    line = ", ".join(f"[[domain::{domain}]]" for domain in domains)
     return line if tuple(map(str.strip, _DOMAIN.findall(line))) == domains else as_json(list(domains))
 
 

@@ -294,7 +294,7 @@ def _joined(runs: Sequence[tuple[str, str]]) -> list[str]:
 def _whole(chain: list[str]) -> list[str]:
     """A chain in one; and without the word before it, which may belong to it (LH) or not (IBAN)."""
     ends = (chain, chain[1:] if chain and _is_prefix(chain[0]) else [])
-    return ["".join(one) for one in ends if len(one) > 1]
+    return ["".join(end) for end in ends if len(end) > 1]
 
 
 def _is_prefix(run: str) -> bool:

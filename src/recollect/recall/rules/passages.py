@@ -9,7 +9,7 @@ from recollect.recall.rules import lexical
 def passage_of(text: str, windows: Sequence[Window], *, question: str, nearest: bool) -> str:
     """What stands around the first window, which is the nearest; or, where words found the text, around the one that
     holds most of them."""
-    place = 0 if nearest else _holding_most([one.of(text) for one in windows], lexical.words(question))
+    place = 0 if nearest else _holding_most([window.of(text) for window in windows], lexical.words(question))
     return passage(windows[place], windows).of(text)
 
 

@@ -154,9 +154,9 @@ class KnownWords:
     def unknown(self) -> list[lexical.AskedWord]:
         """Those that occur nowhere and may be misspelled."""
         return [
-            one
-            for one in self.words
-            if not one.is_bonus and lexical.can_be_misspelled(one.spelled) and not self.terms(one)
+            word
+            for word in self.words
+            if not word.is_bonus and lexical.can_be_misspelled(word.spelled) and not self.terms(word)
         ]
 
     def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
@@ -258,30 +258,30 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
     """
     raw = await driver(db)
     terms = terms_of(db.space_id, lexical.asked(text, edition=0, languages=languages))
-    found = await raw.fetchrow(FIRST_LOOK, db.space_id, terms)
-    if found is None:
+    row = await raw.fetchrow(FIRST_LOOK, db.space_id, terms)
+    if row is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
-    beside_english = spoken(found["languages"] or {}, found["documents"] or 0)
+    beside_english = spoken(row["languages"] or {}, row["documents"] or 0)
     if not beside_english <= {*languages}:
         return await first_look(db, text, languages=beside_english | {*languages})
-    known = KnownWords(
+    asked_words = KnownWords(
         space_id=db.space_id,
-        words=lexical.asked(text, edition=found["edition"] or lexical.EDITION, languages=beside_english),
-        documents=found["documents"] or 0,
-        containing=dict(zip(found["terms"], found["containing"], strict=True)),
-        languages=found["languages"] or {},
+        words=lexical.asked(text, edition=row["edition"] or lexical.EDITION, languages=beside_english),
+        documents=row["documents"] or 0,
+        containing=dict(zip(row["terms"], row["containing"], strict=True)),
+        languages=row["languages"] or {},
     )
-    words_meant = await meant(db, known.unknown()) if known.documents else {}
+    words_meant = await meant(db, asked_words.unknown()) if asked_words.documents else {}
     return FirstLook(
-        model=found["embedding_model"],
-        settings=found["settings"],
-        version=found["version"],
-        waiting=found["waiting"],
-        documents=known.documents,
-        mean_length=found["weighted_mean"] or 1.0,
-        vectors=max(int(found["vectors"]), known.documents) if found["vectors"] > 0 else None,
+        model=row["embedding_model"],
+        settings=row["settings"],
+        version=row["version"],
+        waiting=row["waiting"],
+        documents=asked_words.documents,
+        mean_length=row["weighted_mean"] or 1.0,
+        vectors=max(int(row["vectors"]), asked_words.documents) if row["vectors"] > 0 else None,
         languages=beside_english,
-        words=known.weighed(words_meant),
+        words=asked_words.weighed(words_meant),
         meant={word: [one.word for one in ones] for word, ones in words_meant.items()},
     )
 
@@ -293,7 +293,7 @@ def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
 
 def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
     """The languages of which a space holds more than a few texts, English aside."""
-    return frozenset(one for one, count in languages.items() if count >= LANGUAGE_SHARE * documents)
+    return frozenset(language for language, count in languages.items() if count >= LANGUAGE_SHARE * documents)
 
 
 # -- a question
@@ -309,18 +309,18 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
     given = (db.space_id, keys, min(lengths) - 2, max(lengths) + 2, firsts)
-    found = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
-    near = {spelled: _nearest_spelling(some, found) for spelled, some in forms.items()}
+    like_it = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
+    near = {spelled: _nearest_spelling(some, like_it) for spelled, some in forms.items()}
     return {
-        spelled: [MeantWord(slips=slips, **found[word]) for word, slips in words.items()]
+        spelled: [MeantWord(slips=slips, **like_it[word]) for word, slips in words.items()]
         for spelled, words in near.items()
         if words
     }
 
 
-def _nearest_spelling(forms: Iterable[str], known: Collection[str]) -> dict[str, int]:
+def _nearest_spelling(forms: Iterable[str], words: Collection[str]) -> dict[str, int]:
     """What is nearest to any form of a word."""
-    return min((lexical.nearly_spelled(form, known) for form in sorted(forms)), key=_slips)
+    return min((lexical.nearly_spelled(form, words) for form in sorted(forms)), key=_slips)
 
 
 def _slips(meant: Mapping[str, int]) -> int:
@@ -338,13 +338,13 @@ def vector_leg(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
 
     $1 is the space, $2 the model, $3 the question's vector.
     """
-    those = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY({kinds}) AND recallable"
+    rows = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY({kinds}) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
     if exactly:  # OFFSET 0 keeps the planner from walking HNSW where a plain pass answers better
-        few = f"(SELECT node_id, {distance} AS d {those} OFFSET 0) AS few"
+        few = f"(SELECT node_id, {distance} AS d {rows} OFFSET 0) AS few"
         return f"SELECT node_id AS id, 1 - d AS cosine FROM {few} ORDER BY d LIMIT {most}"
     # Search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed to be.
-    return f"SELECT node_id AS id, 1 - ({distance}) AS cosine {those} ORDER BY {distance} LIMIT {most}"
+    return f"SELECT node_id AS id, 1 - ({distance}) AS cosine {rows} ORDER BY {distance} LIMIT {most}"
 
 
 NONE_IS_NEAR = "SELECT NULL::uuid AS id, NULL::float8 AS cosine WHERE $3::halfvec IS NOT NULL"
@@ -380,9 +380,9 @@ async def gathered(
     """
     most = breadth * POOL
     while True:
-        found = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most)
-        if found.by_vector >= ENOUGH or found.windows < most or most >= MOST_LOOKED_AT:
-            return found
+        both_legs = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most)
+        if both_legs.by_vector >= ENOUGH or both_legs.windows < most or most >= MOST_LOOKED_AT:
+            return both_legs
         most *= 4
 
 
@@ -392,13 +392,13 @@ async def _gathered(
     near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked.dim, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL, most=most)
     words = asked.words or LexicalQuestion(match=[], weights=NO_WORDS, most_possible=0.0)
-    found = await (await driver(db)).fetch(
+    records = await (await driver(db)).fetch(
         f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
         *(asked.space_id, asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
         *(promise.lexical_share, promise.low, promise.high, promise.most, words.each),
     )
-    by_vector, by_words, windows = found[0][-3:] if found else (0, 0, 0)
-    rows_ = [Candidate._make(tuple(row)[:-3]) for row in found]
+    by_vector, by_words, windows = records[0][-3:] if records else (0, 0, 0)
+    rows_ = [Candidate._make(tuple(row)[:-3]) for row in records]
     return Gathered(candidates=rows_, by_vector=by_vector, by_words=by_words, windows=windows)
 
 
@@ -425,26 +425,31 @@ async def neighbours(
     db: Transaction, asked: CandidateQuery, near: Sequence[Candidate], *, known: Collection[UUID]
 ) -> list[Candidate]:
     """The nodes before and after some candidates in their threads, those that are not candidates yet."""
-    places = [(one.thread, one.position + step) for one in near if one.position is not None for step in (-1, 1)]
+    places = [
+        (candidate.thread, candidate.position + step)
+        for candidate in near
+        if candidate.position is not None
+        for step in (-1, 1)
+    ]
     if not places:
         return []
-    found = await looked_up(db, asked, BESIDE, *zip(*places, strict=True))
-    return list({one.id: one for one in found if one.id not in known}.values())
+    beside = await looked_up(db, asked, BESIDE, *zip(*places, strict=True))
+    return list({candidate.id: candidate for candidate in beside if candidate.id not in known}.values())
 
 
 async def looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:
     raw = await driver(db)
     weights, each = (asked.words.weights, asked.words.each) if asked.words else (NO_WORDS, [])
-    found = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, each, *given)
-    return [*map(Candidate._make, found)]
+    records = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, each, *given)
+    return [*map(Candidate._make, records)]
 
 
 async def vectors_of(db: Transaction, ids: Sequence[UUID], *, model: str) -> dict[UUID, NDArray[np.float32]]:
     if not ids:
         return {}
     raw = await driver(db)
-    found = await raw.fetch(
+    records = await raw.fetch(
         f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}",
         *(db.space_id, model, list(ids)),
     )
-    return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in found}
+    return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in records}

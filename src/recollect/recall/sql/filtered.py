@@ -55,7 +55,7 @@ def filtered(db: Transaction, wanted: NodeFilter) -> Few:
         dialect=db.connection.dialect, compile_kwargs={"render_postcompile": True}
     )
     values = (compiled.params[name] for name in getattr(compiled, "positiontup", ()))
-    given = tuple(json.dumps(one) if isinstance(one, dict) else one for one in values)
+    given = tuple(json.dumps(value) if isinstance(value, dict) else value for value in values)
     return Few(str(compiled), given, most=EXACT_BELOW)
 
 
@@ -88,9 +88,9 @@ async def nearest(
     most = breadth * candidates.POOL if within is None else 5 * candidates.POOL
     while True:
         rows_ = await _nearest(db, asked, kinds=kinds, exactly=exactly, most=most)
-        found = dict(reversed(rows_))  # of several windows of a text the best counts
-        permitted = {*found} if within is None else await allowed(db, list(found), within)
-        passed = {id_: cosine for id_, cosine in reversed(found.items()) if id_ in permitted}
+        cosines = dict(reversed(rows_))  # of several windows of a text the best counts
+        permitted = {*cosines} if within is None else await allowed(db, list(cosines), within)
+        passed = {id_: cosine for id_, cosine in reversed(cosines.items()) if id_ in permitted}
         enough = candidates.ENOUGH if within is None else candidates.POOL
         if len(passed) >= enough or len(rows_) < most or most >= candidates.MOST_LOOKED_AT:
             return dict(list(passed.items())[: candidates.POOL])
@@ -101,8 +101,8 @@ async def _nearest(
     db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int
 ) -> list[tuple[UUID, float]]:
     statement = vector_leg(asked.dim, kinds="$4", exactly=exactly, most=most)
-    found = await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds))
-    return [*map(tuple, found)]
+    records = await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds))
+    return [*map(tuple, records)]
 
 
 async def nearest_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
@@ -132,8 +132,8 @@ async def _best_of(db: Transaction, few: Few, score: str, *given: Any, **named: 
     statement = BEST_OF.format(
         few=few.statement, score=score.format(*numbers, **named), most=few.most, pool=candidates.POOL
     )
-    found = await (await driver(db)).fetch(statement, *few.values, *given)
-    return found[0]["total"], {one["id"]: one["score"] for one in found if one["id"] is not None}
+    records = await (await driver(db)).fetch(statement, *few.values, *given)
+    return records[0]["total"], {record["id"]: record["score"] for record in records if record["id"] is not None}
 
 
 async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:

@@ -42,31 +42,33 @@ async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]
     """The windows of some texts, the nearest to the question first; none of a text that is short, or has no vector."""
     if asked.half is None:
         return {}
-    found = await (await driver(db)).fetch(WINDOWS_OF.format(dim=asked.dim), db.space_id, asked.model, asked.half, ids)
+    records = await (await driver(db)).fetch(
+        WINDOWS_OF.format(dim=asked.dim), db.space_id, asked.model, asked.half, ids
+    )
     windows: dict[UUID, list[Window]] = {}
-    for id_, passage, start, end in found:
+    for id_, passage, start, end in records:
         windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
     return windows
 
 
 async def by_nearest_windows(
-    db: Transaction, asked: CandidateQuery, those: Sequence[Candidate], *, most: int
+    db: Transaction, asked: CandidateQuery, long_texts: Sequence[Candidate], *, most: int
 ) -> dict[UUID, Candidate]:
     """Long texts by the words of one of their windows, as if it were all of the text: of the few that are nearest to
     the question the one that holds most."""
-    if asked.half is None or asked.words is None or not those:
+    if asked.half is None or asked.words is None or not long_texts:
         return {}
-    candidates = {one.id: one for one in those}
+    candidates = {held.id: held for held in long_texts}
     statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
-    found: dict[UUID, Candidate] = {}
+    best: dict[UUID, Candidate] = {}
     for record in await (await driver(db)).fetch(statement, db.space_id, asked.model, asked.half, list(candidates)):
-        one = _held_by(asked.words, Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
-        known = found.get(record["id"])
-        if known is None or one.score > known.words:
-            found[record["id"]] = candidates[record["id"]]._replace(
-                words=one.score, held=one.weights, length=one.length
+        held = _held_by(asked.words, Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
+        so_far = best.get(record["id"])
+        if so_far is None or held.score > so_far.words:
+            best[record["id"]] = candidates[record["id"]]._replace(
+                words=held.score, held=held.weights, length=held.length
             )
-    return found
+    return best
 
 
 def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:

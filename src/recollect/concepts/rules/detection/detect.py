@@ -89,7 +89,7 @@ def detect(
     kept = ~crowd.holds(blocks.crowd, places[pairs.left], places[pairs.right])
     return FoundPairs(
         pairs=lower_left(pairs.only(kept)).best_first(),
-        copies=tuple(one for one in blocks.copies if changed is None or changed[one].any()),
+        copies=tuple(copy for copy in blocks.copies if changed is None or changed[copy].any()),
         crowded=np.sort(blocks.rows[crowd.is_full()]),
         series=tuple(blocks.long_series()),
         crowds=tuple(one for one in blocks.crowds if changed is None or changed[one].any()),
