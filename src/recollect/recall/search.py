@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.engine.core import Core
+from recollect.engine.core import Core, Pace
 from recollect.memories.rules.text import count_tokens
 from recollect.memories.rules.windows import MOST, ONE_IS_ENOUGH, is_long, windows
 from recollect.memories.sql import activity, nodes
@@ -21,7 +21,6 @@ from recollect.model import Activity, Hit, LeftOut, Mode, Node, NodeFilter, Part
 from recollect.ports import Embedder
 from recollect.recall.filtered import candidates_within
 from recollect.recall.rules import ranking, selection
-from recollect.recall.rules.pace import Pace
 from recollect.recall.rules.passages import passage_of
 from recollect.recall.rules.ranking import Calibration, Numbers, shipped
 from recollect.recall.sql import candidates, logs

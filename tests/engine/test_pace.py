@@ -1,6 +1,6 @@
 """The faster of two ways is chosen by measurement (D53)."""
 
-from recollect.recall.rules.pace import AGAIN_EVERY, LEAST_CARE, TRIES, Pace, care
+from recollect.engine.core import AGAIN_EVERY, LEAST_CARE, TRIES, Pace, care_for
 
 
 def taken(pace: Pace, seconds: dict[str, float], times: int) -> list[str]:
@@ -29,7 +29,7 @@ def test_D53_what_has_become_slow_is_left() -> None:
 
 
 def test_D53_the_index_is_searched_as_carefully_as_its_size_demands() -> None:
-    assert [care(count, most=800) for count in (5_000, 20_000, 100_000)] == [308, 489, 800]
-    assert care(1, most=800) == LEAST_CARE
-    assert care(None, most=800) == 800
-    assert care(100_000, most=100) == 100
+    assert [care_for(count, most=800) for count in (5_000, 20_000, 100_000)] == [308, 489, 800]
+    assert care_for(1, most=800) == LEAST_CARE
+    assert care_for(None, most=800) == 800
+    assert care_for(100_000, most=100) == 100
