@@ -23,7 +23,7 @@ from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.memories import embed
-from recollect.memories.sources import SourceLine, check, read_table
+from recollect.memories.sources import PlaceInFile, SourceLine, check, read_table
 from recollect.model import NewCase
 
 Format = Literal["auto", "jsonl", "csv"]
@@ -70,12 +70,10 @@ class CaseImport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FoundCase:
+class FoundCase(PlaceInFile):
     """A case that was read, and where."""
 
     case: NewCase
-    file: str
-    line: int
 
 
 async def import_(
@@ -143,11 +141,11 @@ async def _fitting(core: Core, space_id: UUID, batch: Sequence[FoundCase], repor
     async with core.transaction(space_id) as db:
         contract = core.contract(await spaces.by_id(db))
     good: list[FoundCase] = []
-    for one in batch:
+    for row in batch:
         try:
-            good.append(replace(one, case=checked(one.case, contract, core.now())))
+            good.append(replace(row, case=checked(row.case, contract, core.now())))
         except InvalidInput as problem:
-            report.lines.append(SourceLine(what="refused", file=one.file, line=one.line, message=problem.message))
+            report.lines.append(row.refused(problem.message))
     return good
 
 
@@ -164,9 +162,7 @@ def _once(batch: Sequence[FoundCase], report: CaseImport) -> list[FoundCase]:
 
 async def _add(core: Core, space_id: UUID, fresh: Sequence[FoundCase], report: CaseImport) -> int:
     added = await add.add_many(core, space_id, [one.case for one in fresh], wait=False)
-    for refused in added.refused:
-        one = fresh[refused.position]
-        report.lines.append(SourceLine(what="refused", file=one.file, line=one.line, message=refused.message))
+    report.lines += [fresh[refused.position].refused(refused.message) for refused in added.refused]
     return len(added.ids)
 
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 from recollect.concepts import form
 from recollect.concepts.rules.tables import csv_concepts, jsonl_concepts
 from recollect.engine.core import Core
-from recollect.memories.sources import SourceLine, check, read_table
+from recollect.memories.sources import PlaceInFile, SourceLine, check, read_table
 from recollect.model import NewConcept
 
 Format = Literal["auto", "jsonl", "csv"]
@@ -43,12 +43,10 @@ class ConceptImport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FoundConcept:
+class FoundConcept(PlaceInFile):
     """A concept that was read, and where."""
 
     concept: NewConcept
-    file: str
-    line: int
 
 
 async def import_(
@@ -65,12 +63,13 @@ async def import_(
     stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
     check(sources, format, stream)
     report = ConceptImport(dry_run=dry_run)
-    found = [one for source in sources for one in await anyio.to_thread.run_sync(_read, source, stream, format, report)]
-    formed = await form.form_many(core, space_id, [one.concept for one in found], dry_run=dry_run, progress=progress)
+    found: list[FoundConcept] = []
+    for source in sources:
+        found += await anyio.to_thread.run_sync(_read, source, stream, format, report)
+    concepts = [row.concept for row in found]
+    formed = await form.form_many(core, space_id, concepts, dry_run=dry_run, progress=progress)
     report.made, report.there, report.joined = formed.made, formed.there, formed.joined
-    for refused in formed.refused:
-        one = found[refused.position]
-        report.lines.append(SourceLine(what="refused", file=one.file, line=one.line, message=refused.message))
+    report.lines += [found[refused.position].refused(refused.message) for refused in formed.refused]
     return report
 
 

@@ -91,20 +91,26 @@ class SourceLine:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FoundInFile:
+class PlaceInFile:
+    """Where something was read."""
+
+    file: str
+    line: int | None = None
+
+    def refused(self, why: str) -> SourceLine:
+        return SourceLine(what="refused", file=self.file, line=self.line, message=why)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundInFile(PlaceInFile):
     """A memory that was read, and where; and the names of the things it is about, where that was said.
 
     `is_note`: somebody wrote it for people, and its tags must not keep it out.
     """
 
     memory: NewMemory
-    file: str
-    line: int | None = None
     about: tuple[str, ...] = ()
     is_note: bool = False
-
-    def refused(self, why: str) -> SourceLine:
-        return SourceLine(what="refused", file=self.file, line=self.line, message=why)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
