@@ -83,7 +83,7 @@ async def test_A27_a_proposal_by_hand_warns_where_the_schedule_would_not_run(
 ) -> None:
     await star_with_weak_rim(engine, 4)
     (warning,) = (await proposed(client, "prune"))["warnings"]
-    assert warning == "By schedule this would not run yet, for the graph has 9 edges, fewer than 50; by hand it may."
+    assert warning == "The schedule would not run this yet: the graph has 9 edges, fewer than 50. You can still apply it."
 
 
 async def test_P10_a_proposal_says_that_the_brake_is_on(client: httpx.AsyncClient, engine: Engine) -> None:

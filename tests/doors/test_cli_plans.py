@@ -86,7 +86,7 @@ def test_P02_a_proposal_shows_what_comes_changes_and_goes_and_writes_nothing_els
     assert second.startswith("\t-\t")
     assert "tea number 0 —similar→ cup number 0" in second
     assert answer.err == (
-        "By schedule this would not run yet, for the graph has 2 edges, fewer than 50; by hand it may.\n"
+        "The schedule would not run this yet: the graph has 2 edges, fewer than 50. You can still apply it.\n"
     )
     assert decisions(cli, facts["plan"]) == {winner: "proposed"}
     assert cli("plan", "show", facts["plan"][:8]).out == answer.out, "the plan that is shown is the plan that is saved"

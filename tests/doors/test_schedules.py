@@ -63,7 +63,7 @@ def test_A01_the_command_pauses_resumes_sets_and_runs(cli: Cli) -> None:
     assert (set_["every_minutes"], set_["jitter_seconds"], set_["options"]) == (90, 5, {"threshold": 0.1})
     ran = cli("schedules", "run", "prune")
     assert (ran.code, ran.out) == (0, "Pruned 0 edges.\n")
-    assert "By schedule this would not have run: the graph has 0 edges, fewer than 50." in ran.err
+    assert "The schedule would not have run this: the graph has 0 edges, fewer than 50." in ran.err
     assert cli("schedules").out.count("Pruned 0 edges") == 1
     assert cli.json("schedules", "run", "topics")["outcome"] == "Found 0 topics"
 

@@ -387,7 +387,7 @@ async def test_A27_by_hand_the_gate_is_passed_with_a_warning(memory: Engine) -> 
     before = (await times(memory))[PRUNE]
     ran = await memory.schedules.run("prune")
     assert (ran.status, ran.outcome) == ("done", "Pruned 2 edges")
-    assert ran.warnings == ("By schedule this would not have run: the graph has 14 edges, fewer than 50.",)
+    assert ran.warnings == ("The schedule would not have run this: the graph has 14 edges, fewer than 50.",)
     after = (await times(memory))[PRUNE]
     assert (after.last_run_at, after.last_outcome) == (START, "Pruned 2 edges")
     assert after.next_run_at == before.next_run_at

@@ -92,7 +92,7 @@ def test_W02_a_memory_is_corrected_tagged_and_linked(house: House) -> None:
     page.get_by_text("Corrected: she said so").wait_for()
     page.go_back()
     page.get_by_role("heading", name="Linh drinks tea").wait_for()
-    page.get_by_role("button", name="Edit tags").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_role("textbox", name="Tags").fill("life office")
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Saved.").wait_for()
@@ -185,7 +185,7 @@ def test_W03_files_dropped_on_the_page_are_imported_after_a_preview(house: House
     page.get_by_text("2 memories would be added.").wait_for()
     assert statuses(house) == []
     page.get_by_role("button", name="Import", exact=True).click()
-    page.get_by_text("Imported: 2 memories added, 0 there already.").wait_for()
+    page.get_by_text("Imported: 2 memories added, 0 already there.").wait_for()
     until(page, lambda: len(statuses(house)) == 2)
 
 
@@ -197,7 +197,7 @@ def test_W03_a_folder_is_chosen_and_imported_as_memories(house: House, tmp_path:
     page.get_by_label("Import folder").set_input_files(tmp_path / "notes")
     page.get_by_text("2 memories would be added.").wait_for()
     page.get_by_role("button", name="Import", exact=True).click()
-    page.get_by_text("Imported: 2 memories added, 0 there already.").wait_for()
+    page.get_by_text("Imported: 2 memories added, 0 already there.").wait_for()
     page.get_by_role("status").get_by_role("link", name="Show").click()
     page.get_by_label("Select Tea").wait_for()
     assert statuses(house) == ["# Tea\n\nGreen. active", "It rained. active"]

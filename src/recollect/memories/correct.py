@@ -26,7 +26,7 @@ async def correct(
     core: Core, space_id: UUID, id_: UUID, text: str, *, metadata: Metadata | None = None, reason: str | None = None
 ) -> Node:
     """Put a new text in the place of a memory's, with its importance, thread and metadata, or other metadata."""
-    said = edit.checked_reason(reason or "corrected by hand")
+    edit.checked_reason(reason or "")
     async with core.transaction(space_id) as db:
         old = await nodes.get(db, id_)
     _refuse_what_cannot_be(old, text)
@@ -34,7 +34,7 @@ async def correct(
     wanted["extra"] = {**wanted.get("extra", {}), CORRECTS: str(old.id)}
     new = await _stored(core, space_id, old, text, wanted)
     async with core.transaction(space_id) as db:
-        await changes.apply(db, _plan(old, new, wanted, said, core.now()), core.now())
+        await changes.apply(db, _plan(old, new, wanted, reason, core.now()), core.now())
         return await nodes.get(db, new.id)
 
 
@@ -73,7 +73,7 @@ def _corrects(new: Node, old: Node) -> bool:
     return bool(new.metadata.get("extra", {}).get(CORRECTS) == str(old.id))
 
 
-def _plan(old: Node, new: Node, metadata: Metadata, reason: str, now: datetime) -> Plan:
+def _plan(old: Node, new: Node, metadata: Metadata, reason: str | None, now: datetime) -> Plan:
     archived, active = {"status": Status.ARCHIVED.value}, {"status": Status.ACTIVE.value}
     before: dict[str, Any] = {**archived, "metadata": new.metadata, "version": new.version}
     after: dict[str, Any] = {**active, "metadata": metadata, "version": new.version}
@@ -83,5 +83,6 @@ def _plan(old: Node, new: Node, metadata: Metadata, reason: str, now: datetime) 
     taken_up = patch(table="nodes", id=new.id, before=before, after=after)
     assert taken_up is not None, "its status changes"
     draft = Draft()
-    draft.decide("correct", old.id, reason, [Change(table="nodes", id=old.id, before=active, after=archived), taken_up])
-    return draft.plan(policy="hand", title=reason, now=now)
+    retired = Change(table="nodes", id=old.id, before=active, after=archived)
+    draft.decide("correct", old.id, reason or "corrected by hand", [retired, taken_up])
+    return draft.plan(policy="hand", title=edit.titled("correct", [old], reason), now=now)

@@ -19,8 +19,10 @@ from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Kind, Metadata, Node, Space, Status
 from recollect.plan import Change, Draft, HistoryEntry, patch
+from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes, journal
 from recollect.store.database import Transaction
+from recollect.wording import counted
 
 MOST_AT_ONCE = 10_000
 
@@ -59,7 +61,7 @@ async def edit(
                 after |= {"version": node.version + 1, "updated_at": now.isoformat()}
         if importance is not None:
             after["importance"] = checked_importance(importance)
-    return await _change(core, space_id, node, after, verb="edit", reason=f"edit of {', '.join(after) or 'nothing'}")
+    return await _change(core, space_id, node, after, verb="edit", reason=None)
 
 
 async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, reason: str | None = None) -> Node:
@@ -67,22 +69,21 @@ async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, r
     node = await _get(core, space_id, id_)
     refuse_merged(node)
     verb, also = _verb(status, None), _copies(node, status, core.now())
-    said = reason or f"{verb} by hand"
-    return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=said, also=also)
+    return await _change(core, space_id, node, {"status": status.value}, verb=verb, reason=reason, also=also)
 
 
 async def set_excluded(core: Core, space_id: UUID, id_: UUID, excluded: bool, *, reason: str | None = None) -> Node:
     """Keep a node out of recall without archiving it, or let it in again."""
     node = await _get(core, space_id, id_)
     verb = "exclude" if excluded else "include"
-    return await _change(core, space_id, node, {"exclude": excluded}, verb=verb, reason=reason or f"{verb} by hand")
+    return await _change(core, space_id, node, {"exclude": excluded}, verb=verb, reason=reason)
 
 
 async def set_protected(core: Core, space_id: UUID, id_: UUID, protected: bool, *, reason: str | None = None) -> Node:
     """Say that tidying leaves a node alone, or no longer."""
     node = await _get(core, space_id, id_)
     verb = "protect" if protected else "unprotect"
-    return await _change(core, space_id, node, {"protected": protected}, verb=verb, reason=reason or f"{verb} by hand")
+    return await _change(core, space_id, node, {"protected": protected}, verb=verb, reason=reason)
 
 
 async def change_many(
@@ -100,7 +101,8 @@ async def change_many(
     wanted = list(dict.fromkeys(ids))
     if not wanted or len(wanted) > MOST_AT_ONCE:
         raise InvalidInput(f"Choose 1 to {MOST_AT_ONCE:,} nodes at a time, not {len(wanted):,}.", field="ids")
-    said = checked_reason(reason or _said(status, protected, add_tags, remove_tags))
+    acts = _acts(status, protected, add_tags, remove_tags)
+    said = checked_reason(reason or f"{_verb(status, protected)} by hand")
     now, draft = core.now(), Draft()
     async with core.transaction(space_id) as db:
         space, known = await spaces.by_id(db), await nodes.get_many(db, wanted)
@@ -117,7 +119,8 @@ async def change_many(
                 draft.decide(_verb(status, protected), id_, said, [change, *_copies(node, status, now)])
         if not draft.decisions:
             return ManyChanged(plan_id=None, changed=0, unchanged=len(wanted))
-        outcome = await changes.apply(db, draft.plan(policy="hand", title=said, now=now), now)
+        title = titled(acts, [known[one.subject] for one in draft.decisions], reason)
+        outcome = await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
     changed = len(draft.decisions)
     return ManyChanged(plan_id=outcome.plan_id, changed=changed, unchanged=len(wanted) - changed)
 
@@ -157,19 +160,27 @@ async def _change(
     after: Mapping[str, Any],
     *,
     verb: str,
-    reason: str,
+    reason: str | None,
     also: Sequence[Change] = (),
 ) -> Node:
     """Apply one decision; asking for what is so already changes nothing."""
-    checked_reason(reason)
+    said = checked_reason(reason or f"{verb} by hand")
     change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
     now = core.now()
     async with core.transaction(space_id) as db:
         if change is not None:
             draft = Draft()
-            draft.decide(verb, node.id, reason, [change, *also])
-            await changes.apply(db, draft.plan(policy="hand", title=reason, now=now), now)
+            draft.decide(verb, node.id, said, [change, *also])
+            await changes.apply(db, draft.plan(policy="hand", title=titled(verb, [node], reason), now=now), now)
         return await nodes.get(db, node.id)
+
+
+def titled(acts: str, some: Sequence[Node], reason: str | None) -> str:
+    """What is done to what, and why where somebody said so: in a list of plans nothing else tells it."""
+    first, *more = some
+    name = short_name(first.name or first.text or str(first.id))
+    what = counted(len(some), "memory", "memories") if more else f"“{name}”"
+    return f"{acts[0].upper()}{acts[1:]} {what}{f': {reason}' if reason else ''}"
 
 
 def refuse_merged(node: Node) -> None:
@@ -191,14 +202,14 @@ def _verb(status: Status | None, protected: bool | None) -> str:
     return "edit"
 
 
-def _said(status: Status | None, protected: bool | None, added: Sequence[str], removed: Sequence[str]) -> str:
-    """What is done to all of them, where nobody said why."""
-    tags = [f"tag {', '.join(added)}"] if added else []
-    tags += [f"remove the tag {', '.join(removed)}"] if removed else []
+def _acts(status: Status | None, protected: bool | None, added: Sequence[str], removed: Sequence[str]) -> str:
+    """What is done to all of them."""
+    tags = [f"add the tag {', '.join(added)} to"] if added else []
+    tags += [f"remove the tag {', '.join(removed)} from"] if removed else []
     acts = tags if status is None and protected is None else [_verb(status, protected), *tags]
     if not acts:
         raise InvalidInput("There is nothing to change: archive, restore, protect, or give tags.")
-    return f"{' and '.join(acts)}, by hand"
+    return " and ".join(acts)
 
 
 def _flags(status: Status | None, protected: bool | None) -> dict[str, Any]:

@@ -121,5 +121,6 @@ async def gate(core: Core, space_id: UUID) -> str | None:
         return f"the graph has {counted(number, 'edge')}, fewer than {settings.gate_min_edges}"
     days = (core.now() - first).total_seconds() / 86_400 if first else 0.0
     if days < settings.gate_min_days:
-        return f"the graph is {days:.1f} days old, younger than {settings.gate_min_days:g}"
+        age = counted(int(days), "day") if days >= 1 else "less than a day"
+        return f"the graph is {age} old, younger than {settings.gate_min_days:g} days"
     return None

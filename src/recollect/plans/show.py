@@ -129,7 +129,7 @@ async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
     policy = POLICIES.get(plan.policy)
     closed = await gate(core, space_id) if policy and policy.gated else None
     if closed:
-        said.append(f"By schedule this would not run yet, for {closed}; by hand it may.")
+        said.append(f"The schedule would not run this yet: {closed}. You can still apply it.")
     return tuple(said)
 
 

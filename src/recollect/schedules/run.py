@@ -243,7 +243,7 @@ class _Running:
         if closed is None:
             return ()
         self.log.warning("run by hand although the gate is closed", why=closed)
-        return (f"By schedule this would not have run: {closed}.",)
+        return (f"The schedule would not have run this: {closed}.",)
 
     async def _said(self, policy: Policy, tidied: Tidied) -> str:
         """A26: what was done, in the policy's words."""

@@ -4,6 +4,8 @@ import { MultiUndirectedGraph } from "graphology";
 import Sigma from "sigma";
 import type { CameraState } from "sigma/types";
 import type { Schemas } from "../lib/api";
+import { topicName } from "../lib/format";
+import { called } from "../lib/titles";
 import { Forces, type Pull } from "./forces";
 import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, type Box, type Look } from "./look";
 import { placed, type Ends } from "./places";
@@ -281,7 +283,7 @@ function filled(sight: Sight, topics: Sight["topics"]): MultiUndirectedGraph<Nod
   const [kept, bridges] = [new Set(sight.edges.protected), new Set(sight.edges.bridges)];
   const topicOf = topicsOf(sight);
   sight.nodes.forEach((node, at) => {
-    const label = node.label || node.id.slice(0, 8);
+    const label = called(node);
     graph.addNode(node.id, { x: 0, y: 0, size: nodeSize(node.degree), label, kind: node.kind, topic: topicOf.get(at) ?? null });
   });
   source.forEach((from, at) => {
@@ -291,7 +293,7 @@ function filled(sight: Sight, topics: Sight["topics"]): MultiUndirectedGraph<Nod
   });
   for (const topic of topics) {
     const id = TOPIC + topic.key;
-    graph.addNode(id, { x: 0, y: 0, size: nodeSize(4 * topic.size), label: topic.key, kind: "topic", topic: sight.topics.indexOf(topic) });
+    graph.addNode(id, { x: 0, y: 0, size: nodeSize(4 * topic.size), label: topicName(topic.key), kind: "topic", topic: sight.topics.indexOf(topic) });
     for (const member of topic.members) graph.addEdge(id, sight.nodes[member]!.id, { strength: null, protected: false, bridge: false });
   }
   return graph;

@@ -64,8 +64,8 @@ export class Applying {
 
 function tell(plan: string, applied: number, stale: number, failed: number): void {
   const parts = [counted(applied, "decision applied", "decisions applied")];
-  if (stale) parts.push(`${counted(stale, "one")} had moved on`);
-  if (failed) parts.push(`${counted(failed, "one")} failed`);
+  if (stale) parts.push(`${stale.toLocaleString("en")} out of date`);
+  if (failed) parts.push(`${failed.toLocaleString("en")} failed`);
   say(`${parts.join(", ")}.`, { bad: failed > 0, ...(applied && { act: { text: "Undo", does: () => void undo(plan) } }) });
 }
 

@@ -8,9 +8,9 @@ export async function retire(one: Schemas["Case"]): Promise<void> {
   const path = { id: one.case_id };
   if (one.status === "active") {
     const archived = await act(() => api("post", "/api/v1/cases/{id}/archive", { path, body: {} }));
-    if (archived) say("It rests now: out of search, and kept.", { act: { text: "Restore", does: () => void retire(archived) } });
+    if (archived) say("Archived: out of search, and kept.", { act: { text: "Restore", does: () => void retire(archived) } });
   } else if (await act(() => api("post", "/api/v1/cases/{id}/restore", { path }))) {
-    say("It is in use again.");
+    say("Restored.");
   }
   here.epoch += 1;
 }

@@ -1,7 +1,7 @@
 // A plan as people read it: what comes (+), what changes (~), what goes (−); and texts line by line. The signs and the
 // columns that are left unsaid are those of `recollect plan show` (rules/plan_text).
 import type { Schemas } from "./api";
-import { plain } from "./format";
+import { plain, words } from "./format";
 import { plainly } from "./sentences";
 
 type Change = Schemas["Change"];
@@ -52,7 +52,7 @@ export function rowsOf(decision: Decision, labels: Labels): Row[] {
   return [...rows.filter((row) => row.id === decision.subject), ...rows.filter((row) => row.id !== decision.subject)];
 }
 
-function valuesOf({ before, after }: Change): Value[] {
+export function valuesOf({ before, after }: Pick<Change, "before" | "after">): Value[] {
   const whole = before === null || after === null;
   const names = Object.keys(after ?? before ?? {}).filter((name) => (whole ? TOLD_OF_WHOLE.includes(name) : !SILENT.has(name)));
   return names.flatMap((name) => inside(name, before?.[name], after?.[name]));
@@ -88,7 +88,18 @@ export function sortOf(decision: Decision): string {
     .replace(/'[^']*'|"[^"]*"|“[^”]*”|\[[^\]]*\]/g, "…")
     .replace(/[-+]?\d[\d.,]*(e[-+]?\d+)?%?/gi, "…")
     .replace(/…(\s…)+/g, "…");
-  return `${decision.verb}: ${reason}`;
+  return titled(decision.verb, reason);
+}
+
+/** A decision that stands alone: what it does, and why. */
+export function titleOf(decision: Decision): string {
+  return titled(decision.verb, plainly(decision.reason));
+}
+
+/** `Archive: nobody asks for it`; that somebody did it by hand goes without saying. */
+function titled(verb: string, reason: string): string {
+  const does = words(verb).replace(/^./, (first) => first.toUpperCase());
+  return / by hand$/.test(reason) ? does : `${does}: ${reason}`;
 }
 
 export interface Group {
@@ -104,7 +115,7 @@ export function grouped(decisions: readonly Decision[]): Group[] {
     if (!sorts.get(sort)?.push(one)) sorts.set(sort, [one]);
   }
   return [...sorts].map(([sort, some]) => ({
-    title: some.length === 1 && !SORTS[some[0]!.verb] ? `${some[0]!.verb}: ${plainly(some[0]!.reason)}` : sort,
+    title: some.length === 1 && !SORTS[some[0]!.verb] ? titleOf(some[0]!) : sort,
     decisions: some,
   }));
 }

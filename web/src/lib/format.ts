@@ -10,6 +10,8 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
 ];
 
 export const number = (value: number): string => value.toLocaleString("en");
+/** A rate from 0 to 100, as people say it. */
+export const percent = (rate: number): string => `${Math.round(rate)}%`;
 export const share = (value: number): string => value.toFixed(2);
 
 export function counted(value: number, one: string, many = `${one}s`): string {
@@ -28,6 +30,12 @@ export function moment(value: string): string {
   return new Date(value).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** `tag:react hooks` as `react hooks`: what a topic is gathered by needs no saying. */
+export const topicName = (key: string): string => key.replace(/^tag:/, "");
+
+/** Who made a plan: a policy, or somebody by hand. */
+export const policyName = (name: string): string => (name === "hand" ? "by hand" : words(name));
+
 /** `merge_duplicate_concepts` as `merge duplicate concepts`. */
 export const words = (name: string): string => name.replaceAll("_", " ");
 
@@ -35,6 +43,6 @@ export function plain(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-const STATES: Record<string, string> = { proposed: "waiting", undone: "undone" };
+const STATES: Record<string, string> = { proposed: "waiting", stale: "out of date" };
 /** What became of a plan or a decision, as people say it. */
 export const fate = (status: string): string => STATES[status] ?? words(status);

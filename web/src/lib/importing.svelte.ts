@@ -6,6 +6,13 @@ export interface Chosen {
 
 export const importing = $state<{ chosen: readonly Chosen[] | null }>({ chosen: null });
 
+/** From anywhere, without a field on the page. */
+export function chooseFiles(): void {
+  const field = Object.assign(document.createElement("input"), { type: "file", multiple: true });
+  field.onchange = () => importFiles(field.files);
+  field.click();
+}
+
 export function importFiles(files: FileList | null): void {
   const some = [...(files ?? [])].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
   // What begins with a dot is a program's own, not what somebody wrote.

@@ -11,7 +11,7 @@ export type ManyIn = Omit<Schemas["ManyIn"], "ids" | "reason">;
 export async function changeMany(ids: readonly string[], wanted: Partial<ManyIn>, done: string): Promise<boolean> {
   const outcome = await act(() => api("post", "/api/v1/memories/change", { body: { ids: [...ids], ...wanted } }));
   if (!outcome) return false;
-  const said = outcome.changed ? `${counted(outcome.changed, "memory", "memories")} ${done}.` : "Nothing to change: they are so already.";
+  const said = outcome.changed ? `${counted(outcome.changed, "memory", "memories")} ${done}.` : "Nothing to change.";
   const plan = outcome.plan_id;
   say(said, plan ? { act: { text: "Undo", does: () => void undo(plan) } } : {});
   here.epoch += 1;

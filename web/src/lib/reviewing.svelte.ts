@@ -16,7 +16,7 @@ export interface Answered {
 
 // With so few left of what is known, the next ones are asked for.
 const FEW = 8;
-const SAID: Record<Says, string> = { merge: "merged", separate: "kept separate", never: "never asked about again", later: "put off for later" };
+const SAID: Record<Says, string> = { merge: "merged", separate: "kept separate", never: "never asked about again", later: "left for later" };
 
 export class Reviewing {
   /** The latest first. */

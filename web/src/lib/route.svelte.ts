@@ -43,4 +43,8 @@ export const nodeLink = (id: string): string => `#/node/${id}`;
 export const passageLink = (id: string, from: number, to: number): string => `${nodeLink(id)}?from=${from}&to=${to}`;
 export const planLink = (id: string): string => `#/plans/${id}`;
 export const caseLink = (id: string): string => `#/cases/${id}`;
+/** Where a node is shown best: a page of the wiki and a case have views of their own. */
+export function linkTo({ id, kind }: { id: string; kind: string }): string {
+  return kind === "page" ? pageLink(id) : kind === "case" ? caseLink(id) : nodeLink(id);
+}
 export const pageLink = (name: string): string => `#/pages/${encodeURIComponent(name)}`;

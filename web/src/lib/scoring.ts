@@ -20,8 +20,8 @@ const FOUND_BY: Record<string, string> = {
   both: "by its words and its meaning",
   words: "by its words",
   vector: "by its meaning",
-  neighbour: "as a neighbour of what was found",
-  graph: "along the links of what was found",
+  neighbour: "beside another match",
+  graph: "by a link from another match",
 };
 
 /** How well a hit answers, in words: relevance means the same everywhere, so these do too. */
@@ -32,6 +32,6 @@ export function match(hit: Schemas["Hit"]): string {
 
 /** Why a hit is here, as a sentence. */
 export function why(hit: Schemas["Hit"]): string {
-  const beside = hit.parts.flow > 0.1 && hit.source !== "neighbour" ? "; what stands beside it speaks of it too" : "";
+  const beside = hit.parts.flow > 0.1 && hit.source !== "neighbour" ? "; what stands beside it matches too" : "";
   return `Found ${FOUND_BY[hit.source] ?? hit.source}${beside}.`;
 }

@@ -12,9 +12,26 @@ export function titleOf(node: Titled): string {
   return node.name ?? (headline(node.text ?? "") || node.id.slice(0, 8));
 }
 
+// A heading with # before it, or with a line drawn below it.
+const HEADING = /^#{1,6}\s+(.+?)\s*#*$|^(?![=\-~*|>]|\s*[-*+]\s)(.*\p{L}.*)\n[=~-]{3,}[ \t]*$/gmu;
+
+const MARKED = /[#*`<[|~]|==|--|__|\.\. |^\s*[->+]/;
+
+/** A node of which only the beginning is known, in one line. */
+export function called({ id, label }: { id: string; label: string | null }): string {
+  const plain = label && MARKED.test(label) ? unmarked(label) : label; // most are plain, and there may be thousands
+  return plain || label || id.slice(0, 8);
+}
+
 export function headline(text: string): string {
-  const heading = /^#{1,6}\s+(.+?)\s*#*$/m.exec(text)?.[1];
-  const line = unmarked(heading ?? text.trim().split("\n", 1)[0] ?? "");
+  for (const [, marked, underlined] of text.matchAll(HEADING)) {
+    const heading = unmarked(marked ?? underlined!);
+    if (heading) return shortened(heading);
+  }
+  return shortened(linesOf(text)[0] ?? text.trim().split("\n", 1)[0] ?? "");
+}
+
+function shortened(line: string): string {
   return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
 }
 
@@ -37,17 +54,29 @@ export function inOneRun(text: string): string {
 function linesOf(text: string): string[] {
   return text
     .split("\n")
-    .map((line) => unmarked(line.replace(/^#{1,6}\s+/, "")))
-    .filter(Boolean);
+    .map(unmarked)
+    .filter((line) => SAYS.test(line));
 }
 
-/** A line as it is read aloud: of a link its words, and no signs of lists or of emphasis. */
+/** Not only signs: a letter, a digit or a picture. */
+const SAYS = /[\p{L}\p{N}\p{Extended_Pictographic}]/u;
+// What READMEs lay themselves out with; anything else in angle brackets is what somebody wrote.
+const LAYOUT = /<\/?(?:p|div|span|a|img|picture|source|br|hr|center|h[1-6]|b|i|em|strong|sub|sup|kbd|details|summary|table|t[rdh]|thead|tbody)\b[^>]*(?:>|$)|<!--.*?(?:-->|$)/gi;
+
+/** A line, or the beginning of a text in one line, as it is read aloud: of a link its words, nothing of pictures, and no
+    signs of headings, lists or emphasis. */
 export function unmarked(line: string): string {
   return line
+    .replace(LAYOUT, " ")
+    .replace(/\[?!\[[^\]]*\]\([^)]*(?:\)|$)(?:\]\([^)]*(?:\)|$))?/g, " ")
+    .replace(/^\s*\.\. (?:image|figure|_)\S*.*$|^\s*:(?:target|alt|width|align):.*$|(?<!\S)\|[\w -]+\|_*(?!\S)/g, " ")
+    .replace(/(?<!\S)(?:#{1,6}|[=~-]{3,})(?=\s|$)/g, " ")
     .replace(/!?\[\[(?:[^\]|]*\|)?([^\]]+)\]\]/g, "$1")
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replace(/(\*\*|__|~~|`)(?=\S)(.+?)(?<=\S)\1/g, "$2")
+    .replace(/(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])/g, "$1")
     .replace(/^\s*(?:[-*+]|\d+[.)]|>)\s+/, "")
+    .replace(/\s+/g, " ")
     .trim();
 }
 

@@ -11,7 +11,7 @@ const IN_THE_WAY = 409;
 
 export async function undoPlan(plan: Schemas["Plan"]): Promise<void> {
   const number = plan.counts["applied"] ?? 0;
-  const text = `“${plan.title}”, ${counted(number, "decision")}. Every row becomes as it was; what happened since stays.`;
+  const text = `“${plan.title}”, ${counted(number, "decision")}. Everything becomes as it was; later changes stay.`;
   if (await confirmed({ title: "Undo this plan?", text, yes: "Undo" })) await undo(plan.id);
 }
 

@@ -1,7 +1,7 @@
 // A page's text taken apart for showing: headings, lists, tables, code, and links within lines. What is not understood
 // stays as it was written; nothing is dropped, and nothing is ever taken for markup of the browser.
 export type Piece =
-  | { kind: "text" | "code" | "strong"; text: string }
+  | { kind: "text" | "code" | "strong" | "em" | "picture"; text: string }
   | { kind: "link"; target: string; text: string; relation: string | null }
   | { kind: "address"; href: string; text: string };
 
@@ -12,19 +12,27 @@ type Cell = { heading: boolean; pieces: Piece[] };
 export type Block =
   | { kind: "heading"; level: number; pieces: Piece[] }
   | { kind: "list"; items: Item[] }
-  | { kind: "lines"; pieces: Piece[] }
+  | { kind: "lines" | "quote"; pieces: Piece[] }
+  | { kind: "rule" }
   | { kind: "verbatim"; text: string }
   | { kind: "table"; rows: Cell[][] };
 
 // Relations that say something of the page itself: they name no other page (rules/pages).
 const PROPERTIES = new Set(["source", "domain", "last_updated", "github_url"]);
-const HEADING = /^(#{1,6})\s+(.+?)\s*#*$|^(={1,6})\s*(.+?)\s*\3$/;
+const HEADING = /^(#{1,6})\s+(.+?)\s*#*$|^(={1,6})\s*([^=\s].*?)\s*\3$/;
 const ITEM = /^(\s*)([-*+•]+|\d+[.)])\s+(.*)$/;
 const FENCE = /^\s*(```|~~~)/;
 /** The line below the headings of a Markdown table. */
 const RULE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 const TAG = /^\s*<(syntaxhighlight|source|pre|math|nowiki)\b[^>]*>/i;
-const PIECE = /`([^`\n]+)`|\[\[([^\[\]\n]+)\]\]|\*\*([^*\n]+)\*\*|'''([^'\n]+)'''|\[([^\[\]\n]*)\]\(([^\s()]+)\)|(https?:\/\/[^\s<>()\]|]+[^\s<>()\]|.,;:!?])/g;
+/** The line below a heading of its own line, and one that stands by itself. */
+const UNDERLINE = /^(={3,}|-{3,})\s*$/;
+const LINE = /^\s*([-*_])(?:\s*\1){2,}\s*$/;
+const QUOTE = /^\s*>\s?/;
+// A picture is not fetched: what it shows is said, and where it was a link, it leads on.
+const PICTURE = /(\[)?!\[([^\[\]\n]*)\]\([^\s()]*(?:\s+"[^"\n]*")?\)(?:\]\((https?:\/\/[^\s()]+)\))?/;
+const EMPHASIS = /(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])|(?<!')''(?=\S)([^'\n]+?)(?<=\S)''(?!')/;
+const PIECE = new RegExp(`${PICTURE.source}|${EMPHASIS.source}|${/`([^`\n]+)`|\[\[([^\[\]\n]+)\]\]|\*\*([^*\n]+)\*\*|'''([^'\n]+)'''|\[([^\[\]\n]*)\]\(([^\s()]+)\)|(https?:\/\/[^\s<>()\]|]+[^\s<>()\]|.,;:!?])/.source}`, "g");
 
 export function blocks(text: string): Block[] {
   const lines = text.split("\n");
@@ -49,6 +57,8 @@ function next(lines: string[], at: number, found: Block[]): number {
   if (tag) return verbatim(lines, at, (other) => other.includes(`</${tag[1]}>`), found, line);
   if (line.startsWith("{|")) return table(lines, at, found);
   if (isRuled(lines, at)) return ruled(lines, at, found);
+  if (QUOTE.test(line)) return quote(lines, at, found);
+  if (LINE.test(line)) return found.push({ kind: "rule" }), at + 1;
   const heading = HEADING.exec(line);
   if (heading) found.push({ kind: "heading", level: (heading[1] ?? heading[3])!.length, pieces: pieces((heading[2] ?? heading[4])!) });
   const item = heading ? null : ITEM.exec(line);
@@ -111,14 +121,23 @@ function ruled(lines: string[], at: number, found: Block[]): number {
 }
 
 function paragraph(lines: string[], at: number, found: Block[]): number {
+  const underline = UNDERLINE.exec(lines[at + 1] ?? "");
+  if (underline) return found.push({ kind: "heading", level: underline[1]![0] === "=" ? 1 : 2, pieces: pieces(lines[at]!) }), at + 2;
   let end = at + 1;
   while (end < lines.length && lines[end]!.trim() && !begins(lines[end]!) && !isRuled(lines, end)) end += 1;
   found.push({ kind: "lines", pieces: pieces(lines.slice(at, end).join("\n")) });
   return end;
 }
 
+function quote(lines: string[], at: number, found: Block[]): number {
+  let end = at;
+  while (end < lines.length && QUOTE.test(lines[end]!)) end += 1;
+  found.push({ kind: "quote", pieces: pieces(lines.slice(at, end).map((line) => line.replace(QUOTE, "")).join("\n")) });
+  return end;
+}
+
 function begins(line: string): boolean {
-  return HEADING.test(line) || ITEM.test(line) || FENCE.test(line) || TAG.test(line) || line.startsWith("{|");
+  return HEADING.test(line) || QUOTE.test(line) || LINE.test(line) || ITEM.test(line) || FENCE.test(line) || TAG.test(line) || line.startsWith("{|");
 }
 
 function depthOf([, indent = "", mark = ""]: RegExpExecArray): number {
@@ -137,7 +156,11 @@ export function pieces(text: string): Piece[] {
   return found;
 }
 
-function piece([whole, code, link, stars, quotes, label, path, address]: RegExpExecArray): Piece {
+function piece([whole, isLink, shows, leads, star, under, wiki, code, link, stars, quotes, label, path, address]: RegExpExecArray): Piece {
+  if (shows !== undefined && leads && isLink) return { kind: "address", href: leads, text: shows || leads };
+  if (shows !== undefined) return leads || isLink ? { kind: "text", text: whole } : { kind: "picture", text: shows };
+  const leaning = star ?? under ?? wiki;
+  if (leaning !== undefined) return { kind: "em", text: leaning };
   if (code !== undefined) return { kind: "code", text: code };
   if (link !== undefined) return wikilink(link);
   if (stars !== undefined || quotes !== undefined) return { kind: "strong", text: (stars ?? quotes)! };

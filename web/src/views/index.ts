@@ -29,5 +29,5 @@ export const VIEWS: View[] = [
   { path: "cases", title: "Cases", letter: "c", inNavigation: true, component: Cases },
   { path: "pages", title: "Pages", letter: "w", inNavigation: true, component: Pages },
   { path: "settings", title: "Settings", letter: "s", inNavigation: true, component: Settings },
-  { path: "node", title: "Node", inNavigation: false, component: Node },
+  { path: "node", title: "Memory", inNavigation: false, component: Node },
 ];
