@@ -89,7 +89,7 @@ def test_A24_the_graph_begins_with_topics_and_is_painted(house: House) -> None:
     page = house.window("#/graph")
     drawn(page)
     page.get_by_text("6 of 6 linked nodes, 7 of 7 links").wait_for()
-    page.get_by_role("button", name="tag:tea").click()
+    page.get_by_role("button", name="tea", exact=True).click()
     topic = page.get_by_role("region", name="Chosen topic")
     topic.get_by_text("3 nodes, 3 shown.").wait_for()
     inside = topic.get_by_role("listitem")
@@ -274,6 +274,20 @@ def test_C36_twenty_duplicates_are_reviewed_by_keys_and_one_is_undone(house: Hou
     answered.get_by_role("listitem").nth(6).get_by_role("button", name="Undo").click()
     page.get_by_text("1 question left").wait_for()
     assert house.said("GET", "/questions")["total"] == 1
+
+
+def test_C36_twenty_duplicates_are_reviewed_by_touch(house: House) -> None:
+    twins(house, 20)
+    page = house.window("#/review", viewport={"width": 390, "height": 740}, has_touch=True, is_mobile=True)
+    page.get_by_text("20 questions left").wait_for()
+    for left, says in zip(range(19, -1, -1), ("Merge", "Keep separate", "Merge", "Never ask again") * 5, strict=True):
+        page.get_by_role("button", name=says, exact=True).tap()
+        said = re.compile(f"^{left} question" if left else "^$")
+        page.locator("h1 + [role=status]", has_text=said).wait_for(state="attached")
+    page.get_by_text("That was the last question.").wait_for()
+    answered = page.locator("section", has=page.get_by_role("heading", name="Answered just now"))
+    until(page, lambda: answered.get_by_role("listitem").count() == 20)
+    assert merged(house) == 10
 
 
 def test_C28_the_next_question_is_there_while_the_server_still_works(house: House) -> None:

@@ -44,7 +44,8 @@ def furnish(house: House) -> str:
 def test_D09_a_text_is_remembered_found_and_explained(house: House) -> None:
     page = house.window()
     page.keyboard.press("n")
-    page.get_by_label("The text").fill("The spare key is with the neighbours")
+    expect(page.get_by_label("The text")).to_be_focused()
+    page.keyboard.type("The spare key is with the neighbours")
     page.get_by_role("button", name="Remember", exact=True).last.click()
     page.get_by_text("Remembered; it can be found now.").wait_for()
     page.keyboard.press("/")

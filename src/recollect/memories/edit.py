@@ -22,7 +22,7 @@ from recollect.plan import Change, Draft, HistoryEntry, patch
 from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes, journal
 from recollect.store.database import Transaction
-from recollect.wording import counted
+from recollect.wording import counted, listed
 
 MOST_AT_ONCE = 10_000
 
@@ -61,7 +61,7 @@ async def edit(
                 after |= {"version": node.version + 1, "updated_at": now.isoformat()}
         if importance is not None:
             after["importance"] = checked_importance(importance)
-    return await _change(core, space_id, node, after, verb="edit", reason=None)
+    return await _change(core, space_id, node, after, verb="edit", reason=None, acts=_edits(node, after))
 
 
 async def set_status(core: Core, space_id: UUID, id_: UUID, status: Status, *, reason: str | None = None) -> Node:
@@ -161,6 +161,7 @@ async def _change(
     *,
     verb: str,
     reason: str | None,
+    acts: str | None = None,
     also: Sequence[Change] = (),
 ) -> Node:
     """Apply one decision; asking for what is so already changes nothing."""
@@ -171,7 +172,8 @@ async def _change(
         if change is not None:
             draft = Draft()
             draft.decide(verb, node.id, said, [change, *also])
-            await changes.apply(db, draft.plan(policy="hand", title=titled(verb, [node], reason), now=now), now)
+            plan = draft.plan(policy="hand", title=titled(acts or verb, [node], reason), now=now)
+            await changes.apply(db, plan, now)
         return await nodes.get(db, node.id)
 
 
@@ -181,6 +183,14 @@ def titled(acts: str, some: Sequence[Node], reason: str | None) -> str:
     name = short_name(first.name or first.text or str(first.id))
     what = counted(len(some), "memory", "memories") if more else f"“{name}”"
     return f"{acts[0].upper()}{acts[1:]} {what}{f': {reason}' if reason else ''}"
+
+
+def _edits(node: Node, after: Mapping[str, Any]) -> str:
+    """`edit the tags and importance of`: by the fields of the metadata that become others."""
+    metadata = after.get("metadata", node.metadata)
+    fields = [name for name in {**node.metadata, **metadata} if node.metadata.get(name) != metadata.get(name)]
+    fields += ["importance"] if after.get("importance", node.importance) != node.importance else []
+    return f"edit the {listed(fields)} of"
 
 
 def refuse_merged(node: Node) -> None:
