@@ -257,7 +257,7 @@ def test_P03_tidy_applies_what_may_be_applied_and_the_brake_makes_the_rest_wait(
     answer = cli("tidy")
     assert "Prune 0 of 2 edges\tThere is nothing to do.\n" in answer.out
     assert "Merge 2 parallel edges into 1\tapplied: 1 applied\n" in answer.out
-    assert "By schedule this would not run yet" in answer.err
+    assert "The schedule would not run this yet" in answer.err
     weak_rim(cli, 60)
     waiting = cli("tidy", "prune").out
     assert "The plan waits for approval: it touches 60 of 122 edges" in waiting

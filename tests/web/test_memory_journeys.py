@@ -274,6 +274,11 @@ def test_W11_fingers_find_large_targets_and_no_keys(house: House) -> None:
     )
     assert small == []
     expect(page.locator("kbd:visible")).to_have_count(0)
+    house.add("A long line about the weather of the week, and whatever else went on meanwhile. " * 8)
+    page.goto(f"{house.address}/#/recall?q=weather of the week")
+    hit = page.locator("ol.hits a.text")
+    hit.wait_for()
+    assert hit.evaluate("it => it.getBoundingClientRect().height < 6 * parseFloat(getComputedStyle(it).lineHeight)")
 
 
 def test_W05_anything_is_found_from_every_view(house: House) -> None:
