@@ -69,6 +69,25 @@ async def test_P09_the_journal_tells_what_happened_when_and_why(memory: Engine) 
     assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
 
 
+async def test_G06_a_plan_made_by_hand_says_what_was_done_to_what(memory: Engine) -> None:
+    one = await memory.add("Linh prefers tea", wait=False)
+    other = await memory.add("The kettle is new", wait=False)
+    await memory.edit(one.id, metadata={"tags": ["life"]}, importance=0.9)
+    await memory.forget(one.id, reason="no longer true")
+    await memory.change_many([one.id, other.id], protect=True)
+    await memory.change_many([other.id], add_tags=["office"])
+    new = await memory.correct(other.id, "The kettle is old")
+    plans, _ = await memory.plans.list()
+    assert [plan.title for plan in plans] == [
+        "Correct “The kettle is new”",
+        "Add the tag office to “The kettle is new”",
+        "Protect 2 memories",
+        "Archive “Linh prefers tea”: no longer true",
+        "Edit the tags and importance of “Linh prefers tea”",
+    ]
+    assert (await memory.history(new.id))[-1].reason == "corrected by hand"
+
+
 async def test_P07_undo_restores_the_row_exactly(memory: Engine) -> None:
     node = await memory.add("as it was", metadata={"tags": ["ai"]}, importance=0.3, wait=False)
     await memory.edit(node.id, metadata={"tags": ["code"]}, importance=0.8)
