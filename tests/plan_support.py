@@ -11,6 +11,8 @@ from recollect.store.database import driver
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=100)
+# Concepts of the same text are merged, and nobody is asked.
+TWINS: dict[str, Any] = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
 
 
 def at(memory: Engine, moment: datetime) -> None:
