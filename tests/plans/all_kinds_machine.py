@@ -515,8 +515,9 @@ class AllKinds:
 
         with ThreadPoolExecutor(1) as pool:
             self.applied(id_, progress=lambda *far: run_elsewhere(go_on, *far))
-            with suppress(Conflict, IndexError):
-                others[0].result()
+            for other in others:
+                with suppress(Conflict, InvalidInput):  # such as: they are one concept already
+                    other.result()
         self.known = None
         self.follow_what_was_made()
         if between and self.world.plans[id_]["policy"] == "prune_weak_edges":
