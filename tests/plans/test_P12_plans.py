@@ -57,6 +57,8 @@ class E:
     protected: bool = False
     status: str = "active"
     merged_into: UUID | None = None
+    # What it has taken in, as that was then: no undo takes back a merge below a later one.
+    merged_from: tuple[Any, ...] = ()
 
     def now(self, at: datetime) -> float:
         days = (at - (self.last_reinforced_at or self.created_at)).total_seconds() / 86_400
@@ -137,6 +139,7 @@ class Model:
             "last_activated_at": max((e.last_activated_at for e in group if e.last_activated_at), default=None),
             "last_reinforced_at": self.at,
             "protected": any(edge.protected or edge.created_by == "user" for edge in group),
+            "merged_from": (*winner.merged_from, *((edge.id, edge.now(self.at), edge.merged_from) for edge in others)),
         }
         before = {column: getattr(winner, column) for column in after}
         changed = {column for column in after if after[column] != before[column]}
