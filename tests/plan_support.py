@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from recollect import Recollect
 from recollect.engine.engine import Engine
 from recollect.model import NewEdge, NewMemory
 from recollect.store.database import driver
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=100)
+# Concepts of the same text are merged, and nobody is asked.
+TWINS: dict[str, Any] = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
 
 
 def at(memory: Engine, moment: datetime) -> None:
@@ -47,6 +50,16 @@ async def unlink(memory: Engine, edge: UUID) -> UUID:
     (plan,) = {one.plan_id for one in await memory.history(edge)} - known
     assert plan is not None
     return plan
+
+
+def fetched(memory: Recollect, query: str) -> list[Any]:
+    """What a query finds in the space of a synchronous memory."""
+
+    async def fetch() -> list[Any]:
+        async with memory.core.transaction(memory.space.id) as db:
+            return list(await (await driver(db)).fetch(query))
+
+    return list(memory._portal.call(fetch))
 
 
 async def edge_rows(memory: Engine) -> dict[UUID, dict[str, Any]]:

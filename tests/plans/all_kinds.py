@@ -6,10 +6,11 @@ strength by the law of decay. It asks nothing of the code that it judges.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from math import exp
 from typing import Any
 from uuid import UUID
@@ -37,12 +38,21 @@ EVERY_ROW = " UNION ALL ".join(
     f" WHERE space_id = $1"
     for table, key in KEYS.items()
 )
-EVERY_PLAN = """
-SELECT id, policy, status, undoes,
-       ARRAY(SELECT row_id FROM changes c WHERE c.space_id = $1 AND c.plan_id = p.id) AS touched
-  FROM plans p WHERE space_id = $1
+# All at once, for it is asked after every step.
+EVERYTHING = f"""
+SELECT (SELECT jsonb_agg(jsonb_build_array(name, id, row)) FROM ({EVERY_ROW}) r) AS rows,
+       (SELECT jsonb_agg(jsonb_build_array(id, policy, status, undoes, t.rows) ORDER BY created_at)
+          FROM plans p LEFT JOIN (SELECT plan_id, jsonb_agg(row_id) AS rows FROM changes WHERE space_id = $1
+                                   GROUP BY 1) t ON t.plan_id = p.id WHERE space_id = $1) AS plans,
+       (SELECT jsonb_agg(jsonb_build_array(plan_id, number, status, note)) FROM decisions WHERE space_id = $1)
+           AS decisions
 """
-EVERY_DECISION = "SELECT plan_id, number, status, note FROM decisions WHERE space_id = $1"
+DECISIONS = """
+SELECT d.plan_id, d.number, d.status, d.subject, d.factors, c.changes FROM decisions d
+  LEFT JOIN LATERAL (SELECT jsonb_agg(jsonb_build_array(table_name, row_id, after) ORDER BY number) AS changes
+                       FROM changes WHERE space_id = $1 AND plan_id = d.plan_id AND decision = d.number) c ON true
+ WHERE d.space_id = $1 AND d.plan_id = ANY($2) AND d.status = 'applied' ORDER BY d.plan_id, d.number
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,30 +70,68 @@ class World:
     def table(self, name: str) -> dict[UUID, Row]:
         return {id_: row for (table, id_), row in self.rows.items() if table == name}
 
-    @property
+    @cached_property
     def nodes(self) -> dict[UUID, Row]:
         return self.table("nodes")
 
-    @property
+    @cached_property
     def edges(self) -> dict[UUID, Row]:
         return self.table("edges")
 
+    @cached_property
     def living_edges(self) -> dict[UUID, Row]:
         return {id_: row for id_, row in self.edges.items() if row["status"] == "active"}
 
+    @cached_property
     def standing(self) -> list[UUID]:
         """The plans that have done something which was not taken back since."""
         return [id_ for id_, plan in self.plans.items() if plan["status"] in ("applied", "partly_applied")]
 
 
 async def look(connection: asyncpg.Connection, space_id: UUID) -> World:
-    rows = {(row["name"], row["id"]): json.loads(row["row"]) for row in await connection.fetch(EVERY_ROW, space_id)}
-    plans = {row["id"]: dict(row) for row in await connection.fetch(EVERY_PLAN, space_id)}
-    states = {(row["plan_id"], row["number"]): row for row in await connection.fetch(EVERY_DECISION, space_id)}
-    open_ = {plan for (plan, _), row in states.items() if row["status"] == "proposed"}
-    applied = {place for place, row in states.items() if row["status"] == "applied"}
-    failed = {place: row["note"] for place, row in states.items() if row["status"] == "failed"}
-    return World(rows=rows, plans=plans, applied=applied, open=open_, failed=failed)
+    found = await connection.fetchrow(EVERYTHING, space_id)
+    rows, plans, states = (json.loads(found[what] or "[]") for what in ("rows", "plans", "decisions"))
+    decisions = {(UUID(plan), number): (status, note) for plan, number, status, note in states}
+    return World(
+        rows={(table, UUID(id_)): row for table, id_, row in rows},
+        plans={UUID(one[0]): _plan(*one[1:]) for one in plans},
+        applied={place for place, (status, _) in decisions.items() if status == "applied"},
+        open={plan for (plan, _), (status, _) in decisions.items() if status == "proposed"},
+        failed={place: note for place, (status, note) in decisions.items() if status == "failed"},
+    )
+
+
+def _plan(policy: str, status: str, undoes: str | None, touched: Iterable[str] | None) -> Row:
+    return {
+        "policy": policy,
+        "status": status,
+        "undoes": UUID(undoes) if undoes else None,
+        "touched": [UUID(row) for row in touched or ()],
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """A decision that was carried out: what it is about, and the columns that it has written, by row."""
+
+    plan: UUID
+    number: int
+    subject: UUID
+    factors: Row
+    written: Sequence[tuple[Key, Row]]
+
+
+async def decided(connection: asyncpg.Connection, space_id: UUID, plans: Iterable[UUID]) -> list[Decided]:
+    return [
+        Decided(
+            plan=row["plan_id"],
+            number=row["number"],
+            subject=row["subject"],
+            factors=json.loads(row["factors"]),
+            written=[((table, UUID(id_)), after or {}) for table, id_, after in json.loads(row["changes"] or "[]")],
+        )
+        for row in await connection.fetch(DECISIONS, space_id, list(plans))
+    ]
 
 
 @dataclass(kw_only=True)
@@ -149,7 +197,7 @@ def faults(world: World, given: Given) -> list[str]:
 
 def _hanging(world: World) -> Iterable[str]:
     nodes, places = world.nodes, Counter[tuple[str, ...]]()
-    for id_, edge in world.living_edges().items():
+    for id_, edge in world.living_edges.items():
         ends = [UUID(edge["source"]), UUID(edge["target"])]
         places[(edge["source"], edge["target"], edge["relation"])] += 1
         if ends[0] == ends[1]:
@@ -212,7 +260,7 @@ def components(world: World) -> frozenset[frozenset[UUID]]:
     """The parts of the living graph that hang together, each with at least one edge (A06)."""
     living = {id_ for id_, node in world.nodes.items() if node["status"] == "active"}
     beside = defaultdict[UUID, set[UUID]](set)
-    for edge in world.living_edges().values():
+    for edge in world.living_edges.values():
         a, b = UUID(edge["source"]), UUID(edge["target"])
         if {a, b} <= living:
             beside[a].add(b)
@@ -234,7 +282,7 @@ def components(world: World) -> frozenset[frozenset[UUID]]:
 # -- what a plan may have done
 
 
-def done_wrong(decision: Any, policy: str, seen: World, given: Given) -> list[str]:
+def done_wrong(decision: Decided, policy: str, seen: World, given: Given) -> list[str]:
     """Why a decision that was just carried out should not have been, by the world as it was right before (P16)."""
     found = []
     if frozenset(decision.factors.get("pair", ())) in given.never:
@@ -244,8 +292,8 @@ def done_wrong(decision: Any, policy: str, seen: World, given: Given) -> list[st
     return found
 
 
-def _no_longer_parallel(decision: Any, seen: World) -> Iterable[str]:
-    living, mine = seen.living_edges(), {change.id for change in decision.changes if change.table == "edges"}
+def _no_longer_parallel(decision: Decided, seen: World) -> Iterable[str]:
+    living, mine = seen.living_edges, {id_ for (table, id_), _ in decision.written if table == "edges"}
     if not mine <= living.keys():
         yield f"decision {decision.number} merged edges that were not living"
         return
@@ -260,13 +308,13 @@ def _no_longer_parallel(decision: Any, seen: World) -> Iterable[str]:
         yield f"decision {decision.number} merged edges between ends that contradict each other"
 
 
-def _not_active(decision: Any, seen: World) -> Iterable[str]:
+def _not_active(decision: Decided, seen: World) -> Iterable[str]:
     for id_ in (UUID(decision.factors["keeper"]), decision.subject):
         if seen.nodes[id_]["status"] != "active":
             yield f"decision {decision.number} merged {id_}, which was {seen.nodes[id_]['status']}"
 
 
-def _at_rest(decision: Any, seen: World) -> Iterable[str]:
+def _at_rest(decision: Decided, seen: World) -> Iterable[str]:
     """P17: once an archived end comes back, it would be alone."""
     edge = seen.edges[decision.subject]
     for end in ("source", "target"):
@@ -274,7 +322,7 @@ def _at_rest(decision: Any, seen: World) -> Iterable[str]:
             yield f"P17: decision {decision.number} pruned an edge that ends at a node which was {status}"
 
 
-JUDGES: dict[str, Callable[[Any, World], Iterable[str]]] = {
+JUDGES: dict[str, Callable[[Decided, World], Iterable[str]]] = {
     "merge_parallel_edges": _no_longer_parallel,
     "merge_duplicate_concepts": _not_active,
     "prune_weak_edges": _at_rest,
@@ -327,7 +375,7 @@ def not_given_back(world: World, given: Given, now: datetime) -> list[str]:
             found.append(f"{table} {id_}, which a plan made, is still there")
         if (table, id_) not in given.rows and table in ("topics", "case_archive"):
             found.append(f"{table} {id_}, which a plan made, is still there")
-    for id_, edge in world.living_edges().items():
+    for id_, edge in world.living_edges.items():
         if (use := given.uses.get(id_)) is not None and edge["strength"] is not None:
             there_now = strength_at(edge, now)
             if there_now < use.at(now) - 1e-6:

@@ -12,13 +12,14 @@ Every operation notes itself with what it was given: the steps of a sequence can
 import asyncio
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
+from threading import Thread
 from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
@@ -35,11 +36,14 @@ from recollect.schedules.run import Ran
 from recollect.schedules.sql import schedules
 from recollect.settings import Settings
 from recollect.store.tables import metadata
+from tests.plan_support import TWINS
 from tests.plans.all_kinds import (
+    Decided,
     Given,
     Key,
     World,
     components,
+    decided,
     differences,
     done_wrong,
     faults,
@@ -49,21 +53,22 @@ from tests.plans.all_kinds import (
     strength_at,
 )
 from tests.plans.all_kinds_chance import Chance, Step
+from tests.waiting import until_it_holds
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 GAINS = {"traversal": 0.05, "revisit": 0.2}
 POLICIES: dict[str, dict[str, Any]] = {
     "prune": {"batch": 1},
-    "merge-edges": {},
+    "merge-edges": {"batch": 1},
     "topics": {"min_cluster_size": 2},
-    "duplicates": {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0},
+    "duplicates": TWINS,
     "link": {"min_similarity": 0.5, "kinds": ["memory", "concept"]},
     "cases": {"recent_days": 0.0},
 }
 # The same with other options is another plan, which waits beside the first.
 OTHERWISE: dict[str, dict[str, Any]] = {
     "prune": {"batch": 2},
-    "merge-edges": {"batch": 7},
+    "merge-edges": {"batch": 2},
     "topics": {"min_cluster_size": 3},
     "duplicates": {"threshold": 0.51},
     "link": {"at_most": 4},
@@ -73,6 +78,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 AT_ONCE: dict[str, Any] = {"brake_share": 1.0, "gate_min_edges": 0, "gate_min_days": 0}
 # The tables of what every sequence begins with.
 COPIED = ("nodes", "aliases", "embeddings", "activity", "lexicon", "term_stats", "spellings", "lexicon_totals")
+SOMEBODY_WAITS = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
 TEXT = "what carries it, whatever it is made of"
 UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Links between the nodes by number; weak ones are 40 days old, and made by the machine.
@@ -83,11 +89,18 @@ OPENINGS: dict[str, list[tuple[Any, ...]]] = {
         (a, b, relation, *WEAK) for a, b in ((0, 1), (1, 2), (3, 0)) for relation in ("similar", "extends")
     ],
     "parallel links": [
-        (0, 1, "similar", 0.5, "auto", 3),
-        (1, 0, "extends", 0.3, "auto", 3),
-        (3, 1, "similar", 0.3, "auto", 3),
-        (3, 2, "similar", 0.9, "auto", 3),
-        (3, 2, "extends", 0.3, "auto", 3),
+        (0, 1, "similar", 0.5, "auto", 0),
+        (1, 0, "extends", 0.3, "auto", 0),
+        (3, 1, "similar", 0.3, "auto", 0),
+        (3, 2, "similar", 0.9, "auto", 0),
+        (3, 2, "extends", 0.3, "auto", 0),
+    ],
+    "around the same": [
+        (2, 0, "similar", 0.5, "auto", 3),
+        (3, 0, "extends", 0.3, "auto", 3),
+        (4, 0, "similar", 0.3, "auto", 3),
+        (2, 1, "extends", *WEAK),
+        (1, 3, "extends", *WEAK),
     ],
     "little": [(0, 1, "similar", 0.5, "auto", 3)],
 }
@@ -145,9 +158,9 @@ class AllKinds:
         self.space_id = self.memory.add_space(slug).id
         if self.first:
             self.runner.run(copy_space(self.connection, self.first.space_id, self.space_id))
-        self._there, self.elsewhere = self.memory.in_space(slug), self.other.in_space(slug)
+        self._there = self.memory.in_space(slug)
         self.at = START
-        for one in (self._there, self.elsewhere):
+        for one in (self.memory, self.other):
             one.core.now = lambda: self.at
         self.space = self._there.space
         self.given: Given = deepcopy(self.first.given) if self.first else Given()
@@ -176,6 +189,11 @@ class AllKinds:
         self.nothing_is_wrong()
 
     # -- looking
+
+    @cached_property
+    def elsewhere(self) -> Recollect:
+        """The same space, as another process has it."""
+        return self.other.in_space(self.space.slug)
 
     @property
     def there(self) -> Recollect:
@@ -215,7 +233,7 @@ class AllKinds:
     def edges(self) -> list[UUID]:
         """The living ones, in an order that does not hang on ids: by when they came and what they joined then."""
         names = {id_: row["name"] or row["text"] for id_, row in self.world.nodes.items()}
-        living = self.world.living_edges()
+        living = self.world.living_edges
         found = [
             (made["created_at"], names[UUID(made["source"])], names[UUID(made["target"])], made["relation"], str(id_))
             for id_, row in living.items()
@@ -483,24 +501,26 @@ class AllKinds:
         self.judge([id_], seen)
 
     def beside(self, id_: UUID, what: str, place: int) -> None:
-        """Somebody else takes something out of the graph between two groups, or brings it back."""
+        """Somebody else takes something out of the graph between two groups; or wants to bring it back or to merge, for
+        which one waits until the last group is written."""
         between: list[World] = []
+        others: list[Future[object]] = []
         todo = self.to_do_elsewhere(what, place)
 
-        def meanwhile() -> World:
-            with suppress(Conflict):
-                todo()
-            return asyncio.run(look_anew(self.dsn, self.space_id))
-
         def go_on(done: int, _total: int) -> None:
-            if done and not between:
-                between.append(pool.submit(meanwhile).result())
+            if done and not others:
+                others.append(pool.submit(todo))
+                seen = asyncio.run(look_beside(self.dsn, self.space_id, others[0]))
+                between.extend([seen] if others[0].done() else [])
 
         with ThreadPoolExecutor(1) as pool:
-            self.applied(id_, progress=go_on)
+            self.applied(id_, progress=lambda *far: run_elsewhere(go_on, *far))
+            for other in others:
+                with suppress(Conflict, InvalidInput):  # such as: they are one concept already
+                    other.result()
+        self.known = None
         self.follow_what_was_made()
-        plan = self.there.plans.get(id_, decisions=False)
-        if between and plan.policy == "prune_weak_edges":
+        if between and self.world.plans[id_]["policy"] == "prune_weak_edges":
             assert components(between[0]) == components(self.world), "P17: pruning cut what hung together"
 
     def to_do_elsewhere(self, what: str, place: int) -> Callable[[], object]:
@@ -527,19 +547,19 @@ class AllKinds:
         assert ran.report["applied"] == len(done), f"P22: {len(done)} were done, and it said: {ran.outcome}"
         self.judge({plan for plan, _ in done}, seen)
 
-    def judge(self, plans: Iterable[UUID], seen: World) -> None:
+    def decided(self, plans: Iterable[UUID]) -> list[Decided]:
+        return self.runner.run(decided(self.connection, self.space_id, plans))
+
+    def judge(self, plans: Collection[UUID], seen: World) -> None:
         """What was just carried out was shown, was still wanted, and touched nothing else."""
         after = self.world
         wrong, rows, written = [], set[Key](), dict[tuple[Key, str], Any]()
-        for plan in map(self._there.plans.get, plans):
-            for one in plan.decisions:
-                if one.status != "applied" or (plan.id, one.number) in seen.applied:
-                    continue
-                wrong += done_wrong(one, plan.policy, seen, self.given)
-                for change in one.changes:
-                    key = change.table, change.id
-                    rows.add(key)
-                    written |= {(key, name): value for name, value in (change.after or {}).items()}
+        for one in self.decided(plans):
+            if (one.plan, one.number) in seen.applied:
+                continue
+            wrong += done_wrong(one, after.plans[one.plan]["policy"], seen, self.given)
+            rows |= {key for key, _ in one.written}
+            written |= {(key, name): value for key, after_ in one.written for name, value in after_.items()}
         assert wrong == [], f"P16: {wrong}"
         made = {key for key in after.rows.keys() - seen.rows.keys() if key[0] in ("activity", "aliases", "cases")}
         self.same(seen, "P02: it changed what it had not shown", but=rows | made)
@@ -573,7 +593,7 @@ class AllKinds:
             self.same(before, "a conflict changes nothing")
             self.names_an_edge(str(problem))
         else:
-            assert id_ not in self.world.standing(), "P18: it was taken back, and stands"
+            assert id_ not in self.world.standing, "P18: it was taken back, and stands"
 
     def names_an_edge(self, problem: str) -> None:
         made = self.given.rows.keys() & {("edges", UUID(one)) for one in UUIDS.findall(problem)}
@@ -585,7 +605,7 @@ class AllKinds:
         last: dict[UUID, UUID] = {}
         for id_ in self.order:
             last[self.root(id_)] = id_
-        standing = self.world.standing()
+        standing = self.world.standing
         return [id_ for id_ in self.order if id_ in standing and id_ in (self.root(id_), last[self.root(id_)])]
 
     def root(self, id_: UUID) -> UUID:
@@ -595,14 +615,12 @@ class AllKinds:
     def taken_back(self, id_: UUID) -> UUID | None:
         """None when it was done; else the plan that must be undone first."""
         before = self.world
-        plan = self.there.plans.get(id_)
-        done = [one for one in plan.decisions if one.status == "applied"]
+        rows = {key for one in self.decided([id_]) for key, _ in one.written}
         try:
             self.there.plans.undo(id_)
         except Conflict as problem:
             self.same(before, "a conflict changes nothing")
             return self.advised(id_, problem)
-        rows = {(change.table, change.id) for one in done for change in one.changes}
         self.same(before, "an undo touches nothing but what its plan did", but=rows)
         self.is_sound()
         return None
@@ -614,7 +632,7 @@ class AllKinds:
         plans = [one for one in named if one in self.world.plans and one != id_]
         edges = [one for one in named if one in self.edges()]
         assert plans or edges, f"P18: the conflict names no plan, and no edge: {problem}"
-        assert not plans or plans[0] in self.world.standing(), f"P18: the plan to undo first does not stand: {problem}"
+        assert not plans or plans[0] in self.world.standing, f"P18: the plan to undo first does not stand: {problem}"
         return (plans or edges)[0]
 
     def is_in_words(self, problem: Exception) -> None:
@@ -646,7 +664,7 @@ class AllKinds:
     def undo_all(self) -> None:
         most = 3 * len(self.world.plans) + 5
         for _ in range(most):
-            todo = [id_ for id_ in self.order if id_ in self.world.standing() and not self.world.plans[id_]["undoes"]]
+            todo = [id_ for id_ in self.order if id_ in self.world.standing and not self.world.plans[id_]["undoes"]]
             if not todo:
                 return
             self.undo_with_what_is_in_the_way(self.chance.choice(todo), most)
@@ -659,7 +677,7 @@ class AllKinds:
             first = self.taken_back(chain[-1])
             if first is None:
                 chain.pop()
-                if not chain or chain[-1] not in self.world.standing():
+                if not chain or chain[-1] not in self.world.standing:
                     return
             else:
                 assert first in self.world.plans, f"P18: {chain[-1]} cannot be undone, for the edge {first}"
@@ -695,9 +713,22 @@ async def copy_space(connection: asyncpg.Connection, first: UUID, to: UUID) -> N
     await connection.execute(";".join(statements))
 
 
-async def look_anew(dsn: str, space_id: UUID) -> World:
+def run_elsewhere(do: Callable[[int, int], None], done: int, total: int) -> None:
+    """In a thread without a loop of its own."""
+    thread = Thread(target=do, args=(done, total))
+    thread.start()
+    thread.join()
+
+
+async def look_beside(dsn: str, space_id: UUID, doing: Future[object]) -> World:
+    """The space as it is once somebody has done something there, or waits for another to be done."""
     connection = await asyncpg.connect(dsn)
+
+    async def is_done_or_waits() -> bool:
+        return doing.done() or await connection.fetchval(SOMEBODY_WAITS)
+
     try:
+        await until_it_holds(is_done_or_waits)
         return await look(connection, space_id)
     finally:
         await connection.close()
@@ -706,7 +737,7 @@ async def look_anew(dsn: str, space_id: UUID) -> World:
 @contextmanager
 def opened(database_url: str) -> Iterator[None]:
     """The machine has its memories; groups of plans are written one by one, so that there is a between."""
-    chosen = Settings.load(database_url=database_url, embedder="hashing:64", pool_size=4, **AT_ONCE)
+    chosen = Settings.load(database_url=database_url, embedder="hashing:64", pool_size=2, **AT_ONCE)
     with (
         pytest.MonkeyPatch.context() as patch,
         Recollect(settings=chosen, worker=False) as AllKinds.memory,

@@ -21,8 +21,8 @@ from recollect import Recollect
 from recollect.model import NewEdge, NewMemory
 from recollect.plan import PlanStatus
 from recollect.settings import Settings
-from recollect.store.database import driver
 from recollect.store.embedded import EmbeddedServer
+from tests.plan_support import fetched
 from tests.waiting import HANG_SECONDS, until
 
 TRIANGLES = 600
@@ -65,21 +65,15 @@ def weak_triangles(memory: Recollect, number: int) -> None:
     )
 
 
-def table(memory: Recollect, query: str) -> list[Any]:
-    async def fetch() -> list[Any]:
-        async with memory.core.transaction(memory.space.id) as db:
-            return list(await (await driver(db)).fetch(query))
-
-    return list(memory._portal.call(fetch))
-
-
 def edges(memory: Recollect) -> list[Any]:
-    return [row["row"] for row in table(memory, "SELECT to_jsonb(e) - 'changed_in' AS row FROM edges e ORDER BY e.id")]
+    return [
+        row["row"] for row in fetched(memory, "SELECT to_jsonb(e) - 'changed_in' AS row FROM edges e ORDER BY e.id")
+    ]
 
 
 def assert_no_group_is_half_done(memory: Recollect, plan: UUID) -> int:
     """Every decision of a group is applied, with its edge pruned, or none is. Returns how many groups are done."""
-    rows = table(
+    rows = fetched(
         memory,
         f"""SELECT d.group_number, bool_and(d.status = 'applied') AS done, bool_or(d.status = 'applied') AS begun,
                    bool_and(e.status = 'pruned') AS pruned, bool_or(e.status = 'pruned') AS some
@@ -117,7 +111,7 @@ def ended(child: "subprocess.Popen[str]") -> None:
 
 def until_the_database_knows(memory: Recollect) -> None:
     """Until no server process works for a killed child any more: its last COMMIT may have been on the way."""
-    until(lambda: not table(memory, f"SELECT 1 FROM pg_stat_activity WHERE application_name = '{NAME}'"))
+    until(lambda: not fetched(memory, f"SELECT 1 FROM pg_stat_activity WHERE application_name = '{NAME}'"))
 
 
 @pytest.fixture
@@ -136,7 +130,7 @@ def test_A28_P06_killed_appliers_leave_no_group_half_done(database_url: str, cha
         assert len(plan.decisions) == TRIANGLES
         done = 0
         for _ in range(5):
-            moment = chance.randint(0, FARTHEST)
+            moment = BATCH * chance.randint(0, FARTHEST // BATCH)  # a whole number of groups, as it tells them
             child = begun(database_url, space, plan.id, moment + LEEWAY)
             until_done(child, moment)
             child.send_signal(signal.SIGKILL)

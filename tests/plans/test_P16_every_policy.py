@@ -21,7 +21,7 @@ from recollect.plans.propose import _proposed, options_of
 from recollect.plans.registry import POLICIES
 from recollect.plans.sql import declined
 from tests.case_support import a_case, judged
-from tests.plan_support import NOW, at, link, some_concepts, some_nodes
+from tests.plan_support import NOW, TWINS, at, link, some_concepts, some_nodes
 
 pytestmark = pytest.mark.anyio
 
@@ -73,8 +73,7 @@ async def concepts(graph: Engine) -> Stage:
     made = [(await graph.concepts.add(name, text=TEA)).concept.id for name in ("substrate", "carrier")]
     made += await some_concepts(graph, "Cossacks")
     edges = await link(graph, (made[0], made[2]), (made[1], made[2]))
-    options = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
-    return Stage(nodes=made, edges=edges, options=options)
+    return Stage(nodes=made, edges=edges, options=TWINS)
 
 
 async def cases(graph: Engine) -> Stage:

@@ -46,6 +46,20 @@ async def merging(graph: Engine, keeper: UUID, other: UUID) -> Plan:
     return plan
 
 
+async def test_P16_whether_a_merge_is_stale_does_not_hang_on_the_order_of_ids(graph: Engine) -> None:
+    """One of two was protected before it was shown, the other since: the look stopped at the first it came upon."""
+    nodes = await some_nodes(graph, 16)
+    pairs = list(zip(nodes[:8], nodes[8:], strict=True))
+    ones, others = await link(graph, *pairs), await link(graph, *pairs, relation="extends")
+    for edge_ in ones:
+        await graph.graph.protect(edge_)
+    plan = await graph.plans.propose("merge-edges")
+    for edge_ in others:
+        await graph.graph.protect(edge_)
+    outcome = await graph.plans.apply(plan.id)
+    assert (outcome.applied, len(outcome.stale)) == (0, 8)
+
+
 async def test_P16_edges_that_are_no_longer_parallel_are_not_merged(graph: Engine) -> None:
     a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
     await link(graph, (a, c))

@@ -13,7 +13,7 @@ from recollect.errors import Conflict
 from recollect.model import NewMemory
 from recollect.plans.sql import locks
 from recollect.store.database import Transaction
-from tests.plan_support import NOW, at, edge_rows, link, some_concepts, some_nodes, unlink, without_edges
+from tests.plan_support import NOW, TWINS, at, edge_rows, link, some_concepts, some_nodes, unlink, without_edges
 from tests.plans.test_P15_kinds_meet import HANGING
 from tests.waiting import until_it_holds
 
@@ -77,9 +77,6 @@ async def two_twins(graph: Engine) -> tuple[list[UUID], list[UUID]]:
     at(graph, NOW)
     (hub,) = await some_concepts(graph, "Cossacks")
     return [*twins, hub], await link(graph, *((one, hub) for one in twins))
-
-
-TWINS = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
 
 
 async def link_gone(graph: Engine, _nodes: list[UUID], edges: list[UUID]) -> None:
@@ -268,8 +265,7 @@ async def test_P17_who_adds_waits_for_who_takes_out_and_not_for_others_who_add(g
         await locks.hold_graph_alone(db)
         linking = asyncio.create_task(link(graph, (b, c)))
         removing = asyncio.create_task(graph.forget(a))
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await waiting_for_a_lock(graph, 2)
         assert not linking.done()
         assert not removing.done()
     await asyncio.gather(linking, removing)

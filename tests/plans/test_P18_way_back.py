@@ -10,7 +10,7 @@ from recollect.engine.engine import Engine
 from recollect.errors import Conflict
 from recollect.plan import Change, Draft, PlanStatus
 from recollect.plans.sql import plans as kept
-from tests.plan_support import LONG_AGO, NOW, at, edge_rows, link, some_concepts, some_nodes, unlink, world
+from tests.plan_support import LONG_AGO, NOW, TWINS, at, edge_rows, link, some_concepts, some_nodes, unlink, world
 
 pytestmark = pytest.mark.anyio
 
@@ -239,6 +239,53 @@ async def test_P19_use_of_a_link_between_the_undo_of_its_merge_and_the_redo_is_c
         undo = await graph.plans.undo(redo.plan_id)
         rows = await edge_rows(graph)
         assert (rows[keeper]["activation_count"], rows[other]["activation_count"]) == (0, 1)
+
+
+async def test_P19_a_link_that_gave_back_what_it_had_taken_in_brings_less_with_it_when_it_goes_in_again(
+    graph: Engine,
+) -> None:
+    """The third went into the second, the second into the first; both taken back, the second brought again alone."""
+    a, b = await some_nodes(graph, 2)
+    (second,) = await link(graph, (a, b), strength=0.5)
+    (third,) = await link(graph, (a, b), relation="extends", strength=0.1)
+    await graph.graph.reinforce(third, "traversal")
+    await graph.graph.reinforce(second, "traversal")
+    inner = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(inner.id)
+    (first,) = await link(graph, (b, a), strength=1.0, created_at=NOW)
+    outer = await graph.plans.propose("merge-edges")
+    await graph.plans.apply(outer.id)
+    assert await walked(graph, first) == 2
+    undo = await graph.plans.undo(outer.id)
+    await graph.plans.undo(inner.id)
+    redo = await graph.plans.undo(undo.plan_id)
+    assert [await walked(graph, edge) for edge in (first, second, third)] == [1, 1, 1]
+    await graph.plans.undo(redo.plan_id)
+    assert [await walked(graph, edge) for edge in (first, second, third)] == [0, 1, 1]
+
+
+async def test_P19_a_link_that_takes_in_two_once_more_knows_which_of_them_was_used_since(graph: Engine) -> None:
+    """One plan, two merges into the same: each takes back what it brought, and what was used later stays."""
+    nodes = [(await graph.concepts.add(name, text="what carries it")).concept.id for name in ("one", "two", "three")]
+    (hub,) = await some_concepts(graph, "Cossacks")
+    edges = await link(graph, *((node, hub) for node in nodes))
+    merge = await graph.plans.propose("duplicates", TWINS)
+    assert (await graph.plans.apply(merge.id)).applied == 2
+    (keeper,) = [edge for edge, row in (await edge_rows(graph)).items() if row["status"] == "active"]
+    undo = await graph.plans.undo(merge.id)
+    others = [edge for edge in edges if edge != keeper]
+    for other in others:
+        await graph.graph.reinforce(other, "traversal")
+    redo = await graph.plans.undo(undo.plan_id)
+    assert await walked(graph, keeper) == 2
+    await graph.graph.reinforce(keeper, "traversal")
+    await graph.plans.undo(redo.plan_id)
+    assert [await walked(graph, edge) for edge in (keeper, *others)] == [1, 1, 1]
+
+
+async def walked(memory: Engine, edge: UUID) -> int:
+    count: int = (await edge_rows(memory))[edge]["activation_count"]
+    return count
 
 
 async def test_P18_a_node_merge_cannot_be_brought_again_over_edges_that_came_since_and_says_by_which_plan(

@@ -1,6 +1,6 @@
 """P25: whatever kinds of plans meet in whatever order, what a plan promises holds after every step.
 
-    TEST_TIMES=50 pytest tests/plans/test_P25_all_kinds.py       a night's worth: 6,000 sequences, of 50 seeds
+    TEST_TIMES=50 pytest tests/plans/test_P25_all_kinds.py       a night's worth: 3,000 sequences, of 50 seeds
     python -m tests.plans.finding                                how soon it finds what it is there to find
 
 The machine is in all_kinds_machine.py, what must hold in all_kinds.py; docs/how-it-is-tested.md tells of both.

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,6 +11,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.plan import DecisionStatus, Draft, Plan, PlanStatus
 from recollect.schedules import run as scheduled
 from recollect.schedules.sql import schedules
+from tests.plan_support import TWINS
 from tests.plans.test_plans import NOW, graph, importance, link, save, some_nodes, statuses, weak_triangles, world
 
 pytestmark = pytest.mark.anyio
@@ -144,8 +144,7 @@ async def test_P23_a_pair_that_was_to_stay_two_may_be_offered_again(graph: Engin
     text = "what carries consciousness, whatever it is made of"
     one = await graph.concepts.add("substrate", text=text)
     other = await graph.concepts.add("carrier", text=text)
-    options = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
-    plan = await graph.plans.propose("duplicates", options)
+    plan = await graph.plans.propose("duplicates", TWINS)
     await graph.plans.decline(plan.id, [1], never=True)
     assert len(await graph.concepts.kept_apart()) == 1
     await graph.plans.accept(plan.id)
@@ -234,16 +233,15 @@ async def test_P24_concepts_that_wait_to_be_merged_are_found_by_every_proposal(g
     text = "what carries consciousness, whatever it is made of"
     for name in ("substrate", "carrier"):
         await graph.concepts.add(name, text=text)
-    options: dict[str, Any] = {"ask_about": (), "threshold": 0.5, "review": 0.5, "precision": 0.0}
     for days in range(4):
         graph.core.now = lambda days=days: NOW + timedelta(days=10 * days)  # type: ignore[misc]
-        plan = await graph.plans.propose("duplicates", options)
+        plan = await graph.plans.propose("duplicates", TWINS)
         assert len(plan.decisions) == 1
     await graph.plans.apply(plan.id)
     graph.core.now = lambda: NOW + timedelta(days=50)
     for _ in range(2):
-        assert not (await graph.plans.propose("duplicates", options)).decisions
-    shown = await graph.plans.show((await graph.plans.propose("duplicates", options)).id)
+        assert not (await graph.plans.propose("duplicates", TWINS)).decisions
+    shown = await graph.plans.show((await graph.plans.propose("duplicates", TWINS)).id)
     assert shown.summary["compared"] == 0
 
 

@@ -58,7 +58,8 @@ def merged_edges(group: Sequence[Edge], now: datetime) -> EdgeMerge:
         "last_activated_at": _iso(_most([edge.last_activated_at for edge in group])),
         # A strength is stored with the time at which it was set, and decays from there.
         "last_reinforced_at": now.isoformat(),
-        "protected": any(edge.protected or edge.created_by == "user" for edge in group),
+        # Of all of them, not up to the first: what a decision rests on must not hang on the order of ids (P12).
+        "protected": True in [edge.protected or edge.created_by == "user" for edge in group],
         "merged_from": [*(winner.merged_from or []), *(_remembered(edge, strengths[edge.id]) for edge in absorbed)],
     }
     before = _columns_of(winner, after)

@@ -289,9 +289,9 @@ async def _pass_on(db: Transaction, undoing: UUID, numbers: Sequence[int], fate:
 async def _count_use_since(db: Transaction, plan_id: UUID) -> None:
     """Where edges go into their keeper once more, it counts what they were used since they came out of it (P19)."""
     raw = await driver(db)
-    for keeper, walked, reinforced in await raw.fetch(usage.USED_SINCE, db.space_id, plan_id):
-        await raw.execute(usage.JOURNAL_USED_SINCE, db.space_id, plan_id, keeper, walked, reinforced)
-        await raw.execute(usage.COUNT_USED_SINCE, db.space_id, keeper, walked, reinforced)
+    for decision, keeper, *since in await raw.fetch(usage.USED_SINCE, db.space_id, plan_id):
+        await raw.execute(usage.JOURNAL_USED_SINCE, db.space_id, plan_id, decision, keeper, *since)
+        await raw.execute(usage.COUNT_USED_SINCE, db.space_id, keeper, *since)
 
 
 async def _note_what_was_found(db: Transaction, plan_id: UUID) -> None:

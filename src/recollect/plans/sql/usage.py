@@ -42,28 +42,30 @@ WITH out AS MATERIALIZED (
 UPDATE decisions d SET factors = d.factors || jsonb_build_object('use_then', o.use) FROM out o
  WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = o.decision
 """
+# More, or less where it has given back what it had taken in itself; by decision, each of which takes back its own.
 USED_SINCE = """
-SELECT keeper, walked, reinforced FROM (
-    SELECT (c.after->>'merged_into')::uuid AS keeper,
+SELECT decision, keeper, walked, reinforced FROM (
+    SELECT c.decision, (c.after->>'merged_into')::uuid AS keeper,
            sum(e.activation_count - (d.factors->'use_then'->c.row_id::text->>0)::int8)::int8 AS walked,
            sum(e.reinforce_count - (d.factors->'use_then'->c.row_id::text->>1)::int8)::int8 AS reinforced
       FROM changes c JOIN decisions d ON d.space_id = $1 AND d.plan_id = $2 AND d.number = c.decision
       JOIN edges e ON e.space_id = $1 AND e.id = c.row_id
      WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.after->>'merged_into' IS NOT NULL
        AND d.factors->'use_then' ? c.row_id::text
-     GROUP BY 1) since
- WHERE walked > 0 OR reinforced > 0
+     GROUP BY 1, 2) since
+ WHERE walked <> 0 OR reinforced <> 0
 """
-# The keeper counts it, and its journal says so: $3 is the keeper.
+# The keeper counts it, and its journal says so: $3 is the decision, $4 the keeper.
 JOURNAL_USED_SINCE = """
 UPDATE changes c
    SET before = jsonb_build_object('activation_count', e.activation_count, 'reinforce_count', e.reinforce_count)
                 || c.before,
-       after = c.after || jsonb_build_object('activation_count', e.activation_count + $4::int8,
-                                             'reinforce_count', e.reinforce_count + $5::int8)
+       after = c.after || jsonb_build_object(
+                   'activation_count', coalesce((c.after->>'activation_count')::int8, e.activation_count) + $5::int8,
+                   'reinforce_count', coalesce((c.after->>'reinforce_count')::int8, e.reinforce_count) + $6::int8)
   FROM edges e
- WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.row_id = $3 AND c.before IS NOT NULL
-   AND c.after IS NOT NULL AND e.space_id = $1 AND e.id = $3
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = $3 AND c.table_name = 'edges' AND c.row_id = $4
+   AND c.before IS NOT NULL AND c.after IS NOT NULL AND e.space_id = $1 AND e.id = $4
 """
 COUNT_USED_SINCE = """
 UPDATE edges SET activation_count = activation_count + $3, reinforce_count = reinforce_count + $4
