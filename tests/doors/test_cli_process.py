@@ -176,7 +176,7 @@ def test_G07_on_a_narrow_terminal_no_id_is_cut_and_no_column_lost(space: Setting
     reason = "nobody drinks it any more, and nobody ever will"
     _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "forget", str(id_), "--reason", reason)
     shown = _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "plan")
-    assert re.search(r"^[0-9a-f]{8}  .*  hand  .*  nobody drinks it", STYLE.sub("", shown), re.MULTILINE)
+    assert re.search(r"^[0-9a-f]{8}  .*  hand  .*  Archive “tea”: nobody", STYLE.sub("", shown), re.MULTILINE)
 
 
 def test_on_a_terminal_long_work_shows_a_bar_without_color(space: Settings, environment: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.doors.test_api_support import listening
 from tests.web import test_web_support as support
-from tests.web.test_web_support import House, serious, settings_for, until
+from tests.web.test_web_support import House, settings_for, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ViewportSize
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 browser, address, house = support.browser, support.address, support.house
 
 NARROW: "ViewportSize" = {"width": 360, "height": 740}
-WIDE: "ViewportSize" = {"width": 1900, "height": 1000}
 PRUNE: dict[str, Any] = {"policy": "prune", "options": {"min_inactive_days": 0}}
 
 
@@ -474,23 +473,6 @@ def furnished(house: House) -> dict[str, str]:
         "#/settings/schedules": "li .acts",
         "#/settings/calibration": "button.main",
     }
-
-
-def test_axe_finds_nothing_serious_and_nothing_runs_out_of_the_window(house: House) -> None:
-    found: dict[str, list[str]] = {}
-    page = house.window()
-    for hash_, there in furnished(house).items():
-        page.set_viewport_size(WIDE)
-        page.goto(f"{house.address}/{hash_}")
-        page.locator(f"main {there}").first.wait_for()
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            found[f"{hash_} {scheme}"] = serious(page)
-        for viewport in (WIDE, NARROW):
-            page.set_viewport_size(viewport)
-            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                found[f"{hash_} {viewport['width']} px"] = ["something runs out of the window"]
-    assert {where: some for where, some in found.items() if some} == {}
 
 
 def test_an_empty_space_says_what_to_do_first(house: House) -> None:
