@@ -23,7 +23,7 @@ TALL_TILE, LOW_TILE, MOST_TILE_COLUMNS = 256, 64, 128
 # A table of so many products stays near the processor.
 ROWS, COLUMNS = 256, 2048
 # A fraction of a second of work, and what it finds is little beside the vectors.
-PRODUCTS_A_BLOCK = 100_000_000
+PRODUCTS_A_BLOCK = 25_000_000
 
 Bounded = tuple[Ints, Ints, Matrix]  # left, right, and what the cosine may be at most
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
