@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("recollect")
 
-# So careful is the index searched, for each of the cube root of its vectors: measured to find 0.995 of the nearest 200
-# among 5,000, 20,000 and 100,000 (ADR 8).
+# So careful is the index searched, for each of the cube root of its vectors: fitted to what finds 0.995 of the nearest
+# 200 among 5,000, 20,000 and 100,000 (ADR 8).
 CARE = 18
 LEAST_CARE = 200
 TRIES = 3
