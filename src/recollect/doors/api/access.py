@@ -172,12 +172,17 @@ class Guarded(APIRoute):
         return max(MAX_BODY_BYTES, JSON_ESCAPE_BYTES * engine_of(request).settings.max_text_bytes)
 
 
+def operation_id(route: APIRoute) -> str:
+    return route.name
+
+
 def router(tag: str, responses: Responses | None = None) -> APIRouter:
     """A router under /api/v1 whose routes are guarded."""
     return APIRouter(
         prefix="/api/v1",
         tags=[tag],
         route_class=Guarded,
+        generate_unique_id_function=operation_id,
         dependencies=[Depends(bearer), Depends(api_key)],
         responses={**ALWAYS, **(responses or {})},
     )

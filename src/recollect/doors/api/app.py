@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
+from fastapi.openapi.models import Schema
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 
@@ -40,6 +40,7 @@ from recollect.doors.api import (
 from recollect.doors.api.edge import EdgeMiddleware, finish_headers
 from recollect.doors.api.limits import Turns
 from recollect.doors.api.metrics import Metrics
+from recollect.doors.api.schemas import Problem
 from recollect.doors.running import Running
 from recollect.doors.web import page
 from recollect.engine.engine import Engine
@@ -99,9 +100,22 @@ SENTENCES = {
 RETRY_SECONDS = 5
 
 
+class Api(FastAPI):
+    """What every refusal looks like is described once, here, and referred to by every route."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            schemas = super().openapi()["components"]["schemas"]
+            problem = Schema(**Problem.model_json_schema())
+            schemas["Problem"] = problem.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for name in sorted(schemas):
+                schemas[name] = schemas.pop(name)
+        return super().openapi()
+
+
 def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
     """The API of an open engine; whoever opened it closes it."""
-    app = FastAPI(
+    app = Api(
         title="Recollect",
         summary="A memory for agents and people.",
         description=DESCRIPTION,
@@ -111,7 +125,6 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
     )
     app.state.engine = engine
     app.state.metrics = metrics or Metrics()
@@ -133,17 +146,13 @@ def create_app(engine: Engine, *, metrics: Metrics | None = None) -> FastAPI:
         reasoning,
     )
     for part in (*parts, overview, jobs, spaces, keys, session, health, page):
-        app.include_router(part.router)
+        app.router.routes.extend(part.router.routes)  # including a router builds each of its routes a second time
     app.add_exception_handler(RecollectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _not_http)
     app.add_exception_handler(RecursionError, _too_deep)
     app.add_exception_handler(Exception, _unexpected)
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 async def _refused(request: Request, error: Exception) -> Response:

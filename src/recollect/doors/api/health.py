@@ -8,13 +8,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from recollect import __version__
-from recollect.doors.api.access import Whole, engine_of, need_insight
+from recollect.doors.api.access import Whole, engine_of, need_insight, operation_id
 from recollect.doors.api.metrics import Metrics
 from recollect.doors.api.schemas import problems
 from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, NotAllowed, NotAuthenticated
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], generate_unique_id_function=operation_id)
 
 READY_SECONDS = 2.0
 State = Literal["ok", "unavailable"]

@@ -372,9 +372,13 @@ _MEANINGS = {
 }
 
 
+# Said by reference: as a model of each of the hundreds of refusals it would be built anew for each, at every start.
+_SAID_AS_PROBLEM = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
 def problems(*statuses: int) -> Responses:
     """The refusals of a route, for OpenAPI."""
-    return {status: {"model": Problem, "description": _MEANINGS[status]} for status in statuses}
+    return {status: {"description": _MEANINGS[status], "content": _SAID_AS_PROBLEM} for status in statuses}
 
 
 ALWAYS = problems(401, 403, 404, 422, 503)
