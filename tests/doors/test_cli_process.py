@@ -84,6 +84,14 @@ print([name for name in {HEAVY!r} if name in sys.modules])"""
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
 
 
+def test_opening_a_memory_imports_no_server_and_no_client() -> None:
+    script = """
+import sys
+import recollect.doors.python
+print([name for name in ("httpx", "fastapi", "uvicorn", "mcp", "alembic", "onnxruntime") if name in sys.modules])"""
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
+
+
 def test_help_and_version_need_no_database() -> None:
     environment = {**os.environ, "RECOLLECT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
     assert _run(environment, "--version").stdout.startswith(b"recollect ")

@@ -22,7 +22,6 @@ from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, Executor, LanguageModel, Notifier, Reranker, Vectors
 from recollect.providers.embedders import make_embedder
-from recollect.providers.models import make_model
 from recollect.providers.notify import make_notifiers
 from recollect.providers.rerankers import make_reranker
 from recollect.providers.spread import SpreadEmbedder
@@ -197,6 +196,8 @@ class Core:
         """The configured language model, made once; None where there is none."""
         spec = self.settings.model.strip()
         if spec and spec not in self.models:
+            from recollect.providers.models import make_model  # brings an HTTP client: only those wait who ask a model
+
             self.models[spec] = make_model(spec, self.settings)
         return self.models.get(spec)
 

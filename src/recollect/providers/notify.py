@@ -19,7 +19,6 @@ from pydantic import SecretStr
 
 from recollect.errors import InvalidInput, NotInstalled, ProviderUnavailable
 from recollect.ports import Notice, Notifier
-from recollect.providers.endpoint import Endpoint, checked_address
 
 log = structlog.get_logger("recollect.notice")
 
@@ -49,6 +48,8 @@ class WebhookNotifier:
     """POSTs {kind, title, text, space, at, facts} to one address."""
 
     def __init__(self, url: str, *, waits_seconds: Sequence[float] = WAITS_SECONDS) -> None:
+        from recollect.providers.endpoint import Endpoint, checked_address  # brings an HTTP client
+
         address = checked_address(url, "NOTIFY")
         self.name = f"{WEBHOOK}{address.scheme}://{address.netloc.decode()}"
         self._waits_seconds = tuple(waits_seconds)
