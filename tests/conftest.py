@@ -34,7 +34,14 @@ HERE = Path(__file__).parent
 # Rooms of a subject that need neither a browser nor processes of their own; and what speaks to providers.
 FAST = {"rules", "policies", "providers", "architecture"}
 # What takes long by itself: programs that are started and ended many times, and a browser.
-LONG = ("quality/test_blocks", "doors/test_ending", "plans/test_P06", "doors/test_api_schema", "web/")
+LONG = (
+    "quality/test_S06",
+    "quality/test_blocks",
+    "doors/test_ending",
+    "plans/test_P06",
+    "doors/test_api_schema",
+    "web/",
+)
 # Nobody needs this server after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
 HASTE = "fsync = off\nfull_page_writes = off\n"
 # No example is too slow, nor too slow to make: that would be the machine's fault.

@@ -126,7 +126,8 @@ def show_hits(found: Recall, *, full: bool = False) -> None:
 def _say_what_is_weak(found: Recall) -> None:
     weaker = sum(one.step == "floor" for one in found.left_out) if found.mode is Mode.NEUTRAL else 0
     if not found:
-        hint = f" {counted(weaker, 'weaker match', 'weaker matches')}: --weak shows them." if weaker else ""
+        them = "it" if weaker == 1 else "them"
+        hint = f" {counted(weaker, 'weaker match', 'weaker matches')}: --weak shows {them}." if weaker else ""
         output.note(f"Nothing is known about that.{hint}")
 
 
