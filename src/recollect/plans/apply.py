@@ -6,7 +6,7 @@ A run that was killed left each group in its old or its new state: applying the 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -51,32 +51,29 @@ async def apply(
     Every door comes through here (P21). A policy may plan anew without what was declined, and try again what failed:
     then several plans are applied, one after the other, and `trying` is told each.
     """
+    said = _Said(by=by, progress=progress, started=started, trying=trying)
     applied = 0
     async with _turn(core, space_id):
-        next_one: UUID | None = await _settled(core, space_id, plan_id, decline, by)
-        while next_one is not None:
-            plan_id = next_one
-            if trying is not None:
-                trying(plan_id)
-            outcome = await _apply_once(core, space_id, plan_id, by, progress, started)
+        applying: _Applying | None = await _settled(core, space_id, plan_id, decline, said)
+        while applying is not None:
+            outcome = await applying.run()
             applied += outcome.applied
-            next_one = await _next_try(core, space_id, plan_id, outcome, by)
+            applying = await _next_try(core, space_id, outcome, said)
     return replace(outcome, applied=applied)
 
 
-async def _apply_once(
-    core: Core, space_id: UUID, plan_id: UUID, by: str, progress: Progress | None, started: Started | None
-) -> Outcome:
-    async with core.transaction(space_id) as db:
-        plan = await _made_ready(core, db, plan_id, by)
-        applying = _Applying(core, space_id, plan, progress, started)
-        if not await applying.begin(db):
-            return await _as_it_is(db, plan_id)
-    return await applying.run()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Said:
+    """Who applies, and whom to tell how far it is."""
+
+    by: str
+    progress: Progress | None
+    started: Started | None
+    trying: Trying | None
 
 
-async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], by: str) -> UUID:
-    """The plan that is to be applied: this one less what is declined, or the one its policy makes without that."""
+async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], said: _Said) -> "_Applying":
+    """The plan to apply, ready: this one less what is declined, or the one its policy makes without that."""
     async with core.transaction(space_id) as db:
         plan = await _in_force(db, plan_id)
         if decline and plan.id != plan_id:
@@ -84,12 +81,38 @@ async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[
         _refuse_ended(plan)
         if decline:
             await decline_in(core, db, plan, decline, never=False)
-        policy = policy_of(plan)
-        declined = await plans.decisions_of(db, plan.id, status=DecisionStatus.DECLINED, with_changes=False)
-        waiting = await plans.groups_to_do(db, plan.id)
-    if policy is None or policy.without is None or not declined or not waiting:
-        return plan.id
-    return (await anew(core, space_id, plan, policy.without(plan, declined), by)).id
+        options = await _options_without_declined(db, plan)
+        if options is None:
+            return await _ready(core, db, plan, said)
+    return await _taken_up(core, space_id, (await anew(core, space_id, plan, options, said.by)).id, said)
+
+
+async def _options_without_declined(db: Transaction, plan: Plan) -> Mapping[str, Any] | None:
+    """How its policy plans anew without what was declined; None where it does not, or nothing was or nothing waits."""
+    policy = policy_of(plan)
+    if policy is None or policy.without is None:
+        return None
+    declined = await plans.decisions_of(db, plan.id, status=DecisionStatus.DECLINED, with_changes=False)
+    return policy.without(plan, declined) if declined and await plans.groups_to_do(db, plan.id) else None
+
+
+async def _taken_up(core: Core, space_id: UUID, plan_id: UUID, said: _Said) -> "_Applying":
+    async with core.transaction(space_id) as db:
+        return await _ready(core, db, await plans.head(db, plan_id, lock=True), said)
+
+
+async def _ready(core: Core, db: Transaction, plan: Plan, said: _Said) -> "_Applying":
+    """A plan, approved, with what failed waiting again, on its way into the tables."""
+    if said.trying is not None:
+        said.trying(plan.id)
+    if plan.status is PlanStatus.PROPOSED:
+        moments = {"approved_at": core.now(), "approved_by": said.by}
+        await plans.set_status(db, plan.id, PlanStatus.APPROVED, **moments)
+    else:
+        await plans.retry_failed(db, plan.id)
+    applying = _Applying(core, db.space_id, plan, said)
+    await applying.begin(db)
+    return applying
 
 
 async def _in_force(db: Transaction, plan_id: UUID) -> Plan:
@@ -100,21 +123,21 @@ async def _in_force(db: Transaction, plan_id: UUID) -> Plan:
     return plan
 
 
-async def _next_try(core: Core, space_id: UUID, plan_id: UUID, outcome: Outcome, by: str) -> UUID | None:
-    """The plan of another try at what failed, where its policy knows one."""
+async def _next_try(core: Core, space_id: UUID, outcome: Outcome, said: _Said) -> "_Applying | None":
+    """Another try at what failed, where its policy knows one."""
     if not outcome.failed:
         return None
     async with core.transaction(space_id) as db:
-        plan = await plans.head(db, plan_id)
-        failed = await plans.decisions_of(db, plan_id, status=DecisionStatus.FAILED, with_changes=False)
+        plan = await plans.head(db, outcome.plan_id)
+        failed = await plans.decisions_of(db, plan.id, status=DecisionStatus.FAILED, with_changes=False)
     policy = policy_of(plan)
     options = policy.again(plan, failed) if policy and policy.again else None
     if options is None:
-        log.error("a plan could not be applied as a whole", plan=str(plan_id), why=outcome.failed[0])
+        log.error("a plan could not be applied as a whole", plan=str(plan.id), why=outcome.failed[0])
         return None
-    made = await propose(core, space_id, plan.policy, options, created_by=by)
+    made = await propose(core, space_id, plan.policy, options, created_by=said.by)
     log.warning("what failed is tried again", plan=str(made.id), why=outcome.failed[0])
-    return made.id if made.decisions else None
+    return await _taken_up(core, space_id, made.id, said) if made.decisions else None
 
 
 @asynccontextmanager
@@ -130,17 +153,6 @@ def _refuse_ended(plan: Plan) -> None:
         raise Conflict(f"The plan {plan.id} was replaced by {later}: look at that one.")
     if plan.status in (PlanStatus.DECLINED, PlanStatus.UNDONE, PlanStatus.STALE):
         raise Conflict(f"The plan {plan.id} is {plan.status}: propose a new one.")
-
-
-async def _made_ready(core: Core, db: Transaction, plan_id: UUID, by: str) -> Plan:
-    """The plan, approved, with what failed waiting again."""
-    plan = await plans.head(db, plan_id, lock=True)
-    if plan.status is PlanStatus.PROPOSED:
-        moments = {"approved_at": core.now(), "approved_by": by}
-        await plans.set_status(db, plan_id, PlanStatus.APPROVED, **moments)
-    else:
-        await plans.retry_failed(db, plan_id)
-    return plan
 
 
 async def _as_it_is(db: Transaction, plan_id: UUID) -> Outcome:
@@ -173,43 +185,67 @@ def together(groups: Sequence[plans.PlanGroup], most: int) -> Iterator[list[plan
         yield some
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _HowFar:
+    """How far a run is: decisions seen and applied, and how large the edges are that left the living graph."""
+
+    seen: int = 0
+    applied: int = 0
+    freed_bytes: int = 0
+
+    def further(self, seen: int, applied: int = 0, freed_bytes: int = 0) -> "_HowFar":
+        return _HowFar(
+            seen=self.seen + seen, applied=self.applied + applied, freed_bytes=self.freed_bytes + freed_bytes
+        )
+
+
 class _Applying:
     """One run of a plan."""
 
-    def __init__(
-        self, core: Core, space_id: UUID, plan: Plan, progress: Progress | None, started: Started | None
-    ) -> None:
+    def __init__(self, core: Core, space_id: UUID, plan: Plan, said: _Said) -> None:
         self.core, self.space_id, self.plan = core, space_id, plan
         self.policy = policy_of(plan)
-        self.progress = progress or (lambda _done, _total: None)
-        self.has_started = started or (lambda _run_id: None)
+        self.progress = said.progress or (lambda _done, _total: None)
+        self.has_started = said.started or (lambda _run_id: None)
         self.started = time.perf_counter()
-        self.total = self.seen = self.applied = self.freed_bytes = 0
+        self.total = 0
+        self.far = _HowFar()
         self.stale: dict[int, str] = {}
         self.failed: dict[int, str] = {}
+        # Once it has ended; or from the beginning, where nothing waits.
+        self.outcome: Outcome | None = None
 
-    async def begin(self, db: Transaction) -> bool:
-        """Look at what waits, once more where it rests on much, and say so in a run; False when nothing waits."""
+    async def begin(self, db: Transaction) -> None:
+        """Look at what waits, once more where it rests on much, and say so in a run."""
         self.groups = await plans.groups_to_do(db, self.plan.id)
         if not self.groups:
             if await plans.is_unfinished(db, self.plan.id):
                 await changes.finish(db, self.plan.id, self.core.now())
-            return False
-        self.losses = await locks.losses(db)
+            self.outcome = await _as_it_is(db, self.plan.id)
+            return
+        self.losses = await locks.losses(db) if self._may_recheck else 0
         if not await self._is_as_seen(db) and await self._recheck(db):
             self.groups = await plans.groups_to_do(db, self.plan.id)
         self.total = sum(group.size for group in self.groups)
         about = {"policy": self.plan.policy, "total": self.total, "done": 0}
         self.run_id = await plans.start_run(db, self.plan.id, "apply", about, self.core.now())
-        return True
 
     async def run(self) -> Outcome:
+        if self.outcome is not None:
+            return self.outcome
         self.has_started(self.run_id)
         self.progress(0, self.total)
         for some in together(self.groups, self.policy.together if self.policy else 1):
             await self._groups(some)
-            self.progress(self.seen, self.total)
-        return await self._finish()
+            self.progress(self.far.seen, self.total)
+        if self.outcome is None:
+            async with self.core.transaction(self.space_id) as db:
+                self.outcome = await self._finish(db, self.far)
+        return self.outcome
+
+    @property
+    def _may_recheck(self) -> bool:
+        return self.policy is not None and self.policy.recheck is not None
 
     async def _is_as_seen(self, db: Transaction) -> bool:
         """Whether a plan that rests on the graph alone is about the very graph that there is."""
@@ -252,27 +288,34 @@ class _Applying:
                 return
 
     async def _write(self, some: Sequence[plans.PlanGroup]) -> None:
-        """One transaction: written, audited, counted. The disk is waited for at the end of the run, once for all."""
+        """One transaction: written, audited, counted; with the last of them the run has ended. The disk is waited for
+        then, once for all."""
         core, size = self.core, sum(group.size for group in some)
-        async with core.transaction(self.space_id, in_passing=True) as db:
+        is_last = self.far.seen + size == self.total
+        async with core.transaction(self.space_id, in_passing=not is_last) as db:
             losses = await self._graph_as_known(db)
             done = await changes.apply_groups(db, self.plan.id, some, core.now())
             await self._embed_what_was_made(db, done.applied)
             await self._audit(db, done)
-            report = {"done": self.seen + size, "applied": self.applied + len(done.applied)}
-            await plans.note_run(db, self.run_id, report)
-            if done.applied and not self.applied:
-                await plans.set_status(db, self.plan.id, PlanStatus.PARTLY_APPLIED)
-        self.losses = losses + 1
-        self.seen += size
-        self.applied += len(done.applied)
-        self.freed_bytes += done.freed_bytes
+            far = self.far.further(size, len(done.applied), done.freed_bytes)
+            if is_last:
+                outcome = await self._finish(db, far, done.stale)
+            else:
+                await self._note_how_far(db, far)
+        self.losses, self.far = losses + 1, far
         self.stale |= done.stale
+        if is_last:
+            self.outcome = outcome
+
+    async def _note_how_far(self, db: Transaction, far: "_HowFar") -> None:
+        await plans.note_run(db, self.run_id, {"done": far.seen, "applied": far.applied})
+        if far.applied and not self.far.applied:
+            await plans.set_status(db, self.plan.id, PlanStatus.PARTLY_APPLIED)
 
     async def _graph_as_known(self, db: Transaction) -> int:
         """Hold the graph alone; where others took something out of it since the last look, look again (P17)."""
         losses = await locks.hold_graph_alone(db)
-        if losses != self.losses:
+        if self._may_recheck and losses != self.losses:
             await self._recheck(db)
         return losses
 
@@ -306,34 +349,34 @@ class _Applying:
             waiting = await plans.decisions_of(db, self.plan.id, group=group.number, status=DecisionStatus.PROPOSED)
             notes = {one.number: why for one in waiting}
             await plans.mark(db, self.plan.id, notes, DecisionStatus.FAILED)
-        self.seen += group.size
+        self.far = self.far.further(group.size)
         self.failed |= notes
         log.warning("a group of a plan failed", plan=str(self.plan.id), group=group.number, why=why)
 
-    async def _finish(self) -> Outcome:
+    async def _finish(self, db: Transaction, far: "_HowFar", stale: Mapping[int, str] | None = None) -> Outcome:
+        """Say what became of the plan, of the decisions that have just gone stale too."""
         core = self.core
-        async with core.transaction(self.space_id) as db:
-            counts = await changes.finish(db, self.plan.id, core.now())
-            status = overall(counts)
-            seconds = time.perf_counter() - self.started
-            report = self._report(status, counts, seconds)
-            await plans.note_run(db, self.run_id, report, status="done", finished_at=core.now())
+        counts = await changes.finish(db, self.plan.id, core.now())
+        status = overall(counts)
+        report = self._report(status, counts, far)
+        await plans.note_run(db, self.run_id, report, status="done", finished_at=core.now())
         return Outcome(
             plan_id=self.plan.id,
             status=status,
-            applied=self.applied,
-            stale=tuple(f"{number}: {why}" for number, why in sorted(self.stale.items())),
+            applied=far.applied,
+            stale=tuple(f"{number}: {why}" for number, why in sorted({**self.stale, **(stale or {})}.items())),
             declined=counts.get("declined", 0),
             failed=tuple(f"{number}: {why}" for number, why in sorted(self.failed.items())),
             run_id=self.run_id,
         )
 
-    def _report(self, status: PlanStatus, counts: Mapping[str, int], seconds: float) -> dict[str, Any]:
+    def _report(self, status: PlanStatus, counts: Mapping[str, int], far: "_HowFar") -> dict[str, Any]:
         """P14: planned, applied, stale, declined, failed, how long, and the policy's own metrics with their marks."""
-        measured = {"seconds": round(seconds, 4), "freed_bytes": self.freed_bytes}
+        measured = {"seconds": round(time.perf_counter() - self.started, 4), "freed_bytes": far.freed_bytes}
         metrics = self.policy.metrics(self.plan.summary, measured) if self.policy and self.policy.metrics else {}
         return {
             "status": status,
+            "done": far.seen,
             "planned": sum(counts.values()),
             **{state: counts.get(state, 0) for state in ("applied", "stale", "declined", "failed")},
             **measured,

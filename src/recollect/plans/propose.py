@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -119,11 +120,17 @@ def options_of(policy: Policy, given: Mapping[str, Any]) -> Any:
             f"{policy.short} has no option {unknown[0]!r}: it has {', '.join(sorted(names))}.", field=unknown[0]
         )
     try:
-        return TypeAdapter(policy.options).validate_python(dict(given))
+        return _reader_of(policy).validate_python(dict(given))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
         raise InvalidInput(f"{cannot_be(f'The option {name}', first)}.", field=name) from error
+
+
+@cache
+def _reader_of(policy: Policy) -> TypeAdapter[Any]:
+    """Made once: making one takes longer than a small plan."""
+    return TypeAdapter(policy.options)
 
 
 def _braked(core: Core, plan: Plan) -> Plan:

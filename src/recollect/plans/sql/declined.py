@@ -113,6 +113,8 @@ async def waiting_like(db: Transaction, plan_id: UUID, policy: str, options: Map
 
 async def carry_over(db: Transaction, olds: Sequence[UUID], new: UUID) -> set[int]:
     """Take the place of older plans: what was declined there is declined here. Returns those numbers."""
+    if not olds:
+        return set()
     raw = await driver(db)
     rows = await raw.fetch(SAID_NO, db.space_id, new, list(olds), CARRIED)
     said_no = await decline(db, new, [row["number"] for row in rows], note=CARRIED) if rows else set()

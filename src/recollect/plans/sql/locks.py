@@ -13,8 +13,9 @@ from recollect.store.database import Transaction, driver
 
 # For a while, and for this lock alone.
 TAKE_TURN = """
-SELECT current_setting('lock_timeout'), set_config('lock_timeout', $2, true),
-       pg_advisory_xact_lock(hashtextextended('recollect plan ' || $1, 0))
+WITH usual AS MATERIALIZED (SELECT current_setting('lock_timeout') AS bound)
+SELECT set_config('lock_timeout', $2, true), pg_advisory_xact_lock(hashtextextended('recollect plan ' || $1, 0)),
+       set_config('lock_timeout', bound, true) FROM usual
 """
 
 
@@ -22,8 +23,7 @@ async def take_turn(db: Transaction, *, wait_seconds: float = 30.0) -> None:
     """From here to the end of this transaction nobody else applies or undoes a plan of the space."""
     raw = await driver(db)
     try:
-        usual = await raw.fetchval(TAKE_TURN, str(db.space_id), f"{wait_seconds * 1000:.0f}")
-        await raw.execute("SELECT set_config('lock_timeout', $1, true)", usual)
+        await raw.execute(TAKE_TURN, str(db.space_id), f"{wait_seconds * 1000:.0f}")
     except asyncpg.LockNotAvailableError as error:
         raise Busy("Another plan of this space is being applied: try again when it is done.") from error
 

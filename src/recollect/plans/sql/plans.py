@@ -9,7 +9,8 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from pydantic_core import to_json
+from pydantic import TypeAdapter
+from pydantic_core import SchemaSerializer
 from sqlalchemy import insert, select, text, update
 
 from recollect.errors import NotFound
@@ -33,8 +34,12 @@ from recollect.store.database import Transaction, driver
 from recollect.store.tables import changes, decisions, plans, runs
 
 BATCH = 1_000
+# Numbers as `listed` writes them. In a sub-select, so that the planner does not weigh each of a hundred thousand.
+AMONG = "ANY((SELECT {}::text::int[])::int[])"
 # The database takes no document of more than 256 MB; one of pages, each with its text before and after, can be longer.
 LONGEST = 16_000_000
+# Knows what decisions look like, so that it need not look at each.
+DECISIONS: SchemaSerializer = TypeAdapter(list[Decision]).serializer
 NO_PLAN = "There is no plan {}: `recollect plan list` shows them."
 
 # Decisions come as one document, just as they are, and are taken apart inside the database: a driver that looks at
@@ -56,11 +61,11 @@ SELECT $1, $2, d.number, c.place, c.change->>'table', (c.change->>'id')::uuid,
 """
 # What orders those who write a row.
 WRITTEN = "(1e6 * date_part('epoch', clock_timestamp()))::bigint"
-COUNT = text("""
+COUNT = """
 UPDATE plans SET counts = coalesce((SELECT jsonb_object_agg(status, number) FROM
-    (SELECT status, count(*) AS number FROM decisions WHERE space_id = :space AND plan_id = :plan GROUP BY status) s
-), '{}') WHERE space_id = :space AND id = :plan RETURNING counts
-""")
+    (SELECT status, count(*) AS number FROM decisions WHERE space_id = $1 AND plan_id = $2 GROUP BY status) s
+), '{}') WHERE space_id = $1 AND id = $2 RETURNING counts
+"""
 COUNT_SOME = """
 SELECT plan_id, status, count(*) AS number FROM decisions WHERE space_id = $1 AND plan_id = ANY($2) GROUP BY 1, 2
 """
@@ -78,26 +83,26 @@ SELECT one.id FROM batches one, batches asked
 """
 
 
-async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED) -> None:
-    """Keep a plan: its head, its decisions and their changes, in batches and never twice in memory."""
-    await db.execute(
-        insert(plans).values(
-            space_id=db.space_id,
-            id=plan.id,
-            policy=plan.policy,
-            title=plan.title,
-            status=status,
-            risk=plan.risk,
-            options=dict(plan.options),
-            summary=dict(plan.summary),
-            findings=[looks.finding_as_json(finding) for finding in plan.findings],
-            counts={"proposed": len(plan.decisions)} if plan.decisions else {},
-            created_by=plan.created_by,
-            undoes=plan.undoes,
-            seen=plan.seen,
-            created_at=plan.created_at,
-        )
-    )
+async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED, **known: Any) -> None:
+    """Keep a plan: its head, with what else is known of it, its decisions and their changes, in batches and never
+    twice in memory."""
+    head = {
+        "space_id": db.space_id,
+        "id": plan.id,
+        "policy": plan.policy,
+        "title": plan.title,
+        "status": status,
+        "risk": plan.risk,
+        "options": dict(plan.options),
+        "summary": dict(plan.summary),
+        "findings": [looks.finding_as_json(finding) for finding in plan.findings],
+        "counts": {"proposed": len(plan.decisions)} if plan.decisions else {},
+        "created_by": plan.created_by,
+        "undoes": plan.undoes,
+        "seen": plan.seen,
+        "created_at": plan.created_at,
+    }
+    await db.execute(insert(plans).values(**head | known))
     raw = await driver(db)
     for first in range(0, len(plan.decisions), BATCH):
         await _save_some(raw, db.space_id, plan.id, plan.decisions[first : first + BATCH])
@@ -105,7 +110,7 @@ async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.P
 
 async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, some: Sequence[Decision]) -> None:
     """Decisions as one document; where they say very much, half of them at a time."""
-    document, half = to_json(some), len(some) // 2
+    document, half = DECISIONS.to_json(list(some)), len(some) // 2
     if len(document) <= LONGEST or not half:
         await raw.execute(SAVE, space_id, plan_id, document.decode())
         return
@@ -115,8 +120,9 @@ async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, som
 
 async def head(db: Transaction, plan_id: UUID, *, lock: bool = False) -> Plan:
     """A plan without its decisions."""
-    statement = select(plans).where(plans.c.space_id == db.space_id, plans.c.id == plan_id)
-    row = (await db.execute(statement.with_for_update() if lock else statement)).one_or_none()
+    raw = await driver(db)
+    statement = f"SELECT * FROM plans WHERE space_id = $1 AND id = $2{' FOR UPDATE' if lock else ''}"
+    row = await raw.fetchrow(statement, db.space_id, plan_id)
     if row is None:
         if (looked := await looks.get(db, plan_id)) is None:
             raise NotFound(NO_PLAN.format(plan_id))
@@ -170,7 +176,7 @@ async def list_heads(
     if cursor is not None:
         statement = statement.where(behind(plans, cursor))
     statement = statement.order_by(plans.c.created_at.desc(), plans.c.id).limit(limit + 1)
-    found = await _as_they_stand(db, [_plan(row) for row in await db.execute(statement)])
+    found = await _as_they_stand(db, [_plan(row) for row in (await db.execute(statement)).mappings()])
     return found[:limit], cursor_of(found[limit - 1]) if len(found) > limit else None
 
 
@@ -227,19 +233,19 @@ async def group_numbers(db: Transaction, plan_id: UUID) -> list[int]:
 
 def _plan(row: Any) -> Plan:
     return Plan(
-        id=row.id,
-        policy=row.policy,
-        title=row.title,
-        status=PlanStatus(row.status),
-        risk=Risk(row.risk),
-        options=row.options,
-        summary=row.summary,
-        findings=[looks.finding(one) for one in row.findings],
-        counts=row.counts,
-        created_by=row.created_by,
-        created_at=row.created_at,
-        undoes=row.undoes,
-        seen=row.seen,
+        id=row["id"],
+        policy=row["policy"],
+        title=row["title"],
+        status=PlanStatus(row["status"]),
+        risk=Risk(row["risk"]),
+        options=row["options"],
+        summary=row["summary"],
+        findings=[looks.finding(one) for one in row["findings"]],
+        counts=row["counts"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        undoes=row["undoes"],
+        seen=row["seen"],
         decisions=(),
     )
 
@@ -278,8 +284,10 @@ async def version(db: Transaction) -> int:
 
 
 async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:
-    mine = (plans.c.space_id == db.space_id) & (plans.c.id == plan_id)
-    await db.execute(update(plans).where(mine).values(status=status, **moments))
+    raw = await driver(db)
+    assigned = "".join(f", {name} = ${place}" for place, name in enumerate(moments, 4))
+    statement = f"UPDATE plans SET status = $3{assigned} WHERE space_id = $1 AND id = $2"
+    await raw.execute(statement, db.space_id, plan_id, status, *moments.values())
 
 
 async def note(db: Transaction, plan_id: UUID, what: str, said: str) -> None:
@@ -293,8 +301,8 @@ async def note(db: Transaction, plan_id: UUID, what: str, said: str) -> None:
 
 async def recount(db: Transaction, plan_id: UUID) -> dict[str, int]:
     """How many decisions are in which state now."""
-    counted = (await db.execute(COUNT, {"space": db.space_id, "plan": plan_id})).scalar_one()
-    return dict(counted)
+    raw = await driver(db)
+    return dict(await raw.fetchval(COUNT, db.space_id, plan_id))
 
 
 async def needs_of(db: Transaction, plan_id: UUID) -> dict[int, list[int]]:
@@ -330,7 +338,7 @@ async def mark(
     theirs = "d.space_id = $1 AND d.plan_id = $2 AND d.number"
     if not any(notes.values()):
         await raw.execute(
-            f"UPDATE decisions d SET {fate} = NULL WHERE {theirs} = ANY($3::text::int[])",
+            f"UPDATE decisions d SET {fate} = NULL WHERE {theirs} = {AMONG.format('$3')}",
             db.space_id,
             plan_id,
             listed(notes),
@@ -418,10 +426,15 @@ async def note_run(
     finished_at: datetime | None = None,
 ) -> None:
     """Write how far a run is, over what it wrote before."""
-    await db.execute(
-        text("""UPDATE runs SET report = report || CAST(:report AS jsonb), status = :status, finished_at = :finished
-                 WHERE space_id = :space AND id = :run"""),
-        {"report": json.dumps(report), "status": status, "finished": finished_at, "space": db.space_id, "run": run_id},
+    raw = await driver(db)
+    await raw.execute(
+        """UPDATE runs SET report = report || $3::jsonb, status = $4, finished_at = $5
+            WHERE space_id = $1 AND id = $2""",
+        db.space_id,
+        run_id,
+        json.dumps(report),
+        status,
+        finished_at,
     )
 
 

@@ -21,39 +21,42 @@ from recollect.plans.sql.work import Obstacle, Work
 from recollect.store.database import Transaction, driver
 from recollect.wording import counted
 
+# Few need any other.
+STATES = "SELECT number, status, nullif(needs, '{}') FROM decisions WHERE space_id = $1 AND plan_id = $2"
 # What came last goes first, all of it in one group.
 TURNED_DECISIONS = f"""
 INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, reason, score, factors, status,
                        applied_at, written, undoes, undoes_plan)
 SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6,
        (SELECT {kept.WRITTEN}), number, $2
-  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = ANY($4::text::int[]) RETURNING 1
+  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = {kept.AMONG.format("$4")} RETURNING 1
 """
 # What was merged comes out of its keeper, or goes into it once more, only while that is no part of anything else: the
 # later merge must be undone first, or two would lead to each other.
 KEEPER = "coalesce(after->>'merged_into', before->>'merged_into')"
-MERGES = f"space_id = $1 AND plan_id = $2 AND table_name IN ('nodes', 'edges') AND {KEEPER} IS NOT NULL"
-TURNED_MERGES = f"""
-WITH merges AS MATERIALIZED (
-    SELECT decision, jsonb_agg(jsonb_build_object('table', table_name, 'id', {KEEPER},
-                                                  'must', jsonb_build_object('merged_into', NULL))) AS premises
-      FROM changes WHERE {MERGES} GROUP BY decision)
-UPDATE decisions d SET premises = m.premises FROM merges m
- WHERE d.space_id = $1 AND d.plan_id = $3 AND d.number = $4 - m.decision
+MERGES = f"""
+SELECT decision, jsonb_agg(jsonb_build_object('table', table_name, 'id', {KEEPER},
+                                              'must', jsonb_build_object('merged_into', NULL)))::text
+  FROM changes WHERE space_id = $1 AND plan_id = $2 AND table_name IN ('nodes', 'edges') AND {KEEPER} IS NOT NULL
+ GROUP BY decision
+"""
+TURNED_MERGES = """
+UPDATE decisions d SET premises = t.premises::jsonb FROM unnest($3::int[], $4::text[]) AS t(number, premises)
+ WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
 """
 TURNED_NEEDS = """
 UPDATE decisions d SET stage = t.stage, needs = string_to_array(t.needs, ',')::int[]
   FROM unnest($3::int[], $4::int[], $5::text[]) AS t(number, stage, needs)
  WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
 """
-TURNED_CHANGES = """
+TURNED_CHANGES = f"""
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
 SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', after->'status')
             ELSE after END,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
             ELSE before END
-  FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = ANY($4::text::int[])
+  FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = {kept.AMONG.format("$4")}
  ORDER BY decision DESC, number DESC RETURNING 1
 """
 
@@ -73,9 +76,10 @@ class UndoStep:
 
 @dataclass(kw_only=True, slots=True)
 class WayBack:
-    """What is to be taken back, by plan, and which decision waits for which."""
+    """What is to be taken back, by plan; which decisions of a plan need which, and which waits for one of another."""
 
-    numbers: dict[UUID, set[int]]
+    numbers: dict[UUID, set[int]] = field(default_factory=lambda: defaultdict(set))
+    needs: dict[UUID, Mapping[int, Sequence[int]]] = field(default_factory=dict)
     after: dict[Place, set[Place]] = field(default_factory=lambda: defaultdict(set))
 
     @property
@@ -105,21 +109,21 @@ async def undo(
     """
     await locks.hold_graph_alone(db)
     plan = await kept.head(db, plan_id, lock=True)
-    wanted = await _to_undo(db, plan, numbers)
-    if not wanted:
+    way = WayBack()
+    await _take_in(db, way, plan, numbers)
+    if not way.numbers[plan.id]:
         return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
-    way = WayBack(numbers={plan.id: set(wanted)})
-    steps, inverse = await _taken_back(db, plan, way, now, created_by, with_later=with_later)
-    await changes.finish(db, inverse, now)
+    steps, work = await _taken_back(db, plan, way, now, created_by, with_later=with_later)
+    inverse = work.plan_id
     if any(step.plan.undoes is not None for step in steps):
         await _count_use_since(db, inverse)
         await _note_what_was_found(db, inverse)
-    await (await driver(db)).execute(usage.USE_THEN, db.space_id, inverse)
+    if work.frees_edges:
+        await (await driver(db)).execute(usage.USE_THEN, db.space_id, inverse)
+    if numbers is None and plan.counts.get("proposed"):
+        await kept.leave_the_rest(db, plan_id)
     for step in steps:
         await _settle(db, step, now)
-    if numbers is None:
-        await kept.leave_the_rest(db, plan_id)
-        await kept.set_status(db, plan_id, overall(await kept.recount(db, plan_id)))
     done = sum(len(step.numbers) for step in steps)
     chain = tuple(step.told for step in steps)
     return Outcome(plan_id=inverse, status=PlanStatus.APPLIED, applied=done, chain=chain)
@@ -127,19 +131,19 @@ async def undo(
 
 async def _taken_back(
     db: Transaction, plan: Plan, way: WayBack, now: datetime, created_by: str, *, with_later: bool
-) -> tuple[list[UndoStep], UUID]:
+) -> tuple[list[UndoStep], Work]:
     """Write what takes a way back, looking for more of it as long as something stands in it; or say what does."""
     raw = await driver(db)
     while True:
         await raw.execute("SAVEPOINT way")
         steps = await _steps(db, way)
-        inverse, needs = await _turned_round(db, plan, steps, way, now, created_by)
+        inverse, needs, stages = await _turned_round(db, plan, steps, way, now, created_by)
         work = Work(raw, db.space_id, inverse, now, undoing=True)
         with changes.said_in_words(plan.id):
-            done = await work.carry_out(needs, levels(needs), {})
+            done = await work.carry_out(needs, stages, {})
         if not done.stale:
             await raw.execute("RELEASE way")
-            return steps, inverse
+            return steps, work
         obstacles = {_meant(number, steps): one for number, one in work.obstacles.items()}
         found = await blocking(db, obstacles, inverse, _before(way))
         await raw.execute("ROLLBACK TO way")
@@ -168,9 +172,8 @@ async def _longer(db: Transaction, way: WayBack, found: Mapping[Place, Place]) -
             continue
         way.after[place].add(blocker)
         fresh = True
-        there = way.numbers.setdefault(blocker[0], set())
-        if blocker[1] not in there:
-            there |= set(await _to_undo(db, await kept.head(db, blocker[0], lock=True), [blocker[1]]))
+        if blocker[1] not in way.numbers[blocker[0]]:
+            await _take_in(db, way, await kept.head(db, blocker[0], lock=True), [blocker[1]])
     return fresh
 
 
@@ -209,13 +212,11 @@ async def _settle(db: Transaction, step: UndoStep, now: datetime) -> None:
         await _pass_on(db, plan.id, step.numbers, DecisionStatus.APPLIED, now)
 
 
-async def _to_undo(db: Transaction, plan: Plan, numbers: Sequence[int] | None) -> list[int]:
-    """The applied decisions that are meant, with those that need them."""
+async def _take_in(db: Transaction, way: WayBack, plan: Plan, numbers: Sequence[int] | None) -> None:
+    """Take into a way back the applied decisions that are meant, with those that need them."""
     raw = await driver(db)
-    rows = await raw.fetch(
-        "SELECT number, status FROM decisions WHERE space_id = $1 AND plan_id = $2", db.space_id, plan.id
-    )
-    states = {row["number"]: row["status"] for row in rows}
+    rows = await raw.fetch(STATES, db.space_id, plan.id)
+    states = {number: status for number, status, _ in rows}
     meant = set(states) if numbers is None else set(numbers)
     if unknown := sorted(meant - states.keys()):
         raise InvalidInput(
@@ -226,16 +227,18 @@ async def _to_undo(db: Transaction, plan: Plan, numbers: Sequence[int] | None) -
         if numbers is not None:
             what = f"Decision {min(meant)} is {states[min(meant)]}"
         raise Conflict(f"{what}: only what was applied can be undone.")
-    meant = falling_with(meant, await kept.needs_of(db, plan.id))
-    return sorted(number for number in meant if states[number] == "applied")
+    way.needs[plan.id] = {number: needed for number, _, needed in rows if needed}
+    meant = falling_with(meant, way.needs[plan.id])
+    way.numbers[plan.id] |= {number for number in meant if states[number] == "applied"}
 
 
 async def _turned_round(
     db: Transaction, plan: Plan, steps: Sequence[UndoStep], way: WayBack, now: datetime, created_by: str
-) -> tuple[UUID, dict[int, list[int]]]:
-    """Save the plan that takes the steps back, the last first, each row as it was; and which decision needs which.
+) -> tuple[UUID, dict[int, list[int]], dict[int, int]]:
+    """Save the plan that takes the steps back, the last first, each row as it was; which decision needs which, and at
+    which stage each is.
 
-    All of it is carried out in this transaction or none of it: its decisions are saved as applied.
+    All of it is carried out in this transaction or none of it: it is saved as applied.
 
     A node that a plan made is archived by its undo, for what was written is never deleted (P08).
     """
@@ -249,14 +252,17 @@ async def _turned_round(
         undoes=plan.id,
         decisions=(),
     )
-    await kept.save(db, inverse, status=PlanStatus.APPROVED)
+    done = sum(len(step.numbers) for step in steps)
+    await kept.save(db, inverse, status=PlanStatus.APPLIED, counts={"applied": done}, applied_at=now)
     needs: dict[int, list[int]] = {}
     for step in steps:
         given = (db.space_id, step.plan.id, inverse.id, kept.listed(step.numbers), step.beyond)
         await raw.execute(TURNED_DECISIONS, *given, now)
-        await raw.execute(TURNED_MERGES, db.space_id, step.plan.id, inverse.id, step.beyond)
+        if merges := await raw.fetch(MERGES, db.space_id, step.plan.id):
+            turned = [(step.beyond - decision, premises) for decision, premises in merges]
+            await raw.execute(TURNED_MERGES, db.space_id, inverse.id, *map(list, zip(*turned, strict=True)))
         await raw.execute(TURNED_CHANGES, *given)
-        needs |= turned_round(step.numbers, await kept.needs_of(db, step.plan.id), step.beyond)
+        needs |= turned_round(step.numbers, way.needs[step.plan.id], step.beyond)
     beyond = {step.plan.id: step.beyond for step in steps}
     for (plan_id, number), blockers in way.after.items():
         needs[beyond[plan_id] - number] += [beyond[of] - one for of, one in blockers]
@@ -264,7 +270,7 @@ async def _turned_round(
     if waiting:
         told = [stages[number] for number in waiting], [",".join(map(str, needs[number])) for number in waiting]
         await raw.execute(TURNED_NEEDS, db.space_id, inverse.id, waiting, *told)
-    return inverse.id, needs
+    return inverse.id, needs, stages
 
 
 def _title(plan: Plan, steps: Sequence[UndoStep]) -> str:

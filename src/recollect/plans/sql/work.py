@@ -37,7 +37,7 @@ TURNS = {
 }
 UPDATES = ("retired", "altered", "revived")
 # The decisions that a statement is about.
-AMONG = "ANY($3::text::int[])"
+AMONG = kept.AMONG.format("$3")
 # What must hold of the graph at the end of a transaction is looked at now, while whose fault it is can be told.
 LOOK_NOW = "SELECT look_now() FROM plans WHERE space_id = $1 AND id = $2"
 # Edges as they will be, against the nodes and the other edges as they will be.
@@ -88,12 +88,10 @@ TURN = " ".join(f"WHEN {test} THEN '{name}'" for name, test in TURNS.items())
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AppliedGroups:
-    """What became of the decisions of one group, which tables they are about, and how large the edges are that left
-    the living graph (A29)."""
+    """What became of the decisions of one group, and how large the edges are that left the living graph (A29)."""
 
     applied: Sequence[int]
     stale: Mapping[int, str]
-    tables: frozenset[str]
     freed_bytes: int
 
 
@@ -145,8 +143,11 @@ class Work:
     def __init__(
         self, raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, now: datetime, *, undoing: bool = False
     ) -> None:
-        self.raw, self.mine, self.now, self.undoing = raw, (space_id, plan_id), now, undoing
+        self.raw, self.plan_id, self.mine = raw, plan_id, (space_id, plan_id)
+        self.now, self.undoing = now, undoing
         self.freed_bytes = 0
+        # Whether it touches where edges were merged into: some may come out.
+        self.frees_edges = False
         # What stood in the way of the decisions that are stale.
         self.obstacles: dict[int, Obstacle] = {}
 
@@ -154,7 +155,6 @@ class Work:
         self, needs: Mapping[int, Sequence[int]], stages: Mapping[int, int], stale: Mapping[int, str]
     ) -> AppliedGroups:
         """Stage by stage: what no longer fits the world is stale, with all that needs it; the rest is written."""
-        tables: set[str] = set()
         for stage in sorted(set(stages.values())):
             stale = _with_fallen(stale, needs)
             standing = [number for number in needs if stages[number] == stage and number not in stale]
@@ -166,9 +166,9 @@ class Work:
                 stale = _with_fallen({**stale, **{number: one.reason for number, one in moved.items()}}, needs)
                 await self.write([number for number in standing if number not in stale], shapes)
                 await self.raw.execute(LOOK_NOW, *self.mine)
-            tables |= {shape.table for shape in shapes}
+            self.frees_edges |= any(shape.table == "edges" and "merged_into" in shape.before for shape in shapes)
         applied = [number for number in needs if number not in stale]
-        return AppliedGroups(applied=applied, stale=stale, tables=frozenset(tables), freed_bytes=self.freed_bytes)
+        return AppliedGroups(applied=applied, stale=stale, freed_bytes=self.freed_bytes)
 
     async def waiting(self, groups: Sequence[kept.PlanGroup]) -> list[asyncpg.Record]:
         found: list[asyncpg.Record] = await self.raw.fetch(
