@@ -238,13 +238,6 @@ def patch(*, table: str, id: UUID, before: Mapping[str, Any], after: Mapping[str
     )
 
 
-def single(*, policy: str, verb: str, reason: str, change: Change, now: datetime, created_by: str = "user") -> Plan:
-    """A plan of one decision: a hand edit, an archiving, a restoring."""
-    draft = Draft()
-    draft.decide(verb, change.id, reason, [change])
-    return draft.plan(policy=policy, title=reason, now=now, created_by=created_by)
-
-
 class Look:
     """What one decision looks at. Whatever is asked of it becomes a premise: nobody has to list them."""
 

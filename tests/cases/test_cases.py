@@ -123,6 +123,7 @@ async def test_an_update_is_a_new_version_and_the_old_answer_stays_in_the_histor
     assert befores["response_text"] == "the answer"
     assert befores["text"] == "old words"
     assert history[-1].plan_id is not None
+    assert (await cases.plans.get(history[-1].plan_id)).title == "Edit “old words”"
     await cases.plans.undo(history[-1].plan_id)
     back = await cases.cases.get(case)
     assert (back.version, back.query, back.response_text) == (1, "old words", "the answer")
@@ -736,6 +737,7 @@ async def test_P08_a_case_that_came_archived_without_a_plan_can_be_restored(case
         raw = await driver(db)
         await raw.execute("UPDATE nodes SET status = 'archived' WHERE id = $1", case)
     assert (await cases.cases.restore(case)).status == "active"
+    assert (await cases.plans.list())[0][0].title == "Restore “q”"
 
 
 async def test_C11_the_links_of_a_merged_case_go_along_and_come_back(cases: Engine) -> None:

@@ -631,12 +631,12 @@ async def test_near_duplicate_memories_are_linked_and_named_and_never_merged(the
 async def test_C26_a_merge_is_drawn_before_and_after_with_its_keeper_and_its_links(there: Engine) -> None:
     _, other = await twins(there)
     bare = await there.graph.plan_picture((await proposed(there)).id, format="svg")
-    assert re.findall(r">(\d+ nodes?, \d+ edges?)<", bare) == ["2 nodes, 0 edges", "1 node, 0 edges"]
+    assert re.findall(r">(\d+ nodes?, \d+ links?)<", bare) == ["2 nodes, 0 links", "1 node, 0 links"]
     x = await make(there, "x", text="something else entirely")
     await there.graph.link(other, x, "extends", strength=0.5)
     plan = await proposed(there)
     for _ in ("proposed", "applied"):
         drawn = await there.graph.plan_picture(plan.id, format="svg")
-        assert re.findall(r">(\d+ nodes?, \d+ edges?)<", drawn) == ["3 nodes, 1 edge", "2 nodes, 1 edge"]
+        assert re.findall(r">(\d+ nodes?, \d+ links?)<", drawn) == ["3 nodes, 1 link", "2 nodes, 1 link"]
         assert drawn.count('class="dot concept removed"') == 1
         await there.plans.apply(plan.id)

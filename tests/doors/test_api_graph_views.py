@@ -81,7 +81,7 @@ async def test_pictures(client: httpx.AsyncClient, ids: list[str]) -> None:
     drawn = await client.get(f"{GRAPH}/picture/{ids[0]}.svg")
     assert drawn.headers["content-type"].startswith("image/svg+xml")
     assert "default-src 'none'" in drawn.headers["content-security-policy"]
-    assert "3 nodes, 2 edges" in drawn.text
+    assert "3 nodes, 2 links" in drawn.text
     assert (await client.get(f"{GRAPH}/picture/{ids[0]}")).text == drawn.text
     page = await client.get(f"{GRAPH}/picture/{ids[0][:8]}.html")
     assert page.headers["content-type"].startswith("text/html")
@@ -96,7 +96,7 @@ async def test_C26_a_picture_of_a_plan(client: httpx.AsyncClient, ids: list[str]
     address = f"/api/v1/plans/{history[-1]['plan_id']}/picture"
     page, drawn = await client.get(address), await client.get(address, params={"format": "svg"})
     assert page.headers["content-type"].startswith("text/html")
-    assert "3 nodes, 2 edges" in drawn.text
+    assert "3 nodes, 2 links" in drawn.text
     problem(await client.get("/api/v1/plans/ffff0000/picture"), 404, "not_found")
 
 

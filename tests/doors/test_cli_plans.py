@@ -77,7 +77,7 @@ def test_P02_a_proposal_shows_what_comes_changes_and_goes_and_writes_nothing_els
     (winner,) = doubled(cli, 1)
     answer = cli("plan", "merge-edges")
     facts = dict(line.split("\t") for line in answer.out.partition("\n\n")[0].splitlines())
-    assert facts["what"] == "Merge 2 parallel edges into 1"
+    assert facts["what"] == "Merge 2 parallel links into 1"
     assert facts["rows"] == "+ 0, ~ 1, - 1"
     assert facts["state"] == "waiting; 1 waiting"
     first, second = answer.out.partition("\n\n")[2].splitlines()
@@ -115,7 +115,7 @@ def test_P02_of_a_long_plan_the_first_decisions_are_shown_and_how_to_see_the_res
     assert cli("plan", "show", plan, "--all").out.count("\t-\t") == 60
     assert {one["subject"] for one in cli.json("plan", "show", plan)["decisions"]} == set(weak)
     markdown = cli("plan", "show", plan, "--md").out
-    assert markdown.startswith("# Prune 60 of 121 edges\n")
+    assert markdown.startswith("# Prune 60 of 121 links\n")
     assert markdown.count("| `-` |") == 60
 
 
@@ -255,8 +255,8 @@ def test_P11_approve_decline_and_never(cli: Cli) -> None:
 def test_P03_tidy_applies_what_may_be_applied_and_the_brake_makes_the_rest_wait(cli: Cli) -> None:
     doubled(cli, 1)
     answer = cli("tidy")
-    assert "Prune 0 of 2 edges\tThere is nothing to do.\n" in answer.out
-    assert "Merge 2 parallel edges into 1\tapplied: 1 applied\n" in answer.out
+    assert "Prune 0 of 2 links\tThere is nothing to do.\n" in answer.out
+    assert "Merge 2 parallel links into 1\tapplied: 1 applied\n" in answer.out
     assert "The schedule would not run this yet" in answer.err
     weak_rim(cli, 60)
     waiting = cli("tidy", "prune").out

@@ -179,7 +179,7 @@ def test_on_a_terminal_there_are_headings_and_long_texts_are_cut(space: Settings
 def test_G07_on_a_narrow_terminal_no_id_is_cut_and_no_column_lost(space: Settings, environment: dict[str, str]) -> None:
     id_ = remember(space, "tea")
     shown = _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "tidy", "prune", "cases")
-    assert re.search(r"^ *prune_weak_edges  Prune 0 of 0 edges$", STYLE.sub("", shown), re.MULTILINE)
+    assert re.search(r"^ *prune_weak_edges  Prune 0 of 0 links$", STYLE.sub("", shown), re.MULTILINE)
     assert shown.count("There is nothing to do.") == 2
     reason = "nobody drinks it any more, and nobody ever will"
     _on_terminal({**environment, "COLUMNS": "80", "NO_COLOR": "1"}, "forget", str(id_), "--reason", reason)

@@ -425,7 +425,7 @@ async def test_memories_and_plans_have_addresses(client: Client, engine: Engine)
     await weak_edges(engine)
     plan = await engine.plans.propose("prune")
     shown = await _read(client, f"plan://{str(plan.id)[:8]}")
-    assert shown.startswith("# Prune 1 of 3 edges")
+    assert shown.startswith("# Prune 1 of 3 links")
     assert "| 1 | `-` |" in shown
     for uri in ("memory://abcdef", "plan://abcdef", "dream://abcdef"):
         with pytest.raises(MCPError, match=r"abcdef.*\."):

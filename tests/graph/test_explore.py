@@ -199,7 +199,7 @@ async def test_A24_a_topic_is_returned_whole_as_a_view(memory: Engine, gathered:
 async def test_A24_the_picture_of_a_topic_shows_what_it_contains(memory: Engine, gathered: dict[str, UUID]) -> None:
     drawn = await memory.graph.topic_picture("tag:react")
     assert drawn.count(">contains 1.00<") == 3
-    assert "4 nodes, 5 edges" in drawn
+    assert "4 nodes, 5 links" in drawn
 
 
 # -- a file of all of it
@@ -252,9 +252,9 @@ async def test_a_picture_of_what_is_around_a_node(memory: Engine, ids: dict[str,
     before = await everything(memory)
     drawn = await memory.graph.picture(ids["Linh"], hops=2)
     ElementTree.fromstring(drawn)
-    assert "6 nodes, 6 edges" in drawn
+    assert "6 nodes, 6 links" in drawn
     assert drawn.count('class="dot memory focus"') == 1
-    assert "2 nodes, 1 edge" in await memory.graph.picture(ids["Linh"], limit=2)
+    assert "2 nodes, 1 link" in await memory.graph.picture(ids["Linh"], limit=2)
     page = await memory.graph.picture(ids["Linh"], hops=2, limit=2, format="html")
     assert page.startswith("<!DOCTYPE html>")
     assert "1 more are as near" in page
@@ -262,7 +262,7 @@ async def test_a_picture_of_what_is_around_a_node(memory: Engine, ids: dict[str,
 
 
 async def test_a_picture_of_a_node_alone(memory: Engine, ids: dict[str, UUID]) -> None:
-    assert "1 node, 0 edges" in await memory.graph.picture(ids["alone"])
+    assert "1 node, 0 links" in await memory.graph.picture(ids["alone"])
 
 
 async def test_pictures_refuse_what_makes_no_sense(memory: Engine, ids: dict[str, UUID]) -> None:
@@ -276,7 +276,7 @@ async def test_pictures_refuse_what_makes_no_sense(memory: Engine, ids: dict[str
 
 
 def counts(drawn: str) -> list[str]:
-    return re.findall(r">(\d+ nodes?, \d+ edges?)<", drawn)
+    return re.findall(r">(\d+ nodes?, \d+ links?)<", drawn)
 
 
 async def test_C26_a_plan_is_drawn_before_and_after_and_the_same_once_applied(
@@ -285,7 +285,7 @@ async def test_C26_a_plan_is_drawn_before_and_after_and_the_same_once_applied(
     await memory.graph.link(ids["Linh"], ids["tea"], "similar", strength=0.4, created_by="auto")
     plan = await memory.plans.propose("merge-edges")
     proposed = await memory.graph.plan_picture(plan.id, format="svg")
-    assert counts(proposed) == ["5 nodes, 5 edges", "5 nodes, 4 edges"]
+    assert counts(proposed) == ["5 nodes, 5 links", "5 nodes, 4 links"]
     assert proposed.count("− similar 0.40") == 1
     await memory.plans.apply(plan.id)
     assert counts(await memory.graph.plan_picture(str(plan.id)[:8], format="svg")) == counts(proposed)
@@ -296,15 +296,15 @@ async def test_C26_an_archived_node_takes_its_edges_out_of_the_picture(memory: E
     plan = (await memory.history(ids["tea"]))[-1].plan_id
     assert plan
     drawn = await memory.graph.plan_picture(plan, format="svg")
-    assert counts(drawn) == ["4 nodes, 3 edges", "3 nodes, 0 edges"]
+    assert counts(drawn) == ["4 nodes, 3 links", "3 nodes, 0 links"]
     assert drawn.count('class="dot memory removed"') == 1
 
 
 async def test_C26_topics_are_drawn_as_what_they_contain(memory: Engine, ids: dict[str, UUID]) -> None:
     plan = await memory.plans.propose("topics")
-    assert counts(await memory.graph.plan_picture(plan.id)) == ["3 nodes, 2 edges", "4 nodes, 5 edges"]
+    assert counts(await memory.graph.plan_picture(plan.id)) == ["3 nodes, 2 links", "4 nodes, 5 links"]
     await memory.plans.apply(plan.id)
-    assert counts(await memory.graph.plan_picture(plan.id)) == ["3 nodes, 2 edges", "4 nodes, 5 edges"]
+    assert counts(await memory.graph.plan_picture(plan.id)) == ["3 nodes, 2 links", "4 nodes, 5 links"]
 
 
 async def test_C26_many_groups_are_many_pictures_and_the_page_says_how_many_more(memory: Engine) -> None:
@@ -328,13 +328,13 @@ async def test_C26_a_plan_larger_than_a_picture_is_drawn_as_far_as_it_fits(memor
     await memory.graph.link_many(edges)
     plan = await memory.plans.propose("merge-edges", {"batch": 1000})
     page = await memory.graph.plan_picture(plan.id)
-    assert counts(page) == ["300 nodes, 300 edges", "300 nodes, 150 edges"]
+    assert counts(page) == ["300 nodes, 300 links", "300 nodes, 150 links"]
     assert "merge 150 (of 350 decisions)" in page
 
 
 async def test_a_plan_without_decisions_is_an_empty_picture(memory: Engine) -> None:
     plan = await memory.plans.propose("prune")
-    assert counts(await memory.graph.plan_picture(plan.id)) == ["0 nodes, 0 edges", "0 nodes, 0 edges"]
+    assert counts(await memory.graph.plan_picture(plan.id)) == ["0 nodes, 0 links", "0 nodes, 0 links"]
 
 
 async def test_a_declined_decision_is_not_drawn(memory: Engine, ids: dict[str, UUID]) -> None:

@@ -88,6 +88,22 @@ async def test_G06_a_plan_made_by_hand_says_what_was_done_to_what(memory: Engine
     assert (await memory.history(new.id))[-1].reason == "corrected by hand"
 
 
+async def test_G06_a_plan_of_one_link_names_what_it_joins(memory: Engine) -> None:
+    one, other = [await memory.add(text, wait=False) for text in ("Linh prefers tea", "The kettle is new")]
+    edge = await memory.graph.link(one.id, other.id)
+    await memory.graph.link(one.id, other.id, explanation="said in the same week")
+    await memory.graph.protect(edge.id)
+    await memory.graph.protect(edge.id, protected=False, reason="it may fade")
+    await memory.graph.unlink(edge.id)
+    plans, _ = await memory.plans.list()
+    assert [plan.title for plan in plans] == [
+        "Unlink “Linh prefers tea” and “The kettle is new”",
+        "Unprotect the link between “Linh prefers tea” and “The kettle is new”: it may fade",
+        "Protect the link between “Linh prefers tea” and “The kettle is new”",
+        "Link “Linh prefers tea” and “The kettle is new” again",
+    ]
+
+
 async def test_P07_undo_restores_the_row_exactly(memory: Engine) -> None:
     node = await memory.add("as it was", metadata={"tags": ["ai"]}, importance=0.3, wait=False)
     await memory.edit(node.id, metadata={"tags": ["code"]}, importance=0.8)

@@ -360,7 +360,7 @@ async def test_A27_the_gate_opens_with_fifty_edges_and_fourteen_days(memory: Eng
     await link(memory, (nodes[0], nodes[20]), strength=0.9, created_at=START)
     assert await memory.plans.gate() is None
     at(memory, LONG_AGO + timedelta(days=13.99))
-    assert "younger than 14" in (await memory.plans.gate() or "")
+    assert "wait for 14 days" in (await memory.plans.gate() or "")
     at(memory, LONG_AGO + timedelta(days=14))
     assert await memory.plans.gate() is None
     told(memory, graph_enabled=False)

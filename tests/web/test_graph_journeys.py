@@ -143,7 +143,7 @@ def test_a_node_is_searched_for_here_and_elsewhere(house: House) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("region", name="Chosen node").get_by_role("heading", name="effects").wait_for()
     page.get_by_label("Find a node").fill("far away")
-    page.get_by_text("Not shown; go there").wait_for()
+    page.get_by_text("Not in this view").wait_for()
     page.get_by_role("search").get_by_role("button", name="far away").click()
     page.get_by_role("region", name="Chosen node").get_by_text("No links shown here.").wait_for()
     expect(page).to_have_url(re.compile(ids["far away"]))
@@ -267,7 +267,7 @@ def test_C36_twenty_duplicates_are_reviewed_by_keys_and_one_is_undone(house: Hou
         page.keyboard.press(key)
         said = re.compile(f"^{left} question" if left else "^$")
         page.locator("h1 + [role=status]", has_text=said).wait_for(state="attached")
-    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_text("No questions left.").wait_for()
     answered = page.locator("section", has=page.get_by_role("heading", name="Answered just now"))
     until(page, lambda: answered.get_by_role("listitem").count() == 20)
     assert merged(house) == 15
@@ -284,7 +284,7 @@ def test_C36_twenty_duplicates_are_reviewed_by_touch(house: House) -> None:
         page.get_by_role("button", name=says, exact=True).tap()
         said = re.compile(f"^{left} question" if left else "^$")
         page.locator("h1 + [role=status]", has_text=said).wait_for(state="attached")
-    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_text("No questions left.").wait_for()
     answered = page.locator("section", has=page.get_by_role("heading", name="Answered just now"))
     until(page, lambda: answered.get_by_role("listitem").count() == 20)
     assert merged(house) == 10
@@ -334,11 +334,11 @@ def test_C36_a_group_is_answered_at_once(house: House) -> None:
     group.get_by_text("2 questions belong together").wait_for()
     group.get_by_role("button", name="Keep all separate").click()
     page.get_by_role("status").get_by_text("2 questions of a group kept separate.").wait_for()
-    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_text("No questions left.").wait_for()
     page.keyboard.press("b")
     page.get_by_text("2 questions left").wait_for()
     page.keyboard.press("M")
-    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_text("No questions left.").wait_for()
     page.get_by_role("status").get_by_text("2 questions of a group merged.").wait_for()
     assert len(house.said("GET", "/concepts")["items"]) == 1
 
@@ -356,7 +356,7 @@ def test_C36_questions_about_cases_are_asked_with_both_answers(house: House) -> 
     page.get_by_role("cell", name="for 8 seconds").wait_for()
     page.get_by_text("Their questions are alike").wait_for()
     page.keyboard.press("m")
-    page.get_by_text("That was the last question.").wait_for()
+    page.get_by_text("No questions left.").wait_for()
     page.get_by_role("button", name="All").click()
     page.get_by_text("the same concept?").wait_for()
 

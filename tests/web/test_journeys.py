@@ -47,7 +47,7 @@ def test_D09_a_text_is_remembered_found_and_explained(house: House) -> None:
     expect(page.get_by_label("The text")).to_be_focused()
     page.keyboard.type("The spare key is with the neighbours")
     page.get_by_role("button", name="Remember", exact=True).last.click()
-    page.get_by_text("Remembered; it can be found now.").wait_for()
+    page.get_by_text("Remembered. It can be found now.").wait_for()
     page.keyboard.press("/")
     page.locator("[data-search]:focus").wait_for()
     page.keyboard.type("spare key")
@@ -121,7 +121,7 @@ def test_D24_what_is_not_found_says_why(house: House) -> None:
     page = house.window("#/recall?q=tea, green and black&mode=RECALL")
     left = page.locator("section.panel", has=page.get_by_role("heading", name="Not shown, and why"))
     left.get_by_text("a bicycle with a flat tyre").wait_for()
-    expect(left).to_contain_text("floor")
+    expect(left).to_contain_text("too weak")
 
 
 def test_filters_narrow_and_stay_in_the_address(house: House) -> None:

@@ -49,7 +49,7 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_text("Options").click()
     page.get_by_label("min inactive days").fill("0")
     page.get_by_role("button", name="Propose").click()
-    page.get_by_role("heading", name="Prune 4 of 9 edges").wait_for()
+    page.get_by_role("heading", name="Prune 4 of 9 links").wait_for()
     group = page.get_by_role("region", name="Weak links nobody used")
     expect(group.locator("li[data-decision]")).to_have_count(4)
     page.keyboard.press("j")
@@ -74,9 +74,9 @@ def test_W04_what_needs_review_is_one_key_away(house: House) -> None:
     weak_graph(house)
     house.said("POST", "/plans", PRUNE)
     page = house.window()
-    page.get_by_role("link", name="Review: Prune 4 of 9 edges").wait_for()
+    page.get_by_role("link", name="Review: Prune 4 of 9 links").wait_for()
     page.keyboard.press("r")
-    page.get_by_role("heading", name="Prune 4 of 9 edges").wait_for()
+    page.get_by_role("heading", name="Prune 4 of 9 links").wait_for()
 
 
 def test_P07_one_decision_is_taken_back(house: House) -> None:
@@ -139,7 +139,7 @@ def test_P03_a_whole_plan_is_declined(house: House) -> None:
     page.get_by_text("Declined.").wait_for()
     page.get_by_role("button", name="Apply").wait_for(state="detached")
     page.goto(f"{house.address}/#/plans?status=declined")
-    page.get_by_role("link", name="Prune 4 of 9 edges").wait_for()
+    page.get_by_role("link", name="Prune 4 of 9 links").wait_for()
 
 
 # -- cases
@@ -383,13 +383,13 @@ def test_a_space_is_made_and_entered(house: House) -> None:
 def test_A25_a_schedule_is_changed_paused_and_run(house: House) -> None:
     house.said("PATCH", "/schedules/prune", {"every_minutes": 1440})
     page = house.window("#/settings/schedules")
-    page.get_by_role("button", name="Change how often: prune weak edges").click()
+    page.get_by_role("button", name="Change how often: prune weak links").click()
     page.get_by_label("or cron").fill("0 2 * * sun")
     page.get_by_role("button", name="Save").click()
-    page.get_by_text("prune weak edges: 0 2 * * sun (UTC) from now on.").wait_for()
-    page.get_by_role("button", name="Pause prune weak edges").click()
+    page.get_by_text("prune weak links: Sundays at 02:00 (UTC) from now on.").wait_for()
+    page.get_by_role("button", name="Pause prune weak links").click()
     page.get_by_text("paused", exact=True).wait_for()
-    page.get_by_role("button", name="Run now: prune weak edges").click()
+    page.get_by_role("button", name="Run now: prune weak links").click()
     page.get_by_text("The schedule would not have run this").wait_for()
     kept = next(one for one in house.said("GET", "/schedules") if one["name"] == "prune_weak_edges")
     assert (kept["cron"], kept["enabled"], kept["last_run_at"] is not None) == ("0 2 * * sun", False, True)

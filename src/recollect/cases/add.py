@@ -16,6 +16,7 @@ from recollect.memories.rules.contract import Contract, checked_name
 from recollect.memories.rules.text import checksum
 from recollect.model import Added, Case, NewCase, Refused
 from recollect.plan import Draft, patch
+from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes
 from recollect.recall.sql import lexicon
 
@@ -119,7 +120,7 @@ async def update(
         node, answer = _rows(core.contract(space), wanted)
         draft = _drafted(core, case, node, answer, checked_name("updated_by", updated_by), reason)
         if draft.decisions:
-            title = draft.decisions[0].reason
+            title = f"Edit “{short_name(case.query)}”{f': {reason}' if reason else ''}"
             plan = draft.plan(policy="hand", title=title, now=core.now(), created_by=updated_by or "user")
             await changes.apply(db, plan, core.now())
     if wait and wanted.query is not None:

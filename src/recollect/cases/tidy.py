@@ -16,10 +16,11 @@ from recollect.engine.core import Core
 from recollect.errors import Conflict, NotFound
 from recollect.memories import edit
 from recollect.model import Case, CaseStatus, Status
-from recollect.plan import Decision, DecisionStatus, Plan, patch, single
+from recollect.plan import Decision, DecisionStatus, Draft, Plan, patch
 from recollect.plans import propose, review, undo
 from recollect.plans import run as running
 from recollect.plans.apply import Progress
+from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes, plans
 from recollect.store.database import Transaction
 
@@ -223,5 +224,6 @@ async def _revive(core: Core, db: Transaction, case: Case, by: str) -> None:
     }
     change = patch(table="nodes", id=case.case_id, before=before, after={"status": "active", "merged_into": None})
     assert change is not None
-    plan = single(policy="hand", verb="restore", reason="restore by hand", change=change, now=core.now(), created_by=by)
-    await changes.apply(db, plan, core.now())
+    draft, title = Draft(), f"Restore “{short_name(case.query)}”"
+    draft.decide("restore", case.case_id, "restore by hand", [change])
+    await changes.apply(db, draft.plan(policy="hand", title=title, now=core.now(), created_by=by), core.now())

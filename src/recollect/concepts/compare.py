@@ -270,7 +270,7 @@ async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence
         factors = compare(known[keeper.id], known[node.id])
         one, into = one_of_node(node), one_of_node(keeper)
         absorb(draft, links, into, one, reason=reason, factors=factors, group=0, now=now, resting=False)
-    title = f"Merge {', '.join(repr(node.name) for node in absorbed)} into {keeper.name!r}"
+    title = f"Merge {', '.join(f'“{node.name}”' for node in absorbed)} into “{keeper.name}”"
     return draft.plan(policy=POLICY.name, title=title[:200], now=now)
 
 

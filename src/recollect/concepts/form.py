@@ -34,6 +34,7 @@ from recollect.memories.remember import models_of
 from recollect.memories.sql import nodes
 from recollect.model import Formed, FormedMany, Kind, NewConcept, Node, Refused, Space
 from recollect.plan import Draft, Plan
+from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes
 from recollect.ports import Vectors
 from recollect.providers.embedders import embed_readable
@@ -260,7 +261,8 @@ def joining(keeper: Node, variant: Node, factors: Factors, reason: str, now: dat
         factors=told(one, other, factors),
         look=look,
     )
-    return draft.plan(policy="hand", title=reason, now=now, created_by=variant.source or "user")
+    title = f"Merge “{short_name(variant.name or '')}” into “{short_name(keeper.name or '')}”"
+    return draft.plan(policy="hand", title=title, now=now, created_by=variant.source or "user")
 
 
 def _why_new(alike: Likeness | None) -> dict[str, Any]:

@@ -14,12 +14,21 @@ from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Edge, NewEdge, Status
 from recollect.plan import Change, Draft, patch
-from recollect.plans.sql import changes, locks
+from recollect.plans.rules.plan_text import short_name
+from recollect.plans.sql import changes, labels, locks
 from recollect.store.database import Transaction
 
 LONGEST_EXPLANATION = 10_000
 LONGEST_RELATION = 100
 LONGEST_PAGE = 1000
+# What is done to which two, as a list of plans tells it.
+TITLES = {
+    "relink": "Link {both} again",
+    "unlink": "Unlink {both}",
+    "protect": "Protect the link between {both}",
+    "unprotect": "Unprotect the link between {both}",
+    "important": "Mark the link between {both} as important",
+}
 
 
 async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> list[UUID]:
@@ -37,10 +46,9 @@ async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> li
         for place, key in zip(there, keys, strict=True):
             _link_again(draft, known[key], wanted[place], now)
         if draft.decisions:
-            number = len(draft.decisions)
-            title = "linked again" if number == 1 else f"{number:,} edges linked again"
-            plan = draft.plan(policy="hand", title=title, now=now)
-            await changes.apply(db, plan, now)
+            again = {decision.subject for decision in draft.decisions}
+            title = await _titled(db, "relink", [edge for edge in known.values() if edge.id in again])
+            await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
     return [made[place] if place in made else known[_key(one)].id for place, one in enumerate(wanted)]
 
 
@@ -130,8 +138,18 @@ async def _change(
         if change is not None:
             draft = Draft()
             draft.decide(verb, id_, said, [change])
-            await changes.apply(db, draft.plan(policy="hand", title=said, now=now), now)
+            title = await _titled(db, verb, [edge], reason)
+            await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
         return await edges.get(db, id_)
+
+
+async def _titled(db: Transaction, verb: str, some: Sequence[Edge], reason: str | None = None) -> str:
+    """What is done to which link, and why where somebody said so: in a list of plans nothing else tells it."""
+    first, *more = some
+    names = await labels.nodes(db, [first.source, first.target])
+    one, other = (short_name(names.get(end) or str(end)) for end in (first.source, first.target))
+    both = f"{len(some):,} pairs" if more else f"“{one}” and “{other}”"
+    return f"{TITLES[verb].format(both=both)}{f': {reason}' if reason else ''}"
 
 
 def _refuse_retired(edge: Edge) -> None:

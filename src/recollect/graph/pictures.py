@@ -15,6 +15,7 @@ from recollect.graph.rules.drawing import Touched, before_and_after, nodes_touch
 from recollect.graph.rules.labels import shortened
 from recollect.graph.rules.picture import MOST_DOTS, Picture
 from recollect.graph.rules.picture_svg import page, side_by_side, svg
+from recollect.graph.rules.titles import title_of
 from recollect.graph.sql import edges, graph
 from recollect.memories.sql import nodes
 from recollect.model import Node
@@ -157,4 +158,4 @@ def _check_form(form: str) -> None:
 
 
 def _name(node: Node) -> str:
-    return shortened(node.name or node.text or str(node.id), 60)
+    return shortened(node.name or title_of(node.text or "") or str(node.id), 60)

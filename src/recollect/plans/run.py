@@ -122,5 +122,5 @@ async def gate(core: Core, space_id: UUID) -> str | None:
     days = (core.now() - first).total_seconds() / 86_400 if first else 0.0
     if days < settings.gate_min_days:
         age = counted(int(days), "day") if days >= 1 else "less than a day"
-        return f"the graph is {age} old, younger than {settings.gate_min_days:g} days"
+        return f"the graph is {age} old, and schedules wait for {settings.gate_min_days:g} days"
     return None

@@ -50,12 +50,18 @@ async def test_A22_a_new_topic_is_a_row_with_its_figures() -> None:
     assert decision.reason == "tag:tea has 3 members"
 
 
-async def test_A23_found_again_it_keeps_its_id_and_takes_the_new_time() -> None:
-    (decision,) = (await plan_for(about("tag:tea", (1, 2), (2, 3)), known("tag:tea", 1, 2, 3))).decisions
+async def test_A23_found_again_beside_a_new_one_it_keeps_its_id_and_takes_the_new_time() -> None:
+    edges = about("tag:tea", (1, 2), (2, 3)) + about("tag:garden", (5, 6), (6, 7), first=5)
+    decision = (await plan_for(edges, known("tag:tea", 1, 2, 3))).decisions[-1]
     (change,) = decision.changes
     assert change.id == UUID(int=7)
     assert change.before == {"gathered_at": BEFORE.isoformat()}
     assert change.after == {"gathered_at": NOW.isoformat()}
+
+
+async def test_P24_the_same_topics_again_are_no_plan() -> None:
+    plan = await plan_for(about("tag:tea", (1, 2), (2, 3)), known("tag:tea", 1, 2, 3))
+    assert (plan.decisions, plan.summary["topics"]) == ([], 1)
 
 
 async def test_A23_what_is_no_longer_a_topic_goes_and_members_follow() -> None:

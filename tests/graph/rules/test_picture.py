@@ -185,14 +185,14 @@ def test_every_dot_and_line_is_drawn_with_what_is_known_of_it() -> None:
     )
     root = parsed(svg(known))
     assert [told(group) for group in with_class(root, "dot")] == [
-        "Linh\nconcept, 1 edge\nadded in March\nused twice",
-        "tea\npage, 1 edge",
+        "Linh\nconcept, 1 link\nadded in March\nused twice",
+        "tea\npage, 1 link",
     ]
     assert {told(group) for group in with_class(root, "line")} == {
         "Linh → tea\nsupports, strength 0.82 (strong), added\nshe said so"
     }
     assert [text.text for text in with_class(root, "relation")] == ["+ supports 0.82"]
-    assert "2 nodes, 1 edge" in (root.get("aria-label") or "")
+    assert "2 nodes, 1 link" in (root.get("aria-label") or "")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_given_places_are_used_and_bound_the_picture_too() -> None:
 def test_a_line_into_nowhere_is_counted() -> None:
     root = parsed(svg(Picture(title="", dots=(dot(1),), lines=(line(1, 1, 2),))))
     assert [text.text for text in with_class(root, "note")] == [
-        "Left out: 1 edge (one of its ends is not in the picture)."
+        "Left out: 1 link (one of its ends is not in the picture)."
     ]
     assert not with_class(root, "line")
 
@@ -421,7 +421,7 @@ def test_C26_what_stays_keeps_its_place() -> None:
 def test_C26_both_sides_are_named_and_counted() -> None:
     root = parsed(side_by_side(*merge()))
     assert [text.text for text in with_class(root, "heading")] == ["Before", "After"]
-    assert [text.text for text in with_class(root, "count")] == ["4 nodes, 3 edges", "3 nodes, 2 edges"]
+    assert [text.text for text in with_class(root, "count")] == ["4 nodes, 3 links", "3 nodes, 2 links"]
 
 
 def test_C26_what_is_new_is_marked_as_added() -> None:

@@ -89,7 +89,7 @@ def test_P09_a_difference_is_in_few_words() -> None:
 def plan(**more: object) -> Plan:
     given: dict[str, object] = {
         "policy": "prune_weak_edges",
-        "title": "Prune 1 of 3 edges",
+        "title": "Prune 1 of 3 links",
         "created_at": NOW,
         "decisions": (),
         "options": {"threshold": 0.05, "kinds": ["memory"]},
@@ -108,7 +108,7 @@ def test_A12_the_report_of_a_plan_is_one_line() -> None:
 
 def test_P02_a_plan_in_markdown() -> None:
     head = plan_text.markdown_head(plan(), Tally(goes=1))
-    assert head.startswith("# Prune 1 of 3 edges\n\n| | |\n|---|---|\n| plan | `")
+    assert head.startswith("# Prune 1 of 3 links\n\n| | |\n|---|---|\n| plan | `")
     assert "| rows | + 0, ~ 0, - 1 |" in head
     assert "2026-11-15 08:00Z by user" in head
     table = plan_text.markdown_decisions([decision(change(A, {"status": "active"}, {"status": "pruned"}))], {A: "x"})

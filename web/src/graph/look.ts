@@ -57,7 +57,7 @@ export const strengthWidth = (strength: number): number => 0.8 + 3.4 * strength;
 export const strengthWord = (strength: number): string => (strength > STRONG ? "strong" : strength >= WEAK ? "middling" : "weak");
 export const nodeSize = (degree: number): number => Math.min(14, 3 + 1.6 * Math.sqrt(degree));
 
-interface Named {
+export interface Named {
   x: number;
   y: number;
   size: number;
@@ -117,10 +117,17 @@ export function drawHovered(context: CanvasRenderingContext2D, node: Named, look
   context.lineWidth = 2;
   context.strokeStyle = look.accent;
   context.stroke();
+  const name = wholeName(context, node);
+  if (name) write(context, name.text, name.box, look);
+}
+
+/** The name in full, or shortened where there is less room; null where there is none. */
+export function wholeName(context: CanvasRenderingContext2D, node: Named): { text: string; box: Box } | null {
   for (const text of node.label ? [node.label, shortened(node.label)] : []) {
     const box = placeOf(context, text, node);
-    if (box) return write(context, text, box, look);
+    if (box) return { text, box };
   }
+  return null;
 }
 
 export interface Marked {

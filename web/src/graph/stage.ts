@@ -7,7 +7,7 @@ import type { Schemas } from "../lib/api";
 import { topicName } from "../lib/format";
 import { called } from "../lib/titles";
 import { Forces, type Pull } from "./forces";
-import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, type Box, type Look } from "./look";
+import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, wholeName, type Box, type Look, type Named } from "./look";
 import { placed, type Ends } from "./places";
 
 export type Sight = Schemas["Sight"];
@@ -64,6 +64,8 @@ export class Stage {
   #marks: CanvasRenderingContext2D;
   /** Where names are written in this picture. */
   #written: Box[] = [];
+  /** For whose name a place is kept in this picture. */
+  #keptFor: string | null = null;
 
   constructor(box: HTMLElement, acts: Acts) {
     this.#acts = acts;
@@ -73,7 +75,7 @@ export class Stage {
       minCameraRatio: 0.02,
       maxCameraRatio: 4,
       stagePadding: 40,
-      defaultDrawNodeLabel: (context, node) => drawName(context, node, this.#look, this.#written),
+      defaultDrawNodeLabel: (context, node) => this.#write(context, node),
       defaultDrawNodeHover: (context, node) => drawHovered(context, node, this.#look),
       nodeReducer: (id, node) => this.#nodeLook(id, node),
       edgeReducer: (edge, look) => this.#edgeLook(edge, look),
@@ -84,7 +86,7 @@ export class Stage {
     this.#sigma.on("clickNode", ({ node }) => acts.chosen(node));
     this.#sigma.on("clickStage", () => acts.chosen(null));
     this.#sigma.on("doubleClickStage", ({ preventSigmaDefault }) => preventSigmaDefault());
-    this.#sigma.on("beforeRender", () => (this.#written.length = 0));
+    this.#sigma.on("beforeRender", () => ([this.#written.length, this.#keptFor] = [0, null]));
     this.#sigma.on("afterRender", () => this.#drawMarks());
     this.#forces = new Forces((places) => this.#moved(places), () => this.#settled());
   }
@@ -257,6 +259,21 @@ export class Stage {
 
   #isOut(edge: string): boolean {
     return this.#lit !== null && !this.#sigma.getGraph().extremities(edge).every((id) => this.#lit!.has(id));
+  }
+
+  /** The name of what is chosen is written last, over everything: its place is kept for it. */
+  #write(context: CanvasRenderingContext2D, node: Named): void {
+    if ("key" in node && node.key === this.#chosen) return;
+    if (this.#chosen !== this.#keptFor) this.#keepPlace(context);
+    drawName(context, node, this.#look, this.#written);
+  }
+
+  #keepPlace(context: CanvasRenderingContext2D): void {
+    this.#keptFor = this.#chosen;
+    const node = this.#chosen === null ? undefined : this.#sigma.getNodeDisplayData(this.#chosen);
+    if (!node) return;
+    const name = wholeName(context, { ...this.#sigma.framedGraphToViewport(node), size: this.#sigma.scaleSize(node.size), label: node.label });
+    if (name) this.#written.push(name.box);
   }
 
   #drawMarks(): void {

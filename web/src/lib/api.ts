@@ -1,5 +1,6 @@
 // One typed call to the API: the method, the path and what goes in are checked against the generated client, and so is
 // what comes out. A refusal is thrown as a Problem, with the sentence that the server wrote for a person.
+import { untrack } from "svelte";
 import type { components, paths } from "../api";
 import { here } from "./here.svelte";
 
@@ -77,6 +78,7 @@ async function answered(method: Method, path: string, sent: Sent<unknown>): Prom
 }
 
 async function reach(url: string, request: RequestInit): Promise<Response> {
+  untrack(() => (here.pending += 1)); // whoever asks does not depend on it
   try {
     const answer = await fetch(url, request);
     here.answered();
@@ -85,6 +87,8 @@ async function reach(url: string, request: RequestInit): Promise<Response> {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     here.lost();
     throw new Problem(0, UNREACHABLE, "The server does not answer.");
+  } finally {
+    here.pending -= 1;
   }
 }
 

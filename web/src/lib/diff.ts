@@ -70,6 +70,7 @@ function hasParts(value: unknown): value is Record<string, unknown> {
 }
 
 function said(value: unknown): string {
+  if (Array.isArray(value)) return value.map(plain).join(", ");
   return value === null || value === undefined ? "" : plain(value);
 }
 

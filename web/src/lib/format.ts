@@ -33,8 +33,9 @@ export function moment(value: string): string {
 /** `tag:react hooks` as `react hooks`: what a topic is gathered by needs no saying. */
 export const topicName = (key: string): string => key.replace(/^tag:/, "");
 
-/** Who made a plan: a policy, or somebody by hand. */
-export const policyName = (name: string): string => (name === "hand" ? "by hand" : words(name));
+const CALLED: Record<string, string> = { maintain: "maintenance", prune_weak_edges: "prune weak links", merge_parallel_edges: "merge parallel links", hand: "manual change" };
+/** What a policy or a schedule is called. */
+export const policyName = (name: string): string => CALLED[name] ?? words(name);
 
 /** `merge_duplicate_concepts` as `merge duplicate concepts`. */
 export const words = (name: string): string => name.replaceAll("_", " ");

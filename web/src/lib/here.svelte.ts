@@ -9,6 +9,8 @@ class Here {
   /** Why one must sign in, where one must. */
   refused = $state<string | null>(null);
   reachable = $state(true);
+  /** How many answers are being waited for. */
+  pending = $state(0);
   /** Rises when everything shown should be asked for anew. */
   epoch = $state(0);
   #space = $state<string | null>(kept(KEPT));

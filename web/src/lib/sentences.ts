@@ -1,6 +1,6 @@
 // A step of a history as a sentence: what was done, by whom, and why, in words that need no glossary.
 import type { Schemas } from "./api";
-import { words } from "./format";
+import { policyName, words } from "./format";
 
 type Entry = Schemas["HistoryEntry"];
 
@@ -36,7 +36,7 @@ export function plainly(reason: string): string {
 
 export function sentence(entry: Entry): string {
   const done = DONE[entry.verb] ?? `${words(entry.verb).charAt(0).toUpperCase()}${words(entry.verb).slice(1)}`;
-  const by = BY[entry.policy] ?? ` by ${words(entry.policy)}`;
+  const by = BY[entry.policy] ?? ` by ${policyName(entry.policy)}`;
   const why = UNSAID.test(entry.reason) ? "" : `: ${plainly(entry.reason.replace(/^takes back: /, ""))}`;
   return `${done}${by}${why}`;
 }

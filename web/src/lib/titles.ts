@@ -12,7 +12,7 @@ export function titleOf(node: Titled): string {
   return node.name ?? (headline(node.text ?? "") || node.id.slice(0, 8));
 }
 
-// A heading with # before it, or with a line drawn below it.
+// The same as graph/rules/titles.py, for texts that the page has whole. A heading with # before it, or with a line drawn below it.
 const HEADING = /^#{1,6}\s+(.+?)\s*#*$|^(?![=\-~*|>]|\s*[-*+]\s)(.*\p{L}.*)\n[=~-]{3,}[ \t]*$/gmu;
 
 const MARKED = /[#*`<[|~]|==|--|__|\.\. |^\s*[->+]/;
@@ -24,7 +24,7 @@ export function called({ id, label }: { id: string; label: string | null }): str
 }
 
 export function headline(text: string): string {
-  for (const [, marked, underlined] of text.matchAll(HEADING)) {
+  for (const [, marked, underlined] of text.replace(LAYOUT, " ").matchAll(HEADING)) {
     const heading = unmarked(marked ?? underlined!);
     if (heading) return shortened(heading);
   }
@@ -53,6 +53,7 @@ export function inOneRun(text: string): string {
 
 function linesOf(text: string): string[] {
   return text
+    .replace(LAYOUT, " ")
     .split("\n")
     .map(unmarked)
     .filter((line) => SAYS.test(line));
@@ -68,14 +69,18 @@ const LAYOUT = /<\/?(?:p|div|span|a|img|picture|source|br|hr|center|h[1-6]|b|i|e
 export function unmarked(line: string): string {
   return line
     .replace(LAYOUT, " ")
-    .replace(/\[?!\[[^\]]*\]\([^)]*(?:\)|$)(?:\]\([^)]*(?:\)|$))?/g, " ")
-    .replace(/^\s*\.\. (?:image|figure|_)\S*.*$|^\s*:(?:target|alt|width|align):.*$|(?<!\S)\|[\w -]+\|_*(?!\S)/g, " ")
+    .replace(/^\s*(?:```|~~~).*$/, "")
+    .replace(/^\s*\.\. (?:\|[^|]*\|\s*)?(?:[\w-]+::|_).*$|^\s*:[\w-]+:(?:\s.*)?$/, "")
+    .replace(/\[?!\[[^\]]*\](?:\([^)]*(?:\)|$)|\[[^\]]*\])(?:\](?:\([^)]*(?:\)|$)|\[[^\]]*\]))?/g, " ")
+    .replace(/(?<!\S)\|\w(?:[\w .-]*\w)?\|_*(?!\S)/g, " ")
     .replace(/(?<!\S)(?:#{1,6}|[=~-]{3,})(?=\s|$)/g, " ")
     .replace(/!?\[\[(?:[^\]|]*\|)?([^\]]+)\]\]/g, "$1")
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/(\*\*|__|~~|`)(?=\S)(.+?)(?<=\S)\1/g, "$2")
+    .replace(/!?\[([^\]]*)\]\([^)]*(?:\)|$)|\[([^\]]+)\]\[[^\]]*\]/g, "$1$2")
+    .replace(/(?::[\w-]+:)?`([^`<]+?)\s*(?:<[^`>]*>)?`__?(?!\w)/g, "$1")
+    .replace(/(\*\*|__|~~|``|`)(?=\S)(.+?)(?<=\S)\1/g, "$2")
     .replace(/(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])/g, "$1")
     .replace(/^\s*(?:[-*+]|\d+[.)]|>)\s+/, "")
+    .replace(/^\s*\|\s*(.*?)\s*\|\s*$/, "$1")
     .replace(/\s+/g, " ")
     .trim();
 }

@@ -11,7 +11,7 @@ const IN_THE_WAY = 409;
 
 export async function undoPlan(plan: Schemas["Plan"]): Promise<void> {
   const number = plan.counts["applied"] ?? 0;
-  const text = `${plan.title} (${counted(number, "decision")}). Everything becomes as it was; later changes stay.`;
+  const text = `${plan.title} (${counted(number, "decision")}). This puts everything back as it was; later changes stay.`;
   if (await confirmed({ title: "Undo this plan?", text, yes: "Undo" })) await undo(plan.id);
 }
 
@@ -37,7 +37,7 @@ async function chainOf(plan: string): Promise<readonly Schemas["TakenBack"][]> {
 
 function asked(chain: readonly Schemas["TakenBack"][]): string {
   const lines = chain.map((one, at) => `${at + 1}. ${one.title} (${counted(one.decisions, "decision")})`);
-  return `Later plans changed the same things, and are undone with it. In this order, as one plan:\n\n${lines.join("\n")}`;
+  return `Later plans changed the same things and have to be undone with it. In this order, as one plan:\n\n${lines.join("\n")}`;
 }
 
 function tell(outcome: Schemas["Outcome"]): void {

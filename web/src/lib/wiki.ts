@@ -1,5 +1,6 @@
-// A page's text taken apart for showing: headings, lists, tables, code, and links within lines. What is not understood
-// stays as it was written; nothing is dropped, and nothing is ever taken for markup of the browser.
+// A page's text taken apart for showing: headings, lists, tables, code, and links within lines. The HTML that only lays a
+// README out is left away, what else is not understood stays as it was written, and nothing is ever taken for markup of
+// the browser.
 export type Piece =
   | { kind: "text" | "code" | "strong" | "em" | "picture"; text: string }
   | { kind: "link"; target: string; text: string; relation: string | null }
@@ -62,8 +63,18 @@ function next(lines: string[], at: number, found: Block[]): number {
   const heading = HEADING.exec(line);
   if (heading) found.push({ kind: "heading", level: (heading[1] ?? heading[3])!.length, pieces: pieces((heading[2] ?? heading[4])!) });
   const item = heading ? null : ITEM.exec(line);
-  if (item) listIn(found, at > 0 && ITEM.test(lines[at - 1]!)).push({ depth: depthOf(item), mark: /\d/.test(item[2]!) ? item[2]! : null, pieces: pieces(item[3]!) });
-  return heading || item ? at + 1 : paragraph(lines, at, found);
+  if (item) return listed(lines, at, item, found);
+  return heading ? at + 1 : paragraph(lines, at, found);
+}
+
+/** An item with the indented lines that go on with it. */
+function listed(lines: string[], at: number, item: RegExpExecArray, found: Block[]): number {
+  let end = at + 1;
+  while (/^\s{2,}\S/.test(lines[end] ?? "") && !begins(lines[end]!)) end += 1;
+  const text = [item[3]!, ...lines.slice(at + 1, end).map((line) => line.trim())].join(" ");
+  const goesOn = at > 0 && lines[at - 1]!.trim() !== "";
+  listIn(found, goesOn).push({ depth: depthOf(item), mark: /\d/.test(item[2]!) ? item[2]! : null, pieces: pieces(text) });
+  return end;
 }
 
 /** The items of the list that goes on, or of a new one. */
@@ -125,8 +136,31 @@ function paragraph(lines: string[], at: number, found: Block[]): number {
   if (underline) return found.push({ kind: "heading", level: underline[1]![0] === "=" ? 1 : 2, pieces: pieces(lines[at]!) }), at + 2;
   let end = at + 1;
   while (end < lines.length && lines[end]!.trim() && !begins(lines[end]!) && !isRuled(lines, end)) end += 1;
-  found.push({ kind: "lines", pieces: pieces(lines.slice(at, end).join("\n")) });
+  const text = unlaid(lines.slice(at, end).join("\n"));
+  if (text.trim()) found.push({ kind: "lines", pieces: pieces(text) });
   return end;
+}
+
+const ANCHOR = /<a\b[^>]*?\bhref="(https?:[^"\s()]+)"[^>]*>([^]*?)<\/a>/gi;
+const LAYOUT = /<\/?(?:p|div|span|a|img|picture|source|br|hr|center|b|i|em|strong|sub|sup)\b(?:\s[^<>]*)?>|<!--[^]*?-->/gi;
+
+/** Without the tags that only lay out: of a picture what it shows, of a link its words and where it leads. */
+function unlaid(text: string): string {
+  if (!/<[a-z!/]/i.test(text)) return text;
+  const parts = text.split(/(`[^`]*`)/); // what is code stays
+  return parts.map((part, at) => (at % 2 ? part : plainer(part))).join("");
+}
+
+function plainer(text: string): string {
+  return text
+    .replace(/<img\b[^<>]*?\balt="([^"]*)"[^<>]*>/gi, "$1")
+    .replace(ANCHOR, (_, href: string, inside: string) => {
+      const words = inside.replace(LAYOUT, "").replace(/[[\]\n]/g, " ").trim();
+      return words && `[${words}](${href})`;
+    })
+    .replace(/<br\s*\/?>/gi, "\n")
+    .replace(LAYOUT, "")
+    .replace(/\n\s*\n/g, "\n");
 }
 
 function quote(lines: string[], at: number, found: Block[]): number {

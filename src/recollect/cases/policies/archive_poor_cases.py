@@ -65,7 +65,7 @@ def _reason(bank: Bank, place: int, options: Options) -> str:
 
 POLICY = Policy(
     name="archive_poor_cases",
-    about="Cases that were tried often enough and mostly failed go to rest.",
+    about="Cases that were tried often enough and mostly failed are archived.",
     risk=Risk.HIGH,
     options=Options,
     propose=propose,

@@ -61,7 +61,7 @@ def _reason(bank: Bank, place: int, options: Options) -> str:
 
 POLICY = Policy(
     name="archive_unused_cases",
-    about="Cases that nobody asked for in a long time go to rest, unless they once were much used.",
+    about="Cases that nobody asked for in a long time are archived, unless they were once used a lot.",
     risk=Risk.HIGH,
     options=Options,
     propose=propose,

@@ -49,7 +49,7 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 
 POLICY = Policy(
     name="consolidate_cases",
-    about="Cases that fail are retired, those that repeat are merged, those that nobody asks for are shelved.",
+    about="Cases that fail or that nobody asks for are archived; duplicates are merged.",
     risk=Risk.HIGH,
     options=Options,
     propose=propose,

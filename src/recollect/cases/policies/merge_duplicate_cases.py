@@ -218,7 +218,7 @@ def _unfit(bank: Bank, free: Flags, keep: int, place: int, distinct: Collection[
 
 POLICY = Policy(
     name="merge_duplicate_cases",
-    about="Of cases with the same question and answer, the most used stays and the others go into it.",
+    about="Of cases with the same question and answer, the most used stays and the others are merged into it.",
     risk=Risk.HIGH,
     options=Options,
     propose=propose,

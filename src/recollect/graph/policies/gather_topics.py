@@ -73,8 +73,10 @@ def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: date
 
 
 def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, Any]]) -> None:
-    """The last result goes and this one comes, in one group: whole, or not at all."""
+    """The last result goes and this one comes, in one group: whole, or not at all. The same again is no news."""
     known = {topic.key: topic for topic in last}
+    if _found(last) == {key: _factors(row) for key, row in rows.items()}:
+        return
     for key in sorted(known.keys() - rows.keys()):
         _let_go(draft, known[key])
     for key, row in rows.items():
@@ -82,6 +84,10 @@ def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, A
             _keep(draft, known[key], row)
         else:
             _add(draft, key, row)
+
+
+def _found(last: Sequence[Topic]) -> dict[str, Row]:
+    return {topic.key: _factors(_row_of(topic)) for topic in last}
 
 
 def _row(topic: GatheredTopics, edges: EdgeColumns, now: datetime) -> dict[str, Any]:
@@ -118,7 +124,7 @@ def _add(draft: Draft, key: str, row: dict[str, Any]) -> None:
 
 
 def _keep(draft: Draft, topic: Topic, row: dict[str, Any]) -> None:
-    """A topic found again: at least the time of its gathering is new."""
+    """A topic found again among others that changed: at least the time of its gathering is new."""
     joined, left = _came_and_went(topic, row)
     reason = f"{topic.key} has {counted(len(row['member_ids']), 'member')}: {joined:,} came, {left:,} went"
     change = patch(table="topics", id=topic.id, before=_row_of(topic), after=row)
@@ -170,7 +176,7 @@ def tally(summary: Row, _applied: Sequence[Decision]) -> Mapping[str, int]:
 
 POLICY = Policy(
     name="gather_topics",
-    about="Nodes that bear the same topic key are listed together, as metadata beside the graph.",
+    about="Memories that share a topic are listed together; their links stay as they are.",
     risk=Risk.LOW,
     options=Options,
     propose=propose,

@@ -80,7 +80,7 @@ def _plan(
     fresh = np.flatnonzero(~is_linked(near, nodes.ids, edges))
     _link(draft, nodes, near, fresh, tags, options, now)
     return draft.plan(
-        title=f"Link {counted(len(draft.decisions), 'pair that is', 'pairs that are')} alike",
+        title=f"Link {counted(len(draft.decisions), 'similar pair')}",
         now=now,
         summary={
             "nodes": len(asked),
@@ -218,7 +218,7 @@ def _topics(source: UUID, target: UUID, tags: Mapping[UUID, str]) -> Row:
 
 POLICY = Policy(
     name="link_similar",
-    about="Memories that are near each other get a `similar` edge.",
+    about="Memories that say similar things are linked.",
     risk=Risk.LOW,
     options=Options,
     propose=propose,

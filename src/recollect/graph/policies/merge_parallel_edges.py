@@ -151,7 +151,7 @@ def _plan(draft: Draft, edges: EdgeColumns, options: Options, now: datetime) -> 
     touched = sum(decision.factors["edges"] for decision in draft.decisions)
     merged = touched - len(draft.decisions)
     return draft.plan(
-        title=f"Merge {touched:,} parallel edges into {len(draft.decisions):,}",
+        title=f"Merge {touched:,} parallel links into {len(draft.decisions):,}",
         now=now,
         summary={
             "total_before": len(edges),
@@ -178,7 +178,7 @@ def tally(_summary: Row, applied: Sequence[Decision]) -> Mapping[str, int]:
 
 POLICY = Policy(
     name="merge_parallel_edges",
-    about="Several edges between the same two nodes become one stronger edge.",
+    about="Several links between the same two memories become one stronger link.",
     risk=Risk.LOW,
     options=Options,
     propose=propose,

@@ -90,7 +90,7 @@ def _plan(edges: EdgeColumns, options: Options, now: datetime) -> Plan:
     _prune(draft, look, pruning, options)
     _note_kept(draft, look, kept)
     return draft.plan(
-        title=f"Prune {len(pruning.removed):,} of {counted(len(edges), 'edge')}",
+        title=f"Prune {len(pruning.removed):,} of {counted(len(edges), 'link')}",
         now=now,
         summary=_summary(edges, pruning, kept),
     )
@@ -220,7 +220,7 @@ def metrics(summary: Row, measured: Row) -> Mapping[str, targets.Figure]:
 
 POLICY = Policy(
     name="prune_weak_edges",
-    about="Edges that are weak, idle and hold nothing together leave the graph.",
+    about="Weak links that nobody used and that hold nothing together leave the graph.",
     risk=Risk.LOW,
     options=Options,
     propose=propose,

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from recollect.graph.rules.picture import Dot, Mark, Picture, PictureLine
 from recollect.graph.rules.strength import current
+from recollect.graph.rules.titles import title_of
 from recollect.model import Edge, Node, Topic
 from recollect.plan import Change, Decision
 from recollect.wording import counted
@@ -24,11 +25,12 @@ CONTAINS = "contains"
 
 
 def dot_of(node: Node, mark: Mark = "") -> Dot:
-    """A node as it is drawn: called by its name, else by the beginning of its text."""
-    told = (node.text or "")[:LONGEST_TEXT] if node.name else ""
+    """A node as it is drawn: called by its name, or as its text is; the text is told where it says more."""
+    label = node.name or title_of(node.text or "")
+    told = "" if label == node.text else (node.text or "")[:LONGEST_TEXT]
     facts = f"{node.kind}, {node.subtype}, since {node.created_at:%Y-%m-%d}"
     detail = "\n".join(filter(None, (facts, told, str(node.id))))
-    return Dot(id=str(node.id), label=node.name or node.text or "", kind=str(node.kind), mark=mark, detail=detail)
+    return Dot(id=str(node.id), label=label, kind=str(node.kind), mark=mark, detail=detail)
 
 
 def line_of(edge: Edge, now: datetime) -> PictureLine:

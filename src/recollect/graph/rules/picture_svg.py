@@ -142,7 +142,7 @@ def _sheet(picture: Picture, places: Places, sides: Mapping[str, int | None]) ->
         title=picture.title,
         body=f'<g class="{class_}">\n{lines}{relations}</g>\n<g class="dots">\n{dots}</g>\n',
         box=box_around([*map(spot_box, spots.values()), *map(stroke_box, strokes)]),
-        count=f"{counted(len(spots), 'node')}, {counted(len(strokes), 'edge')}",
+        count=f"{counted(len(spots), 'node')}, {counted(len(strokes), 'link')}",
         note=_left_out(picture, len(spots), len(strokes)),
     )
 
@@ -153,7 +153,7 @@ def _left_out(picture: Picture, dots: int, lines: int) -> str:
     if not less_dots and not less_lines:
         return ""
     missing = " and ".join(
-        counted(number, noun) for number, noun in ((less_dots, "node"), (less_lines, "edge")) if number
+        counted(number, noun) for number, noun in ((less_dots, "node"), (less_lines, "link")) if number
     )
     why = "the most connected are shown" if less_dots else "one of its ends is not in the picture"
     return f"Left out: {missing} ({why})."
@@ -280,7 +280,7 @@ def _name_text(spot: Spot) -> str:
 
 
 def _about_dot(dot: Dot, degree: int) -> str:
-    facts = ", ".join(filter(None, (shortened(dot.kind, 40), dot.mark, counted(degree, "edge"))))
+    facts = ", ".join(filter(None, (shortened(dot.kind, 40), dot.mark, counted(degree, "link"))))
     return _told(shortened(dot.label, LONGEST_DETAIL) or shortened(dot.id, 80), facts, dot.detail)
 
 

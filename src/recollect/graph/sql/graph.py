@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select, text
 
 from recollect.errors import NotFound
+from recollect.graph.rules.titles import title_of
 from recollect.graph.sql import edges
 from recollect.graph.sql.edges import ALIVE, ALIVE_BUT
 from recollect.memories.sql import nodes
@@ -51,9 +52,11 @@ SELECT {", ".join(f"e.{column}" for column in edges.COLUMNS)} FROM edges e
 SEEN = """
 SELECT n.* FROM unnest($2::uuid[]) AS g(id), LATERAL (
     SELECT id, kind, subtype, protected, status,
-           left(regexp_replace(left(coalesce(nullif(name, ''), text, ''), 200), '\\s+', ' ', 'g'), 80) AS label
+           left(nullif(name, ''), 80) AS name,
+           left(text, CASE WHEN text ~ '^\\s*[<.|!\\[]' THEN 1500 ELSE 200 END) AS text
       FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
 """
+LABEL = 80
 OLDEST = "SELECT min(created_at) FROM edges WHERE space_id = $1"
 NO_TOPIC = "There is no topic {!r}: `recollect graph topics` lists them, `recollect plan topics` gathers them."
 
@@ -105,7 +108,11 @@ async def among(db: Transaction, nodes: Sequence[UUID], *, awake: Sequence[UUID]
 async def seen(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     """What there is to see of some nodes, whatever their status."""
     found = await (await driver(db)).fetch(SEEN, db.space_id, list(ids))
-    return {row["id"]: Seen(**{**row, "kind": Kind(row["kind"]), "status": Status(row["status"])}) for row in found}
+    return {row["id"]: _seen(**row) for row in found}
+
+
+def _seen(*, kind: str, status: str, name: str | None, text: str | None, **rest: Any) -> Seen:
+    return Seen(kind=Kind(kind), status=Status(status), label=name or title_of(text or "")[:LABEL], **rest)
 
 
 async def oldest_edge_at(db: Transaction) -> datetime | None:

@@ -129,7 +129,7 @@ def _link(draft: Draft, nodes: Nodes, row: int, keeper: int, number: int, now: d
 
 POLICY = Policy(
     name="note_similar_memories",
-    about="Memories that say nearly the same are named as probably the same, and linked; none is merged.",
+    about="Memories that say nearly the same thing are linked as probably the same; none is merged.",
     risk=Risk.HIGH,
     options=Options,
     propose=propose,

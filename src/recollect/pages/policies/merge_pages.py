@@ -45,7 +45,7 @@ from recollect.pages.rules.stored import (
 from recollect.plan import Change, Draft, Look, Plan, Risk
 from recollect.plan import Decision as Decided
 from recollect.plans.policy import Policy, Reader
-from recollect.wording import counted, require
+from recollect.wording import require
 
 RELINK = "RELINK"
 TOGETHER = 20
@@ -116,10 +116,16 @@ def _plan(batch: PageBatch, world: _World, options: Options, now: datetime) -> P
     _note(draft, batch, done)
     summary = _summary(done, before, draft)
     return draft.plan(
-        title=f"Merge {batch.label}: {counted(summary['created'], 'page')} created, {summary['merged']:,} merged",
+        title=_title(batch.label, summary),
         now=now,
         summary=summary,
     )
+
+
+def _title(label: str, summary: Mapping[str, Any]) -> str:
+    """What becomes of how many; what becomes of none goes unsaid."""
+    told = [f"{summary[what]:,} {what}" for what in ("created", "merged") if summary[what]]
+    return f"Merge {label}: {', '.join(told) or 'nothing new'}"
 
 
 def settled(plan: MergePlan, world: _World, options: Options) -> MergePlan:
@@ -472,7 +478,7 @@ def again(plan: Plan, failed: Sequence[Decided]) -> dict[str, Any] | None:
 
 POLICY = Policy(
     name="merge_pages",
-    about="Pages that come in are merged into the wiki, sub-graph by sub-graph.",
+    about="Imported pages are merged into the wiki.",
     risk=Risk.HIGH,
     options=Options,
     propose=propose,

@@ -4,13 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from recollect.graph.rules.titles import title_of
 from recollect.plans.rules.plan_text import Tally
 from recollect.store.database import Transaction, driver
 
 # LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
 NODES = """
-SELECT n.id, n.name FROM unnest($2::uuid[]) AS g(id), LATERAL (
-    SELECT id, left(coalesce(nullif(name, ''), text, ''), 300) AS name FROM nodes
+SELECT n.id, n.name, n.text FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id, left(nullif(name, ''), 300) AS name, left(coalesce(text, ''), 1500) AS text FROM nodes
      WHERE space_id = $1 AND id = g.id OFFSET 0) n
 """
 EDGES = """
@@ -38,9 +39,9 @@ class Ends:
 
 
 async def nodes(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The beginnings of the names or texts of nodes."""
+    """The names of nodes, or what their texts are called."""
     found = await (await driver(db)).fetch(NODES, db.space_id, list(ids))
-    return {row["id"]: row["name"] for row in found}
+    return {row["id"]: row["name"] or title_of(row["text"]) for row in found}
 
 
 async def edges(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Ends]:

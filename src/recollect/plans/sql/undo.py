@@ -274,7 +274,7 @@ async def _turned_round(
 
 
 def _title(plan: Plan, steps: Sequence[UndoStep]) -> str:
-    title = f"Undo of {plan.title}" if plan.undoes is None else f"{plan.title}, undone"
+    title = f"Undo: {plan.title}" if plan.undoes is None else f"{plan.title}, undone"
     return title if len(steps) == 1 else f"{title}, with {counted(len(steps) - 1, 'later plan')}"
 
 

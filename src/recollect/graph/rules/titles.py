@@ -1,0 +1,62 @@
+"""What a text without a name is called: its first heading, else its first line that says something.
+
+Notes come with markup (Markdown, reStructuredText, the HTML that READMEs lay themselves out with). Nothing of it is in
+a title: of a link its words, nothing of pictures and badges. The page does the same (web/src/lib/titles.ts).
+"""
+
+import re
+
+# Of a longer text nothing further on is looked at.
+MOST_READ = 1_500
+LONGEST = 200
+MARKED = re.compile(r"[#*`<\[|~_]|==|--|\.\. |^\s*[->+]")
+HEADING = re.compile(
+    r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?![=\-~*|>]|\s*[-*+]\s)(.*[^\W\d_].*)\n[=~-]{3,}[ \t]*$", re.MULTILINE
+)
+LAYOUT = re.compile(
+    r"</?(?:p|div|span|a|img|picture|source|br|hr|center|h[1-6]|b|i|em|strong|sub|sup|kbd|details|summary|table|t[rdh]|"
+    r"thead|tbody)\b[^>]*(?:>|$)|<!--.*?(?:-->|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+# Line by line, in this order: what goes, or what stays of it.
+PLAINER = tuple(
+    (re.compile(pattern), stays)
+    for pattern, stays in (
+        (r"^\s*(?:```|~~~).*$", ""),  # the fence of code
+        (r"^\s*\.\. (?:\|[^|]*\|\s*)?(?:[\w-]+::|_).*$|^\s*:[\w-]+:(?:\s.*)?$", ""),  # a directive, or a field of it
+        (r"\[?!\[[^\]]*\](?:\([^)]*(?:\)|$)|\[[^\]]*\])(?:\](?:\([^)]*(?:\)|$)|\[[^\]]*\]))?", " "),  # a picture
+        (r"(?<!\S)\|\w(?:[\w .-]*\w)?\|_*(?!\S)", " "),  # a picture by name
+        (r"(?<!\S)(?:#{1,6}|[=~-]{3,})(?=\s|$)", " "),
+        (r"!?\[\[(?:[^\]|]*\|)?([^\]]+)\]\]", r"\1"),
+        (r"!?\[([^\]]*)\]\([^)]*(?:\)|$)|\[([^\]]+)\]\[[^\]]*\]", r"\1\2"),
+        (r"(?::[\w-]+:)?`([^`<]+?)\s*(?:<[^`>]*>)?`__?(?!\w)", r"\1"),
+        (r"(\*\*|__|~~|``|`)(?=\S)(.+?)(?<=\S)\1", r"\2"),
+        (r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])", r"\1"),
+        (r"^\s*(?:[-*+]|\d+[.)]|>)\s+", ""),
+        (r"^\s*\|\s*(.*?)\s*\|\s*$", r"\1"),  # the row of a table
+    )
+)
+
+
+def title_of(text: str) -> str:
+    """What a text is called, in one line."""
+    text = text[:MOST_READ]
+    if not MARKED.search(text):
+        return " ".join(text.strip().partition("\n")[0].split())[:LONGEST]
+    shown = LAYOUT.sub(" ", text)
+    headings = (heading[1] or heading[2] for heading in HEADING.finditer(shown))
+    lines = (unmarked(line) for line in (*headings, *shown.split("\n")))
+    first = next((line for line in lines if says_something(line)), None)
+    return (" ".join(text.split()) if first is None else first)[:LONGEST]
+
+
+def unmarked(line: str) -> str:
+    """A line as it is read aloud."""
+    for pattern, stays in PLAINER:
+        line = pattern.sub(stays, line)
+    return " ".join(line.split())
+
+
+def says_something(line: str) -> bool:
+    """Not only signs: a letter, a digit or a picture."""
+    return any(character.isalnum() or character > "\u2600" for character in line)
