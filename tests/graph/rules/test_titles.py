@@ -17,6 +17,7 @@ from recollect.graph.rules.titles import title_of
             '<p align="center">\n  <img alt="logo"\n   width="460" src="x.svg">\n</p>\n\n**deptry** finds it',
             "deptry finds it",
         ),
+        ('<div align="center">\n  <h1>genai-prices</h1>\n</div>\n\n## Installation', "genai-prices"),
         ("[![Build](https://b/x.svg)](https://b)\n[![shield][s]][u]\nA badge above", "A badge above"),
         (".. image:: https://a/b.svg\n   :target: https://a\n\nAnyIO is asynchronous", "AnyIO is asynchronous"),
         (

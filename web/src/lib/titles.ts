@@ -24,11 +24,15 @@ export function called({ id, label }: { id: string; label: string | null }): str
 }
 
 export function headline(text: string): string {
-  for (const [, marked, underlined] of text.replace(LAYOUT, " ").matchAll(HEADING)) {
+  for (const [, marked, underlined] of unlaid(text).matchAll(HEADING)) {
     const heading = unmarked(marked ?? underlined!);
     if (heading) return shortened(heading);
   }
   return shortened(linesOf(text)[0] ?? text.trim().split("\n", 1)[0] ?? "");
+}
+
+function unlaid(text: string): string {
+  return text.includes("<") ? text.replace(/<h([1-6])\b[^>]*>([^]*?)<\/h\1>/gi, "\n# $2\n").replace(LAYOUT, " ") : text;
 }
 
 function shortened(line: string): string {
@@ -52,8 +56,7 @@ export function inOneRun(text: string): string {
 }
 
 function linesOf(text: string): string[] {
-  return text
-    .replace(LAYOUT, " ")
+  return unlaid(text)
     .split("\n")
     .map(unmarked)
     .filter((line) => SAYS.test(line));

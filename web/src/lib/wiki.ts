@@ -136,13 +136,13 @@ function paragraph(lines: string[], at: number, found: Block[]): number {
   if (underline) return found.push({ kind: "heading", level: underline[1]![0] === "=" ? 1 : 2, pieces: pieces(lines[at]!) }), at + 2;
   let end = at + 1;
   while (end < lines.length && lines[end]!.trim() && !begins(lines[end]!) && !isRuled(lines, end)) end += 1;
-  const text = unlaid(lines.slice(at, end).join("\n"));
+  const text = unlaid(lines.slice(at, end).join("\n")).replace(/^\n/, "");
   if (text.trim()) found.push({ kind: "lines", pieces: pieces(text) });
   return end;
 }
 
 const ANCHOR = /<a\b[^>]*?\bhref="(https?:[^"\s()]+)"[^>]*>([^]*?)<\/a>/gi;
-const LAYOUT = /<\/?(?:p|div|span|a|img|picture|source|br|hr|center|b|i|em|strong|sub|sup)\b(?:\s[^<>]*)?>|<!--[^]*?-->/gi;
+const LAYOUT = /<\/?(?:p|div|span|a|img|picture|source|br|hr|center|b|i|em|strong|sub|sup|h[1-6])\b(?:\s[^<>]*)?>|<!--[^]*?-->/gi;
 
 /** Without the tags that only lay out: of a picture what it shows, of a link its words and where it leads. */
 function unlaid(text: string): string {
@@ -160,7 +160,8 @@ function plainer(text: string): string {
     })
     .replace(/<br\s*\/?>/gi, "\n")
     .replace(LAYOUT, "")
-    .replace(/\n\s*\n/g, "\n");
+    .replace(/\n\s*\n/g, "\n")
+    .replace(/^[ \t]+/gm, "");
 }
 
 function quote(lines: string[], at: number, found: Block[]): number {

@@ -18,6 +18,7 @@ LAYOUT = re.compile(
     r"thead|tbody)\b[^>]*(?:>|$)|<!--.*?(?:-->|$)",
     re.IGNORECASE | re.DOTALL,
 )
+HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1>", re.IGNORECASE | re.DOTALL)
 # Line by line, in this order: what goes, or what stays of it.
 PLAINER = tuple(
     (re.compile(pattern), stays)
@@ -43,7 +44,7 @@ def title_of(text: str) -> str:
     text = text[:MOST_READ]
     if not MARKED.search(text):
         return " ".join(text.strip().partition("\n")[0].split())[:LONGEST]
-    shown = LAYOUT.sub(" ", text)
+    shown = LAYOUT.sub(" ", HTML_HEADING.sub(r"\n# \2\n", text)) if "<" in text else text
     headings = (heading[1] or heading[2] for heading in HEADING.finditer(shown))
     lines = (unmarked(line) for line in (*headings, *shown.split("\n")))
     first = next((line for line in lines if says_something(line)), None)
