@@ -1,14 +1,17 @@
 """Notes as people keep them: facts deep in long notes (D47), and when `ask` answers and when it keeps silent (D45).
 
+In English, and in thirteen other languages (D43, D44): two dozen notes of each among English ones, all in one space.
+
 ./run bench notes [--size 12]          facts of an invented life among real documentation; so many facts a set
 ./run bench notes --chats DIR          and conversations (as `bench recall --data`): their own questions, and another's
 
 Two sets. `development` is what relevance was fitted on (docs/adr/0020-relevance.md); `kept back` was written later: no
 weight was chosen by it, but its first forty facts were in view when it was decided in which windows of a long note
 words count (docs/adr/0021-passages.md). Each fact is asked in three ways: in other words than its own, halfway, and
-plainly. Many questions in vain are about things that are there, and ask what is not told of them. The documentation is
-that of Python and of the packages that are installed, so that figures differ a little from one version of those to the
-next.
+plainly. Many questions in vain are about things that are there, and ask what is not told of them. Of the notes in other
+languages one half is asked for in development, the other is kept back; some questions in vain name somebody who is
+there, as above. The documentation is that of Python and of the packages that are installed, so that figures differ a
+little from one version of those to the next.
 """
 
 import argparse
@@ -34,9 +37,17 @@ from recollect.recall.rules import ranking
 
 TOLD = Path(__file__).parent / "notes_told"
 SETS = {"development": "development.tsv", "kept back": "kept_back.tsv"}
+LANGUAGES = "languages.tsv"
+# By how a language is written: what a model for English makes of it, and how it is cut into words, goes by that.
+WRITTEN = {
+    "in Latin letters": ("french", "german", "polish", "spanish", "turkish", "vietnamese"),
+    "in other letters": ("arabic", "greek", "hindi", "russian"),
+    "in pairs of characters": ("japanese", "korean", "thai"),
+}
 PACKAGES = ("numpy", "sqlalchemy", "alembic", "pydantic", "fastapi", "httpx", "rich", "typer", "anyio")
 WORDS = (2000, 7000)
 PARAGRAPHS = 400
+ENGLISH = 300
 LONG_NOTES = 24
 FIRST = 5
 
@@ -51,6 +62,15 @@ class Told(NamedTuple):
     asked: str
     plainly: str
     halfway: str
+
+
+class Foreign(NamedTuple):
+    """A line in another language: what is told, and what is asked of it. Asked in vain, nothing is told."""
+
+    language: str
+    set: str
+    told: str
+    asked: str
 
 
 class Silence(NamedTuple):
@@ -72,7 +92,8 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
 async def measured(size: int | None, chats: Path | None) -> list[Figure]:
     figures: list[Figure] = []
     documentation = cycle(prose(PACKAGES))
-    topic = iter(paragraphs(text for _, text in sorted(topics.items())))
+    about_python = list(paragraphs(text for _, text in sorted(topics.items())))
+    topic = iter(about_python)
     async with temporary_engine() as engine:
         for name, file in SETS.items():
             told = lines(TOLD / file, size)
@@ -80,6 +101,8 @@ async def measured(size: int | None, chats: Path | None) -> list[Figure]:
             figures += await among_paragraphs(engine, name, told, around)
             figures += await in_long_notes(engine, name, told["fact"][:LONG_NOTES], documentation)
             print(f"{name}: {len(told['fact'])} facts", flush=True)
+        english = [one.told for one in lines(TOLD / SETS["development"], None)["fact"]]
+        figures += await in_other_languages(engine, size, [*english, *about_python][:ENGLISH])
         if chats:
             figures += await in_chats(engine, chats)
     return figures
@@ -208,6 +231,32 @@ def silent(name: str, one: Silence) -> list[Figure]:
             how=f"`ask` for {one.shown} of {one.asked_in_vain} questions about what is not there",
         ),
     ]
+
+
+async def in_other_languages(engine: Engine, most: int | None, english: Sequence[str]) -> list[Figure]:
+    """Notes of many languages among English ones, each language asked what it was told and what it was not."""
+    space = await fresh(engine)
+    told = foreign_lines(TOLD / LANGUAGES)
+    await space.add_many([NewMemory(text=text) for text in [*(one.told for one in told if one.told), *english]])
+    figures = []
+    for name in SETS:
+        for written, languages in WRITTEN.items():
+            of_these = [one for one in told if one.set == name and one.language in languages]
+            answerable = [(one.asked, one.told) for one in of_these if one.told][:most]
+            vain = [one.asked for one in of_these if not one.told][:most]
+            silence = await silence_of(space, answerable, vain)
+            found = Figure(
+                name=f"{written}, {name}: found first",
+                value=silence.ranked_first / len(answerable),
+                how=f"the answers of {silence.ranked_first} of {len(answerable)} questions: {', '.join(languages)}",
+            )
+            figures += [found, *silent(f"{written}, {name}", silence)]
+    return figures
+
+
+def foreign_lines(file: Path) -> list[Foreign]:
+    with file.open(encoding="utf8", newline="") as opened:
+        return [Foreign(**line) for line in csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
 async def in_long_notes(engine: Engine, name: str, facts: Sequence[Told], around: Iterator[str]) -> list[Figure]:

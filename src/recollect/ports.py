@@ -34,6 +34,11 @@ class Embedder(Protocol):
         same one, and look like one text (D43)."""
         ...
 
+    def knows(self, text: str) -> float:
+        """The share of a text's words that the model knows as words, 0 to 1. Of a language that it has only pieces of,
+        unrelated texts are near each other, so that nearness tells little (D45)."""
+        ...
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text, unit length, float32; ProviderUnavailable or ProviderMisbehaved when it cannot."""
         ...

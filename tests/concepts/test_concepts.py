@@ -117,6 +117,9 @@ async def test_C04_without_an_embedder_the_same_words_still_are_the_same(there: 
         def can_read(self, text: str) -> bool:
             return True
 
+        def knows(self, text: str) -> float:
+            return 1.0
+
         async def embed(self, texts: list[str]) -> Any:
             raise ProviderUnavailable("away")
 

@@ -37,6 +37,9 @@ class Unreliable:
     def can_read(self, text: str) -> bool:
         return True
 
+    def knows(self, text: str) -> float:
+        return 1.0
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         self.calls += 1
         if self.outages:

@@ -88,7 +88,8 @@ async def test_D36_a_question_is_embedded_once(memory: Engine) -> None:
 
     class Counting:
         asked: list[str] = []  # noqa: RUF012
-        model, dim, close, can_read = inner.model, inner.dim, inner.close, inner.can_read
+        model, dim, close = inner.model, inner.dim, inner.close
+        can_read, knows = inner.can_read, inner.knows
 
         async def embed(self, texts: list[str]) -> Vectors:
             self.asked.extend(texts)

@@ -165,7 +165,8 @@ class Core:
     def __post_init__(self) -> None:
         most, seconds = self.settings.cache_size, self.settings.cache_seconds
         self.recalls: Cache[Recall] = Cache(most=most, seconds=seconds)
-        self.questions: Cache[Vectors] = Cache(most=most, seconds=math.inf)
+        # The vector of a question, and how much of it the model knows.
+        self.questions: Cache[tuple[Vectors, float]] = Cache(most=most, seconds=math.inf)
         self._notifiers: tuple[Notifier, ...] | None = None
         self._reranker: Reranker | None = None
         self.adjacencies = Adjacencies()

@@ -63,6 +63,10 @@ class FastembedEmbedder:
         unknown = next((name for name in UNKNOWN if tokenizer and tokenizer.token_to_id(name) is not None), None)
         return unknown is None or unread_share(text, tokenizer, unknown) <= MOST_UNREAD
 
+    def knows(self, text: str) -> float:
+        """All of it: how a model for many languages cuts a word says nothing of how well it knows it."""
+        return 1.0
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(self._embed, list(texts))
 

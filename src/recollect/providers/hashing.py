@@ -40,6 +40,10 @@ class HashingEmbedder:
         """Any text: it is read letter by letter."""
         return True
 
+    def knows(self, text: str) -> float:
+        """All of it: no language is nearer to it than another."""
+        return 1.0
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(hash_texts, list(texts), self._dim)
 

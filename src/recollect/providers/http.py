@@ -64,6 +64,10 @@ class HttpEmbedder(ABC):
         """Any text, as far as we can tell: what the server's model knows is not ours to see."""
         return True
 
+    def knows(self, text: str) -> float:
+        """All of it, as far as we can tell."""
+        return 1.0
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         pieces, owners = cut_all(texts)
         sizes = [len(piece.encode()) for piece in pieces]

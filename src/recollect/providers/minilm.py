@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -71,6 +72,9 @@ class MiniLMEmbedder:
     def can_read(self, text: str) -> bool:
         return unread_share(text) <= MOST_UNREAD
 
+    def knows(self, text: str) -> float:
+        return known_share(text)
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         windows, owners = await anyio.to_thread.run_sync(split_into_windows, list(texts))
         groups = batches([len(window) for window in windows], max_items=BATCH_TOKENS, max_size=BATCH_TOKENS)
@@ -110,6 +114,16 @@ def unread_share(text: str, tokenizer: "Tokenizer | None" = None, name: str = UN
         count_telling(text[start:end]) for id_, (start, end) in pieces if id_ == unknown or is_spelled(text[start:end])
     )
     return unread / count_telling(text) if unread else 0.0
+
+
+def known_share(text: str) -> float:
+    """How many of a text's words are one token; numbers and signs aside. Of English questions it is 0.8 and more (the
+    5th percentile), of French ones 0.6, of Polish and Turkish ones next to none."""
+    encoding = the_model().tokenizer.encode(text[:MAX_CHARACTERS])
+    spelled = [text[start:end] for start, end in encoding.offsets]
+    of_words = [word for word, piece in zip(encoding.word_ids, spelled, strict=True) if piece[:1].isalpha()]
+    pieces = Counter(word for word in of_words if word is not None)
+    return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 1.0
 
 
 def is_spelled(piece: str) -> bool:

@@ -53,6 +53,10 @@ class SentenceTransformersEmbedder:
         fast = getattr(tokenizer, "backend_tokenizer", None)
         return not unknown or fast is None or unread_share(text, fast, unknown) <= MOST_UNREAD
 
+    def knows(self, text: str) -> float:
+        """All of it: how a model for many languages cuts a word says nothing of how well it knows it."""
+        return 1.0
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(self._embed, list(texts))
 

@@ -56,6 +56,9 @@ class SpreadEmbedder:
     def can_read(self, text: str) -> bool:
         return self._embedder.can_read(text)
 
+    def knows(self, text: str) -> float:
+        return self._embedder.knows(text)
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) < WORTH_A_JOURNEY:
             return await self._embedder.embed(texts)

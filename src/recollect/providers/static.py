@@ -47,6 +47,10 @@ class StaticEmbedder:
         """Any text: what has no token of its own is read byte by byte."""
         return True
 
+    def knows(self, text: str) -> float:
+        """All of it, as far as we can tell."""
+        return 1.0
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await anyio.to_thread.run_sync(embed_texts, list(texts))
 

@@ -28,7 +28,7 @@ from recollect.memories.rules.text import is_storable
 from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, TokenUsage
 from recollect.ports import Embedder, Vectors
 from recollect.recall import by_graph
-from recollect.recall.rules import ranking
+from recollect.recall.rules import lexical, ranking
 from recollect.recall.search import LIMIT, Search
 from recollect.recall.sql import candidates, logs
 from recollect.store.database import Transaction, read
@@ -85,7 +85,7 @@ async def _answered(
         seen = await candidates.first_look(db, query.text, languages=last.languages if last else ())
         core.seen[space_id] = SeenSpace(seen.model, seen.languages, seen.vectors)
         if _embedder(core, seen.model)[0] is embedder:
-            search = Search(core, db, seen, query, embedder, asked.vector)
+            search = Search(core, db, seen, query, embedder, asked.vector, asked.known)
             search.cools_down = cool_down and search.profile.cools_down
             search.notes, search.started = (*notes, *_misspelled(seen.meant)), started
             if not repeat:
@@ -187,26 +187,29 @@ async def repeated(
 
 
 class AskedVector(NamedTuple):
-    """The vector of a question, or why there is none."""
+    """The vector of a question, how much of the question its model knows, or why there is none."""
 
     vector: Vectors | None
+    known: float = 1.0
     why_not: str | None = None
 
 
 async def embedded(core: Core, embedder: Embedder, text: str) -> AskedVector:
     """The vector of a question, made once. Without one a question is answered by its words (D43, D50)."""
     key = (embedder.model, text)
-    vector = core.questions.get(key)
-    if vector is not None:
-        return AskedVector(vector)
+    earlier = core.questions.get(key)
+    if earlier is not None:
+        return AskedVector(*earlier)
     try:
         if not await anyio.to_thread.run_sync(embedder.can_read, text):
-            return AskedVector(None, f"{embedder.model} cannot read this question: it was searched by words alone.")
+            why_not = f"{embedder.model} cannot read this question: it was searched by words alone."
+            return AskedVector(None, why_not=why_not)
         (vector,) = await embedder.embed([text])
+        known = 1.0 if lexical.is_taken_for_english(text) else await anyio.to_thread.run_sync(embedder.knows, text)
     except ProviderProblem as problem:
-        return AskedVector(None, f"{BY_WORDS_ALONE}: {problem.message}")
-    core.questions.put(key, vector)
-    return AskedVector(vector)
+        return AskedVector(None, why_not=f"{BY_WORDS_ALONE}: {problem.message}")
+    core.questions.put(key, (vector, known))
+    return AskedVector(vector, known)
 
 
 # -- a second look at the first hits, by a reranker that reads each together with the question (D52)

@@ -91,6 +91,7 @@ class Search:
         query: Query,
         embedder: Embedder,
         vector: NDArray[np.float32] | None,
+        known: float,
     ) -> None:
         self.core, self.db, self.query = core, db, query
         self.model = embedder.model
@@ -108,6 +109,7 @@ class Search:
             model=self.model,
             dim=embedder.dim,
             vector=vector,
+            known=known,
             words=seen.words,
             mean_length=seen.mean_length,
             with_summaries=self.with_summaries,
@@ -418,7 +420,8 @@ def rank(
     said = says * similarity
     standing = ranking.standing_out(said)
     evidence = ranking.evidence(own + flow, coverage, standing)
-    relevance = ranking.relevance(evidence, said, about, standing, read=cosine != 0)
+    read = ranking.how_well_read(asked.known) * (cosine != 0)
+    relevance = ranking.relevance(evidence, said, about, standing, read=read)
     recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
     importance = ranking.importance([candidate.importance for candidate in pool])
     used = uses or Uses.none(len(pool))

@@ -135,7 +135,7 @@ def sureness(*, similarity: float, coverage: float, standing: float = 0.0) -> fl
     """The relevance of the one with most evidence."""
     one = (numbers(similarity), numbers(coverage), numbers(standing))
     match = ranking.own_relevance(numbers(coverage), one[0])
-    return float(ranking.relevance(ranking.evidence(match, *one[1:]), *one, read=np.array([True]))[0])
+    return float(ranking.relevance(ranking.evidence(match, *one[1:]), *one, read=numbers(1.0))[0])
 
 
 FLOOR = max(profile.floor or 0 for profile in ranking.PROFILES.values())
@@ -156,7 +156,7 @@ def test_D45_a_word_in_common_makes_near_what_need_not_be_about_the_same() -> No
 def test_D45_the_best_is_judged_and_the_others_follow_it_by_their_evidence() -> None:
     evidence = numbers(1.2, 1.0, 1.1)
     alike = (numbers(0.5, 0.9, 0.9), numbers(0.5, 0.5, 0.5), numbers(0.0, 0.0, 0.0))
-    known = ranking.relevance(evidence, *alike, read=np.array([True] * 3))
+    known = ranking.relevance(evidence, *alike, read=numbers(1.0, 1.0, 1.0))
     assert list(np.argsort(-known)) == [0, 2, 1]
     assert known[0] < FLOOR  # what lies behind it is no surer than the best
 
@@ -165,8 +165,8 @@ def test_D45_D50_words_speak_for_what_has_no_vector_yet() -> None:
     match = ranking.own_relevance(numbers(1.0), numbers(0.0))
     evidence = ranking.evidence(match, numbers(0.85), numbers(0.0))
     unread, read = (
-        ranking.relevance(evidence, numbers(0.0), numbers(0.85), numbers(0.0), read=np.array([known]))[0]
-        for known in (False, True)
+        ranking.relevance(evidence, numbers(0.0), numbers(0.85), numbers(0.0), read=numbers(known))[0]
+        for known in (0.0, 1.0)
     )
     assert unread > FLOOR > read
 

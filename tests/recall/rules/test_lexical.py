@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall.rules import lexical
+from recollect.recall.rules import lexical, spelling
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_D44_the_first_edition_is_asked_for_while_texts_are_in_it() -> None:
     ],
 )
 def test_D44_what_a_misspelled_word_may_mean(asked: str, known: set[str], meant: dict[str, int]) -> None:
-    assert lexical.nearly_spelled(asked, known) == meant
-    assert all(set(lexical.spelling_keys_asked(asked, 7)) & set(lexical.spelling_keys(one, 7)) for one in meant)
+    assert spelling.nearly_spelled(asked, known) == meant
+    assert all(set(spelling.keys_asked(asked, 7)) & set(spelling.keys(one, 7)) for one in meant)
 
 
 @given(st.text(alphabet="abcdefgh", min_size=4, max_size=16), st.data())
@@ -200,8 +200,8 @@ def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None
         after = {"missed": after[1:], "doubled": after[0] + after, "other": "z" + after[1:]}[kind]
     slipped = word[:place] + after
     if slipped != word and len(slipped) >= lexical.SHORTEST_MISSPELLED:
-        assert set(lexical.spelling_keys_asked(slipped, 7)) & set(lexical.spelling_keys(word, 7))
-        assert lexical.nearly_spelled(slipped, {word}) == {word: 1}
+        assert set(spelling.keys_asked(slipped, 7)) & set(spelling.keys(word, 7))
+        assert spelling.nearly_spelled(slipped, {word}) == {word: 1}
 
 
 def test_a_rare_word_tells_more() -> None:

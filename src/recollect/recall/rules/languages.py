@@ -56,6 +56,64 @@ ASKING = frozenset([
     "about", "tell", "know", "knows", "known", "anything", "something", "everything", "remember", "recall", "remind",
     "show", "find", "give", "please", "us", "happen", "happened", "happens",
 ])
+# What questions are asked with in other languages, beside their little words. Notes seldom hold these, so a question
+# would seem to ask for more than it does. Only questions are looked at with them: no text is indexed otherwise.
+ASKED_WITH = {
+    "german": "was wann wo wer wem wen wessen wie wieso warum weshalb welche welcher welches welchen welchem woher "
+              "wohin womit wozu wird wurde wurden worden viel viele lange oft der unser unsere dein deine ihr ihre man "
+              "kann soll muss darf gibt los",
+    "french": "qui que quoi quel quelle quels quelles où quand comment combien pourquoi dont l d qu n j s c t m y en "
+              "à a ai as ont avons avez fait faut il elle on notre votre mon ton ta tes sa nos vos ces cet de être "
+              "va est ce",
+    "spanish": "qué quién quiénes cuál cuáles cuánto cuánta cuántos cuántas cuándo cómo dónde adónde por a e o u ya me "
+               "te le nos les ha han he era eran fue son ser nuestro nuestra tu tus esa ese esta este ahora",
+    "portuguese": "que quem qual quais quanto quanta quantos quantas como onde aonde porquê me te nos lhe foi era tem "
+                  "têm nosso nossa teu tua este esta esse essa",
+    "italian": "che chi cosa quale quali quanto quanta quanti quante come dove perché l d un c s i ci mi ti vi ho hai "
+               "era sono stata nostro nostra tuo tua questo questa da ai alle sul sulla",
+    "dutch": "wat wie wanneer waar waarom hoe hoeveel welk welke waarmee waarheen was waren werd worden ons onze jouw "
+             "deze dit kan moet mag",
+    "swedish": "vad vem vilken vilket vilka var vart när hur varför många mycket blev vår vårt våra din ditt denna",
+    "norwegian": "hva hvem hvilken hvilket hvilke hvor når hvordan hvorfor mange mye ble vår vårt våre din ditt denne",
+    "danish": "hvad hvem hvilken hvilket hvilke hvor hvornår hvordan hvorfor mange meget blev vores din dit denne",
+    "finnish": "mikä mitkä mihin mistä milloin miksi miten kuinka kenen kenelle monta paljon missä oliko onko meidän",
+    "hungarian": "mi mit mikor hol hová honnan ki kit kinek melyik milyen mennyi hány miért hogyan volt lesz mennyibe",
+    "romanian": "ce cine când unde cum cât câtă câți câte care cui pentru de ce are am ai fost era nostru noastră",
+    "turkish": "ne neyi neye nede neden nesi nedir neydi niçin niye nasıl nerede nereden nereye kim kimi kime kimde "
+               "kimden kimin kimdir hangi hangisi kaç kaça kaçta zaman mi mı mu mü bizim benim senin",
+    "catalan": "què qui quin quina quins quines quan on com quant quanta quants quantes per a l d s n ha han va era",
+    "polish": "co czego czemu czym kto kogo komu kim kiedy gdzie skąd dokąd jak jaki jaka jakie jakiej jakim który "
+              "która które ile ilu za w we z ze o po przy ma mają mam będzie jest są nasz nasza mi się",
+    "czech": "co čeho kdo koho komu kdy kde kam odkud jak jaký jaká jaké který která které kolik proč má mají bude "
+             "náš naše",
+    "indonesian": "apa siapa kapan di mana ke berapa bagaimana mengapa kenapa yang kita",
+    "lithuanian": "kas ką ko kam kada kur kaip kiek koks kokia kuris kuri kodėl buvo mūsų",
+    "estonian": "mis mida kes keda kelle millal kus kuhu kust kuidas palju mitu miks milline meie oli",
+    "vietnamese": "ai gì nào đâu khi mấy bao nhiêu thế sao vì là của ở có được bị với và cho vào đã đang sẽ "
+                  "không này đó thì những các một để lúc như ra",
+}
+# The same where the letters themselves tell the language.
+ASKED_WITH_IN_OTHER_LETTERS = """
+    кто кого кому кем что чего чему чем чём где куда откуда когда как какой какая какое какие какого какую каким каких
+    сколько почему зачем чей чья чьё ли в во на с со у о об от до по за из к и а не это был была было были есть мы
+    я ты он она они наш наша моя мой нас
+    хто кого кому де куди звідки коли як який яка яке які скільки чому це був була було є ми в у на з до
+    кой коя кое къде кога как колко защо е са
+    ποιος ποια ποιο ποιον ποιοι ποιες τι που πού πότε πώς πως πόσο πόση πόσοι πόσες πόσα πόσων γιατί ο η το οι τα του
+    της των τον την τη στο στη στον στην στα στις σε με από για και είναι ήταν έχει έχουν έχουμε δεν θα να ένα μια ως
+    من ما ماذا متى أين كيف كم بكم لماذا أي أية هل إلى على في عن مع هو هي كان كانت هذا هذه التي الذي لا لمن مم
+    چه کی کجا کدام چند چرا چگونه از در به با را است بود که این آن
+    क्या कौन किस किसे किसने किसको किससे किसका किसकी कब कहाँ कहां कैसे कैसा कितना कितनी कितने कितनों क्यों का की के को ने में से
+    पर है हैं था थी थे हो होगा होगी और हम हमारा हमारी हमारे वाला वाली एक
+    מה מי מתי איפה איך כמה למה איזה איזו של את על עם זה היה הייתה הוא היא
+"""
+# Where words are not told apart, by what questions hold; whatever touches these is asking.
+ASKED_WITH_IN_A_ROW = (
+    "どこ|いつ|だれ|誰|何時|何歳|何曜日|何|なに|なぜ|どう|どの|どれ|いくら|いくつ|まで|から|です|ます|した|ある|いる|"
+    "어디|언제|누가|누구|무엇|무슨|무얼|뭐|몇|얼마|어떻게|어느|어떤|왜|며칠|있어|했어|이야|이에요|입니까|"
+    "ใคร|ที่ไหน|ไหน|อะไร|เท่าไร|เท่าไหร่|เมื่อไร|เมื่อไหร่|อย่างไร|ยังไง|กี่|ทำไม|คือ|"
+    "谁|什么|哪里|哪儿|哪|几|多少|怎么|为什么|吗|呢|在"
+)
 # fmt: on
 LANGUAGES_OF: dict[str, list[str]] = {}
 for _language, _little in LITTLE_WORDS.items():

@@ -19,15 +19,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Protocol
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import OSA
 
 from recollect.recall.rules.languages import (
     ARABIC,
+    ASKED_WITH,
+    ASKED_WITH_IN_A_ROW,
+    ASKED_WITH_IN_OTHER_LETTERS,
     ASKING,
     BLOCKS,
     CYRILLIC,
@@ -71,6 +74,7 @@ _JOINED = range(4, 41)
 ALWAYS = ""
 _ANY = frozenset([ALWAYS])
 _LONGEST_PREFIX = 4
+SHORTEST_MISSPELLED = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,11 +96,8 @@ class AskedWord:
     spelled: str
     forms: Mapping[str, frozenset[str]]
     is_bonus: bool = False
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether it is a word of asking, and not one of what is asked about."""
-        return self.spelled in ASKING
+    # Whether it is a word of asking, and not one of what is asked about.
+    is_asking: bool = False
 
     def stems(self, languages: Collection[str]) -> frozenset[str]:
         """Its forms in these languages, and those in which it is asked for in any case."""
@@ -128,10 +129,11 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
     still indexed as in an earlier edition, their forms are asked for beside.
     """
     runs = _runs(text)
-    latin = tuple(
-        dict.fromkeys((language_of(run for run, _ in runs), DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys())))
-    )
-    found = [one for run, _ in runs for one in _asked(run, latin)]
+    likely = likely_languages({_plain(run) for run, _ in runs})
+    own = likely[0] if len(likely) == 1 and likely[0] in LITTLE_WORDS else DEFAULT
+    latin = tuple(dict.fromkeys((own, DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys()))))
+    only_ask = _words_of_asking(likely)
+    found = [one for run, _ in runs for one in _asked(run, latin, only_ask)]
     found += [AskedWord(spelled=one, forms=_forms(one, latin), is_bonus=True) for one in _joined(runs)]
     if edition < EDITION:
         found += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
@@ -141,6 +143,13 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
 def fold(text: str) -> str:
     """Without case, accents, and what cannot be seen; digits as 0 to 9. Hangul syllables stay whole."""
     return _plain(_lowered(text))
+
+
+def is_taken_for_english(question: str) -> bool:
+    """Whether its little words say so; of one or two words no language is told."""
+    words = {_plain(run) for run, _ in _runs(question)}
+    counts = _counts(words)
+    return len(words) < TELLING or counts.pop(DEFAULT) > max(counts.values())
 
 
 def salt_of(space_id: UUID) -> int:
@@ -191,10 +200,10 @@ def rarities_in(most_possible: float) -> float:
 
 def _runs(text: str) -> list[tuple[str, str]]:
     """The runs of letters and digits of a text in lower case, each with what stands between it and the one before."""
-    lowered, end = _lowered(text), 0
+    whole, end = _lowered(text), 0
     found: list[tuple[str, str]] = []
-    for match in _WORDS.finditer(lowered):
-        found.append((match[0], lowered[end : match.start()]))
+    for match in _WORDS.finditer(whole):
+        found.append((match[0], whole[end : match.start()]))
         end = match.end()
     return found
 
@@ -240,11 +249,13 @@ def _form(run: str, language: str) -> str:
     return _plain(stem(run, languages[0])) if languages else _plain(run)
 
 
-def _asked(run: str, languages: tuple[str, ...]) -> Iterator[AskedWord]:
+def _asked(run: str, languages: tuple[str, ...], only_ask: Collection[str]) -> Iterator[AskedWord]:
+    spelled = _plain(run)
     if _is_unspaced(run[0]):
-        yield from (AskedWord(spelled=pair, forms={pair: _ANY}) for pair in _pairs(_plain(run)))
+        for pair, is_asking in zip(_pairs(spelled), _asking_in_a_row(spelled), strict=False):
+            yield AskedWord(spelled=pair, forms={pair: _ANY}, is_asking=is_asking)
     elif run not in STOP_WORDS:
-        yield AskedWord(spelled=_plain(run), forms=_forms(run, languages))
+        yield AskedWord(spelled=spelled, forms=_forms(run, languages), is_asking=spelled in only_ask)
 
 
 @lru_cache(maxsize=20_000)
@@ -312,6 +323,51 @@ def _is_unspaced(character: str) -> bool:
 
 _UNSPACED_ONE = re.compile(f"[{_UNSPACED}]")
 _FIRST_UNSPACED = "\u0e00"
+
+
+# -- which language a question is in, and which of its words only ask: nobody misses those in an answer (D45)
+
+# So many words of a question tell its language.
+TELLING = 3
+_LITTLE = {
+    language: frozenset(map(_plain, f"{LITTLE_WORDS.get(language, '')} {ASKED_WITH.get(language, '')}".split()))
+    for language in LITTLE_WORDS | ASKED_WITH
+}
+_LITTLE[DEFAULT] |= STOP_WORDS | ASKING
+_ALWAYS = ASKING | {*map(_plain, ASKED_WITH_IN_OTHER_LETTERS.split())}
+_IN_A_ROW = re.compile(ASKED_WITH_IN_A_ROW)
+# Particles and endings of Japanese: what is spoken of is mostly written in other characters.
+_HIRAGANA = range(0x3040, 0x30A0)
+
+
+def likely_languages(words: Collection[str]) -> list[str]:
+    """Those whose little words a question holds most of: English where it is one of them, else all that are as likely.
+
+    A question is short, so that one word tells more often than not.
+    """
+    counts = _counts(words)
+    most = max(counts.values())
+    return [DEFAULT] if counts[DEFAULT] == most else [language for language, count in counts.items() if count == most]
+
+
+def _counts(words: Collection[str]) -> dict[str, int]:
+    return {language: len(little.intersection(words)) for language, little in _LITTLE.items()}
+
+
+def _words_of_asking(languages: Iterable[str]) -> frozenset[str]:
+    """The words of asking of these languages, as they are compared, and those that no other language has.
+
+    By language, since "kim" asks in Turkish and is somebody in English.
+    """
+    return _ALWAYS.union(*(_LITTLE[language] for language in languages))
+
+
+def _asking_in_a_row(run: str) -> list[bool]:
+    """Of each two characters in a row where words are not told apart, whether they only ask."""
+    asking = {place for match in _IN_A_ROW.finditer(run) for place in range(match.start() - 1, match.end())}
+    endings = [ord(character) in _HIRAGANA for character in run]
+    both = [one and other for one, other in pairwise(endings)] or endings
+    return [place in asking or is_ending for place, is_ending in enumerate(both)]
 
 
 # -- which language a text is in, and what its words have in common with their other forms (Snowball stems)
@@ -383,59 +439,9 @@ def _script(character: str) -> str:
     return next((script for end, script in BLOCKS if number < end), "")
 
 
-# -- words that are spelled nearly like one that occurs nowhere: which keys they share, and how far they are apart
-
-# A short word is found by what is left of it without one of its letters, whichever was typed wrongly; a longer one by
-# four letters in a row, which two slips seldom spoil altogether.
-SHORTEST_MISSPELLED = 4
-LONG_WORD = 7
-GRAM = 4
-MOST_MEANT = 3
-MOST_SLIPS = 2
-# What a word that is only meant counts for, beside one that is there, by the number of slips.
-WORTH = {1: 0.8, 2: 0.6}
-
-
 def can_be_misspelled(word: str) -> bool:
     """A number or an id is meant as it stands, and of a tiny word anything could be meant."""
     return len(word) >= SHORTEST_MISSPELLED and word.isalpha()
-
-
-def spelling_keys(word: str, salt: int) -> list[int]:
-    """What a word of a text is filed under."""
-    return _hashed(_grams(word) if len(word) >= LONG_WORD else _shortened(word), salt)
-
-
-def spelling_keys_asked(word: str, salt: int) -> list[int]:
-    """Where to look for a word of a question: it may be a letter longer or shorter than what is meant."""
-    short = _shortened(word) if len(word) <= LONG_WORD else ()
-    long = _grams(word) if len(word) >= LONG_WORD - 1 else ()
-    return _hashed({*short, *long}, salt)
-
-
-def nearly_spelled(word: str, known: Collection[str]) -> dict[str, int]:
-    """Which of some words may be meant by one that occurs nowhere, and by how many slips: the nearest, at most a few.
-
-    Hardly anybody misses the first letter: one that begins otherwise is meant only where two letters changed places.
-    """
-    most = MOST_SLIPS if len(word) >= LONG_WORD else 1
-    begins = (word[0], word[1::-1])
-    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one.startswith(begins)}
-    best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
-    return dict(sorted((one, slips) for one, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
-
-
-def _shortened(word: str) -> set[str]:
-    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
-
-
-def _grams(word: str) -> set[str]:
-    padded = f"^{word}$"
-    return {padded[i : i + GRAM] for i in range(len(padded) - GRAM + 1)}
-
-
-def _hashed(parts: Iterable[str], salt: int) -> list[int]:
-    return sorted({zlib.crc32(part.encode(), salt) >> 1 for part in parts})
 
 
 # -- words lightly stemmed

@@ -47,10 +47,16 @@ MIDDLE = 0.84
 # chats and of notes. A text that shares words with the question is near it for that alone, so it must cover much, or be
 # near indeed; one that shares none must stand out. From this coverage on, words have been shared.
 SHARED_FROM = 0.15
-SHARING = -9.0
-SHARING_SIMILARITY, SHARING_COVERAGE, SHARING_NEARLY_ALL = 10.0, 7.0, 4.5
+SHARING = -11.8
+SHARING_SIMILARITY, SHARING_COVERAGE, SHARING_NEARLY_ALL = 13.0, 7.0, 7.0
 NO_WORD = -4.1
-NO_WORD_SIMILARITY, NO_WORD_STANDING = 3.8, 17.0
+NO_WORD_SIMILARITY, NO_WORD_STANDING = 5.0, 13.0
+# Where no vector speaks, or one of a language that the model has only pieces of, words decide alone.
+BY_WORDS = -3.9
+BY_WORDS_COVERAGE = 10.0
+# The share of a question's words that the model knows: from the one on its vector says something, from the other on all
+# that it can say.
+READ_FROM, READ_WELL = 0.6, 0.75
 LEAST_ODDS = -500.0
 BACKGROUND_AT = 20
 # Where there are fewer candidates, the background is what most texts have that are not related to each other.
@@ -174,17 +180,22 @@ def logistic(odds: Numbers) -> Numbers:
     return share
 
 
+def how_well_read(known: float) -> float:
+    """How much the vector of a question says, 0 to 1, whose model knows this share of its words."""
+    return float(np.clip((known - READ_FROM) / (READ_WELL - READ_FROM), 0.0, 1.0))
+
+
 def relevance(
-    evidence: Numbers, similarity: Numbers, coverage: Numbers, standing: Numbers, *, read: NDArray[np.bool_]
+    evidence: Numbers, similarity: Numbers, coverage: Numbers, standing: Numbers, *, read: Numbers
 ) -> Numbers:
     """How surely each candidate is about what was asked, 0 to 1: the best by what is known of it, the others by how
-    much less evidence they have. `read` says whose meaning is known; for the others words alone speak."""
+    much less evidence they have. `read` says how well the meaning of each is known; for the rest words alone speak."""
     if not len(evidence):
         return evidence
     best = int(np.argmax(evidence))
-    if not read[best]:
-        return logistic(evidence)
-    sure = _sureness(float(similarity[best]), float(coverage[best]), float(standing[best]))
+    covered, share = float(coverage[best]), float(read[best])
+    by_words = BY_WORDS + BY_WORDS_COVERAGE * covered
+    sure = share * _sureness(float(similarity[best]), covered, float(standing[best])) + (1 - share) * by_words
     return logistic(_following(evidence, float(evidence[best]), sure))
 
 

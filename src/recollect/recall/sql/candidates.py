@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
 
 from recollect.errors import NotFound
-from recollect.recall.rules import lexical
+from recollect.recall.rules import lexical, spelling
 from recollect.store.database import Transaction, driver
 
 POOL = 200
@@ -174,7 +174,7 @@ class KnownWords:
             terms = dict.fromkeys(self.terms(word), 1.0)
             containing = sum(self.containing[term] for term in terms)
             for one in (meant or {}).get(word.spelled, ()):
-                terms[one.term], containing = lexical.WORTH[one.slips], containing + one.documents
+                terms[one.term], containing = spelling.WORTH[one.slips], containing + one.documents
                 matched[one.term] = one.documents
             rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
             # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
@@ -231,12 +231,16 @@ class FirstLook:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateQuery:
-    """A question as the legs ask it: where, by which model's vector (None where it cannot read it), by which words."""
+    """A question as the legs ask it: where, by which model's vector (None where it cannot read it), by which words.
+
+    `known` is the share of its words that the model knows.
+    """
 
     space_id: UUID
     model: str
     dim: int
     vector: NDArray[np.float32] | None
+    known: float = 1.0
     words: LexicalQuestion | None = None
     mean_length: float = 1.0
     with_summaries: bool = False
@@ -305,7 +309,7 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
         return {}
     forms = {word.spelled: word.stems(()) for word in unknown}
     every = [form for some in forms.values() for form in some]
-    keys = sorted({key for form in every for key in lexical.spelling_keys_asked(form, lexical.salt_of(db.space_id))})
+    keys = sorted({key for form in every for key in spelling.keys_asked(form, lexical.salt_of(db.space_id))})
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
     given = (db.space_id, keys, min(lengths) - 2, max(lengths) + 2, firsts)
@@ -320,11 +324,11 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
 
 def _nearest_spelling(forms: Iterable[str], words: Collection[str]) -> dict[str, int]:
     """What is nearest to any form of a word."""
-    return min((lexical.nearly_spelled(form, words) for form in sorted(forms)), key=_slips)
+    return min((spelling.nearly_spelled(form, words) for form in sorted(forms)), key=_slips)
 
 
 def _slips(meant: Mapping[str, int]) -> int:
-    return min(meant.values(), default=lexical.MOST_SLIPS + 1)
+    return min(meant.values(), default=spelling.MOST_SLIPS + 1)
 
 
 async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:

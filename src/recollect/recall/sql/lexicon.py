@@ -19,7 +19,7 @@ import anyio.to_thread
 import numpy as np
 from pgvector import SparseVector
 
-from recollect.recall.rules import lexical
+from recollect.recall.rules import lexical, spelling
 from recollect.recall.rules.languages import DEFAULT
 from recollect.recall.rules.titles import titles
 from recollect.recall.sql.candidates import sparse
@@ -148,7 +148,7 @@ class _Batch:
         new = sorted(one["term"] for one in counted if one["is_new"] and one["term"] in self.words)
         new = [term for term in new if _is_filed(self.words[term])]
         if new:
-            keys = [" ".join(map(str, lexical.spelling_keys(self.words[term], self.salt))) for term in new]
+            keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
             await raw.execute(SPELL, space_id, new, [self.words[term] for term in new], keys)
 
 

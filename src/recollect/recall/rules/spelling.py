@@ -1,0 +1,52 @@
+"""Words that are spelled nearly like one that occurs nowhere: which keys they share, and how far they are apart."""
+
+import zlib
+from collections.abc import Collection, Iterable
+
+from rapidfuzz.distance import OSA
+
+# A short word is found by what is left of it without one of its letters, whichever was typed wrongly; a longer one by
+# four letters in a row, which two slips seldom spoil altogether.
+LONG_WORD = 7
+GRAM = 4
+MOST_MEANT = 3
+MOST_SLIPS = 2
+# What a word that is only meant counts for, beside one that is there, by the number of slips.
+WORTH = {1: 0.8, 2: 0.6}
+
+
+def keys(word: str, salt: int) -> list[int]:
+    """What a word of a text is filed under."""
+    return _hashed(_grams(word) if len(word) >= LONG_WORD else _shortened(word), salt)
+
+
+def keys_asked(word: str, salt: int) -> list[int]:
+    """Where to look for a word of a question: it may be a letter longer or shorter than what is meant."""
+    short = _shortened(word) if len(word) <= LONG_WORD else ()
+    long = _grams(word) if len(word) >= LONG_WORD - 1 else ()
+    return _hashed({*short, *long}, salt)
+
+
+def nearly_spelled(word: str, known: Collection[str]) -> dict[str, int]:
+    """Which of some words may be meant by one that occurs nowhere, and by how many slips: the nearest, at most a few.
+
+    Hardly anybody misses the first letter: one that begins otherwise is meant only where two letters changed places.
+    """
+    most = MOST_SLIPS if len(word) >= LONG_WORD else 1
+    begins = (word[0], word[1::-1])
+    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one.startswith(begins)}
+    best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
+    return dict(sorted((one, slips) for one, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
+
+
+def _shortened(word: str) -> set[str]:
+    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+
+
+def _grams(word: str) -> set[str]:
+    padded = f"^{word}$"
+    return {padded[i : i + GRAM] for i in range(len(padded) - GRAM + 1)}
+
+
+def _hashed(parts: Iterable[str], salt: int) -> list[int]:
+    return sorted({zlib.crc32(part.encode(), salt) >> 1 for part in parts})
