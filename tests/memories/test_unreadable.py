@@ -179,3 +179,46 @@ async def test_D43_D45_of_a_script_it_can_only_spell_it_answers_what_is_there_an
     answer = await reading.ask(asked)
     assert [hit.node.text for hit in answer.recall] == [texts[1]]
     assert not (await reading.ask(in_vain)).recall.hits
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked", "in_vain"),
+    [
+        (
+            (
+                "Le chat a peur de l'aspirateur et se cache dans la salle de bains.",
+                "Le rendez-vous chez le dentiste est fixé à vendredi, à trois heures.",
+                "Linh ne boit que du thé vert, jamais de café.",
+            ),
+            "Quand est le rendez-vous chez le dentiste ?",
+            "Combien coûte l'abonnement à la piscine ?",
+        ),
+        (
+            (
+                "Kedimiz elektrik süpürgesinden korkup banyoda saklanıyor.",
+                "Diş hekimi randevusu cuma günü saat üçte.",
+                "Linh yalnızca yeşil çay içiyor.",
+            ),
+            "Diş hekimi randevusu ne zaman?",
+            "Kırmızı bavul kaç kilo geliyor?",
+        ),
+        (
+            (
+                "Con mèo nhà tôi sợ máy hút bụi và trốn trong phòng tắm.",
+                "Lịch hẹn nha sĩ là ba giờ chiều thứ sáu.",
+                "Linh chỉ uống trà xanh.",
+            ),
+            "Lịch hẹn nha sĩ là khi nào?",
+            "Đôi giày đỏ mua ở cửa hàng nào?",
+        ),
+    ],
+    ids=["French", "Turkish", "Vietnamese"],
+)
+async def test_D45_of_a_language_it_has_only_pieces_of_it_answers_what_is_there_and_is_silent_else(
+    reading: Engine, texts: Sequence[str], asked: str, in_vain: str
+) -> None:
+    """All texts of such a language are near each other for a model of English, and any question was answered."""
+    await remember(reading, [*texts, ENGLISH])
+    assert (await reading.recall(asked)).hits[0].node.text == texts[1]
+    assert (await reading.ask(asked)).recall.hits[0].node.text == texts[1]
+    assert not (await reading.ask(in_vain)).recall.hits

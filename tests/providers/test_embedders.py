@@ -360,3 +360,19 @@ def test_unit_rows_holds_for_tiny_huge_and_directionless_rows() -> None:
 )
 def test_D43_minilm_reads_what_it_knows_more_than_the_letters_of(text: str, is_readable: bool) -> None:
     assert MiniLMEmbedder().can_read(text) is is_readable
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("how much did the repair of the boiler cost?", 1.0, 1.0),
+        ("What did Okafor charge for the boiler, 240?", 0.75, 0.9),
+        ("Quel est le numéro de téléphone du plombier ?", 0.5, 0.75),
+        ("Wie alt ist unser Hund Balu?", 0.2, 0.6),
+        ("Dentystka doktor Kania nie przyjmuje w środy", 0.0, 0.4),
+        ("2026-11-17, 23:40!", 1.0, 1.0),
+        ("", 1.0, 1.0),
+    ],
+)
+def test_D45_minilm_knows_how_many_of_the_words_it_has_whole(text: str, least: float, most: float) -> None:
+    assert least <= MiniLMEmbedder().knows(text) <= most

@@ -171,6 +171,19 @@ def test_D45_D50_words_speak_for_what_has_no_vector_yet() -> None:
     assert unread > FLOOR > read
 
 
+def test_D45_where_the_model_has_only_pieces_of_a_language_words_decide() -> None:
+    """Near each other are all texts of such a language: a question about something else is as near."""
+    near = (numbers(0.92), numbers(0.3), numbers(0.25))
+    evidence = ranking.evidence(ranking.own_relevance(numbers(0.5), near[0]), *near[1:])
+    read, in_between, in_pieces = (
+        ranking.relevance(evidence, *near, read=numbers(ranking.how_well_read(known)))[0] for known in (0.8, 0.68, 0.5)
+    )
+    assert read > FLOOR > in_pieces
+    assert read > in_between > in_pieces
+    covering = (numbers(0.92), numbers(0.6), numbers(0.25))
+    assert ranking.relevance(evidence, *covering, read=numbers(0.0))[0] > FLOOR
+
+
 def test_D45_where_everything_is_alike_being_alike_says_little() -> None:
     alone = ranking.standing_out(numbers(0.8, *[0.2] * 30))
     crowd = ranking.standing_out(numbers(0.8, *[0.7] * 30))

@@ -189,6 +189,51 @@ def test_D44_what_a_misspelled_word_may_mean(asked: str, known: set[str], meant:
     assert all(set(spelling.keys_asked(asked, 7)) & set(spelling.keys(one, 7)) for one in meant)
 
 
+@pytest.mark.parametrize(
+    ("question", "matter"),
+    [
+        ("tell me about Okafor", ["okafor"]),
+        ("Où habite Sophie maintenant ?", ["habite", "sophie", "maintenant"]),
+        ("Qu'est-ce qui ne va pas avec le vélo ?", ["velo"]),
+        ("Wem gehört der Schlüssel?", ["gehort", "schlussel"]),
+        ("¿Cuándo pasa el coche la inspección?", ["pasa", "coche", "inspeccion"]),
+        ("Ai đã sửa máy bơm nước?", ["sua", "may", "bom", "nuoc"]),
+        ("Где лежит загранпаспорт?", ["лежит", "загранпаспорт"]),
+        ("Πού είναι το κλειδί;", ["κλειδι"]),
+        ("रसोई का नल किसने ठीक किया?", ["रसोई", "नल", "ठीक", "किया"]),
+        ("鍵はどこですか", ["鍵は"]),
+        ("where does Kim live?", ["kim", "live"]),  # who asks in Turkish with "kim" asks for nobody of that name
+        ("Kim geldi?", ["geldi"]),
+    ],
+)
+def test_D45_words_that_only_ask_are_not_what_is_asked_about(question: str, matter: list[str]) -> None:
+    assert [one.spelled for one in lexical.asked(question) if not (one.is_asking or one.is_bonus)] == matter
+
+
+def test_D44_a_question_is_asked_in_its_own_language_however_few_texts_are_in_it() -> None:
+    """One of its words tells the language; it was asked in English alone, and missed what its texts are indexed by."""
+    text = "Bahçeye iki incir ve bir nar ağacı diktik."
+    asked = lexical.asked("Bahçeye hangi ağaçları diktik?", languages=())
+    indexed = lexical.indexed(text)
+    assert indexed.language == "turkish"
+    assert {one.spelled for one in asked if one.stems(()) & indexed.words.keys()} >= {"bahceye", "diktik"}
+
+
+@pytest.mark.parametrize(
+    ("question", "is_english"),
+    [
+        ("where is the passport?", True),
+        ("kubernetes autoscaling", True),  # two words tell no language
+        ("who was Kim?", True),
+        ("Wer war Kim?", False),
+        ("Qui a peint la cuisine ?", False),
+        ("Kemal Bey'in telefon numarası nedir?", False),
+    ],
+)
+def test_D45_little_words_tell_whether_a_question_is_english(question: str, is_english: bool) -> None:
+    assert lexical.is_taken_for_english(question) is is_english
+
+
 @given(st.text(alphabet="abcdefgh", min_size=4, max_size=16), st.data())
 def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(1, len(word) - 1))

@@ -129,7 +129,7 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
     still indexed as in an earlier edition, their forms are asked for beside.
     """
     runs = _runs(text)
-    likely = likely_languages({_plain(run) for run, _ in runs})
+    likely = likely_languages({run for run, _ in runs})
     own = likely[0] if len(likely) == 1 and likely[0] in LITTLE_WORDS else DEFAULT
     latin = tuple(dict.fromkeys((own, DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys()))))
     only_ask = _words_of_asking(likely)
@@ -147,7 +147,7 @@ def fold(text: str) -> str:
 
 def is_taken_for_english(question: str) -> bool:
     """Whether its little words say so; of one or two words no language is told."""
-    words = {_plain(run) for run, _ in _runs(question)}
+    words = {run for run, _ in _runs(question)}
     counts = _counts(words)
     return len(words) < TELLING or counts.pop(DEFAULT) > max(counts.values())
 
@@ -255,7 +255,7 @@ def _asked(run: str, languages: tuple[str, ...], only_ask: Collection[str]) -> I
         for pair, is_asking in zip(_pairs(spelled), _asking_in_a_row(spelled), strict=False):
             yield AskedWord(spelled=pair, forms={pair: _ANY}, is_asking=is_asking)
     elif run not in STOP_WORDS:
-        yield AskedWord(spelled=spelled, forms=_forms(run, languages), is_asking=spelled in only_ask)
+        yield AskedWord(spelled=spelled, forms=_forms(run, languages), is_asking=run in only_ask)
 
 
 @lru_cache(maxsize=20_000)
@@ -329,12 +329,19 @@ _FIRST_UNSPACED = "\u0e00"
 
 # So many words of a question tell its language.
 TELLING = 3
+
+
+def _with_and_without_accents(words: str) -> frozenset[str]:
+    """Many leave accents out. Who does not means them: "mấy" asks how many, "máy" is a machine."""
+    return frozenset(form for word in words.split() for form in (word, _plain(word)))
+
+
 _LITTLE = {
-    language: frozenset(map(_plain, f"{LITTLE_WORDS.get(language, '')} {ASKED_WITH.get(language, '')}".split()))
+    language: _with_and_without_accents(f"{LITTLE_WORDS.get(language, '')} {ASKED_WITH.get(language, '')}")
     for language in LITTLE_WORDS | ASKED_WITH
 }
 _LITTLE[DEFAULT] |= STOP_WORDS | ASKING
-_ALWAYS = ASKING | {*map(_plain, ASKED_WITH_IN_OTHER_LETTERS.split())}
+_ALWAYS = ASKING | _with_and_without_accents(ASKED_WITH_IN_OTHER_LETTERS)
 _IN_A_ROW = re.compile(ASKED_WITH_IN_A_ROW)
 # Particles and endings of Japanese: what is spoken of is mostly written in other characters.
 _HIRAGANA = range(0x3040, 0x30A0)
@@ -355,7 +362,7 @@ def _counts(words: Collection[str]) -> dict[str, int]:
 
 
 def _words_of_asking(languages: Iterable[str]) -> frozenset[str]:
-    """The words of asking of these languages, as they are compared, and those that no other language has.
+    """The words of asking of these languages, and those that no other language has.
 
     By language, since "kim" asks in Turkish and is somebody in English.
     """
