@@ -13,14 +13,13 @@ from recollect.concepts.rules.concepts import checked_open_metadata
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.graph.rules.titles import title_of
 from recollect.graph.sql import edges
 from recollect.memories.rules.contract import checked_importance, checked_metadata
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Kind, Metadata, Node, Space, Status
 from recollect.plan import Change, Draft, HistoryEntry, patch
-from recollect.plans.rules.plan_text import short_name
+from recollect.plans.rules.plan_text import called
 from recollect.plans.sql import changes, journal
 from recollect.store.database import Transaction
 from recollect.wording import counted, listed
@@ -181,7 +180,7 @@ async def _change(
 def titled(acts: str, some: Sequence[Node], reason: str | None) -> str:
     """What is done to what, and why where somebody said so: in a list of plans nothing else tells it."""
     first, *more = some
-    name = short_name(first.name or title_of(first.text or "") or str(first.id))
+    name = called(first.name, first.text) or str(first.id)
     what = counted(len(some), "memory", "memories") if more else f"“{name}”"
     return f"{acts[0].upper()}{acts[1:]} {what}{f': {reason}' if reason else ''}"
 

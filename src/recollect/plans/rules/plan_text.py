@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from recollect.graph.rules.labels import shortened
+from recollect.graph.rules.titles import title_of
 from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Row
 
 COMES, CHANGES, GOES = "+", "~", "-"
@@ -153,6 +154,11 @@ def name_in(row: Row) -> str:
 def short_name(text: str) -> str:
     """A name that fits beside others; the same few come again and again in a long plan."""
     return shortened(text, LABEL_COLUMNS)
+
+
+def called(name: str | None, text: str | None) -> str:
+    """A node by its name, or as its text is called."""
+    return short_name(name or title_of(text or ""))
 
 
 # -- the whole, in words
