@@ -9,18 +9,19 @@ from uuid import UUID
 from recollect.engine.core import Core
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.graph.rules import strength
+from recollect.graph.rules.labels import shortened
 from recollect.graph.sql import edges
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Edge, NewEdge, Status
 from recollect.plan import Change, Draft, patch
-from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes, labels, locks
 from recollect.store.database import Transaction
 
 LONGEST_EXPLANATION = 10_000
 LONGEST_RELATION = 100
 LONGEST_PAGE = 1000
+COLUMNS = 28  # of each of two names in one title
 # What is done to which two, as a list of plans tells it.
 TITLES = {
     "relink": "Link {both} again",
@@ -147,7 +148,7 @@ async def _titled(db: Transaction, verb: str, some: Sequence[Edge], reason: str 
     """What is done to which link, and why where somebody said so: in a list of plans nothing else tells it."""
     first, *more = some
     names = await labels.nodes(db, [first.source, first.target])
-    one, other = (short_name(names.get(end) or str(end)) for end in (first.source, first.target))
+    one, other = (shortened(names.get(end) or str(end), COLUMNS) for end in (first.source, first.target))
     both = f"{len(some):,} pairs" if more else f"“{one}” and “{other}”"
     return f"{TITLES[verb].format(both=both)}{f': {reason}' if reason else ''}"
 
