@@ -146,6 +146,11 @@ def test_D45_a_full_match_by_words_alone_passes_every_floor() -> None:
     assert sureness(similarity=0.0, coverage=0.0) < 0.02
 
 
+def test_D45_D46_a_misspelled_word_is_related_to_what_it_means_however_far_its_vector_lies() -> None:
+    """ "badmington" counts 0.8 of badminton, and its vector is that of other pieces."""
+    assert sureness(similarity=0.1, coverage=0.8) > ranking.RELATED
+
+
 def test_D45_a_word_in_common_makes_near_what_need_not_be_about_the_same() -> None:
     assert sureness(similarity=0.66, coverage=0.0, standing=0.4) > FLOOR
     assert sureness(similarity=0.66, coverage=0.3, standing=0.4) < FLOOR

@@ -47,8 +47,8 @@ MIDDLE = 0.84
 # chats and of notes. A text that shares words with the question is near it for that alone, so it must cover much, or be
 # near indeed; one that shares none must stand out. From this coverage on, words have been shared.
 SHARED_FROM = 0.15
-SHARING = -11.8
-SHARING_SIMILARITY, SHARING_COVERAGE, SHARING_NEARLY_ALL = 13.0, 7.0, 7.0
+SHARING = -11.6
+SHARING_SIMILARITY, SHARING_COVERAGE, SHARING_NEARLY_ALL = 13.0, 6.0, 9.0
 NO_WORD = -4.1
 NO_WORD_SIMILARITY, NO_WORD_STANDING = 5.0, 13.0
 # Where no vector speaks, or one of a language that the model has only pieces of, words decide alone.
