@@ -157,10 +157,11 @@ def press_together(page: "Page", keys: str) -> None:
     page.evaluate("() => { Date.now = window.clock }")
 
 
-def findings(page: "Page") -> list[tuple[str, str]]:
-    """What axe finds wrong with what is shown: how much that matters, and a sentence."""
+def findings(page: "Page", *rules: str) -> list[tuple[str, str]]:
+    """What axe finds wrong with what is shown, by all its rules or by these: how much that matters, and a sentence."""
     page.evaluate(AXE)  # by the debugger's hand: the page itself may run nothing but its own scripts
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    asked = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
+    found = page.evaluate("asked => axe.run(document, asked)", asked)
     return [
         (one["impact"], f"{one['id']}: {one['help']} ({', '.join(str(node['target']) for node in one['nodes'][:3])})")
         for one in found["violations"]
