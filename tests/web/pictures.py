@@ -48,7 +48,7 @@ VIEWS = {
 BROUGHT = {"calibration": "main figure", "page": ".lines"}
 SCREEN, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
 # A picture that packs badly is taken in a smaller window: none is above 150 kB.
-SMALLER = dict.fromkeys(("graph", "plans"), {"width": 1080, "height": 740})
+SMALLER = {name: {"width": 1080, "height": 740} for name in ("graph", "plans")}
 
 PEOPLE = ("Linh", "Ana", "Tomás", "Mira", "Jonas")
 FACTS = (
