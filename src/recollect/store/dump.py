@@ -39,6 +39,8 @@ END $$;
 """.encode()
 
 
+# Citus drops a schema only where nothing before it went to several shards at once.
+ONE_BY_ONE = b"SET LOCAL citus.multi_shard_modify_mode TO 'sequential';\n"
 # Whatever a process keeps of a version of a space is used while the space has that version: none comes twice.
 NOTE_VERSIONS = f"""
 DO $$ DECLARE last int8 := 0; BEGIN
@@ -121,7 +123,7 @@ def restore(dsn: str, file: Path, programs: Programs, *, shards: int | None = No
         assert target.stdin is not None
         whole = False
         with contextlib.suppress(BrokenPipeError):  # psql stopped at an error, which it has told
-            target.stdin.write(b"BEGIN;\n" + NOTE_VERSIONS)
+            target.stdin.write(b"BEGIN;\n" + (b"" if shards is None else ONE_BY_ONE) + NOTE_VERSIONS)
             target.stdin.write(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE;\n".encode())
             for part, then in _parts(shards):
                 reading = ["pg_restore", *PLAIN, *part, "--file=-", str(file)]

@@ -28,11 +28,12 @@ MEASURED_UP_TO = 50_000
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
+# How many vectors there are is asked of a function: Citus cannot plan a look into the catalog beside its own tables.
 FIRST_LOOK = """
 SELECT s.settings, s.embedding_model, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
        t.documents, t.edition, t.languages, t.weighted_mean,
-       (SELECT reltuples FROM pg_class WHERE oid = 'embeddings'::regclass) AS vectors,
+       pg_stat_get_live_tuples('embeddings'::regclass) AS vectors,
        ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
        ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
@@ -283,7 +284,7 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
         waiting=row["waiting"],
         documents=asked_words.documents,
         mean_length=row["weighted_mean"] or 1.0,
-        vectors=max(int(row["vectors"]), asked_words.documents) if row["vectors"] > 0 else None,
+        vectors=max(row["vectors"], asked_words.documents) if row["vectors"] > 0 else None,
         languages=beside_english,
         words=asked_words.weighed(words_meant),
         meant={word: [one.word for one in ones] for word, ones in words_meant.items()},
