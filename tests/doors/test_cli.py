@@ -385,6 +385,7 @@ def _verify_doctor_and_maintain(cli: Cli) -> None:
     cli("work")
     assert cli.json("verify")["whole"] is True
     assert cli("verify").out.startswith("Everything is whole: ")
+    assert cli("doctor", "--verify").out.startswith("Everything is whole: ")
     assert "backup" in cli.json("maintain")
     assert cli("maintain", "--no-backup", "--reindex").out.startswith("Vacuumed; ")
     assert cli.json("doctor")["healthy"] is True

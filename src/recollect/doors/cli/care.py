@@ -50,19 +50,32 @@ def verify(door: Door) -> None:
 
     Every checksum is computed again, every reference followed, every vector looked at.
     """
-    found = door.ask_all(lambda memory: memory.verify(), doing="Verifying")
-    door.show(found, _show_verification, as_json={"whole": found.whole, **output.plain(found)})
-    if not found.whole:
+    if not _verified(door):
         raise typer.Exit(1)
 
 
 @command(app, "doctor", rich_help_panel=PANEL)
-def doctor(door: Door) -> None:
+def doctor(
+    door: Door,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check instead that everything is whole, as `verify`.")
+    ] = False,
+) -> None:
     """Show how the database is, and what to do about it. Exit code 1 if there is something to do."""
+    if not (_verified(door) if verify else _examined(door)):
+        raise typer.Exit(1)
+
+
+def _verified(door: Door) -> bool:
+    found = door.ask_all(lambda memory: memory.verify(), doing="Verifying")
+    door.show(found, _show_verification, as_json={"whole": found.whole, **output.plain(found)})
+    return found.whole
+
+
+def _examined(door: Door) -> bool:
     found = door.ask_all(lambda memory: memory.doctor())
     door.show(found, _show_checkup, as_json={"healthy": found.healthy, **output.plain(found)})
-    if not found.healthy:
-        raise typer.Exit(1)
+    return found.healthy
 
 
 @command(app, "maintain", rich_help_panel=PANEL)
