@@ -380,7 +380,7 @@ def test_D34_verify_doctor_and_maintain(in_default: Cli, database_url: str) -> N
 def _verify_doctor_and_maintain(cli: Cli) -> None:
     cli.add("coffee", "--no-wait")
     advised = cli("doctor")
-    assert (advised.code, "To do: 1 texts of the space default wait to be embedded" in advised.out) == (1, True)
+    assert (advised.code, "To do: 1 text of the space default waits to be embedded" in advised.out) == (1, True)
     assert cli.json("doctor")["healthy"] is False
     cli("work")
     assert cli.json("verify")["whole"] is True

@@ -130,7 +130,7 @@ async def test_doctor_says_what_to_do(own: Engine) -> None:
     assert fresh.disk_free_bytes
     await own.add("waiting", wait=False)
     advice = " ".join((await own.doctor()).advice)
-    assert "1 texts of the space default wait to be embedded: `recollect work`" in advice
+    assert "1 text of the space default waits to be embedded: `recollect work`" in advice
     assert "RECOLLECT_RAY" not in advice
     assert "backup" not in advice
     start = own.core.now()

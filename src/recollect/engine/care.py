@@ -17,6 +17,7 @@ from recollect.memories.sql import jobs, vectors
 from recollect.model import JobCounts
 from recollect.store.migrations import HEAD
 from recollect.store.standby import StandbyReport
+from recollect.wording import counted
 
 REINDEX_EVERY = timedelta(days=182)
 A_DAY = timedelta(days=1)
@@ -211,14 +212,14 @@ def _with_advice(checkup: Checkup, core: Core) -> Checkup:
     for space in checkup.spaces:
         if space.jobs.failed:
             advice.append(
-                f"{space.jobs.failed} texts of the space {space.slug} could not be embedded "
+                f"{counted(space.jobs.failed, 'text')} of the space {space.slug} could not be embedded "
                 f"({space.failures[0][1]}): mend that, then `recollect jobs retry --space {space.slug}`."
             )
         if space.jobs.waiting:
             shared = MORE_MACHINES if space.jobs.waiting >= MANY_WAITING and core.executor is None else ""
-            advice.append(
-                f"{space.jobs.waiting} texts of the space {space.slug} wait to be embedded: `recollect work`.{shared}"
-            )
+            what = counted(space.jobs.waiting, "text") + f" of the space {space.slug}"
+            wait = "waits" if space.jobs.waiting == 1 else "wait"
+            advice.append(f"{what} {wait} to be embedded: `recollect work`.{shared}")
     for index in checkup.indexes:
         if index.state != "ready" and index.rows >= core.settings.hnsw_min_rows:
             advice.append(f"The vector index {index.name} is {index.state}: `recollect work` builds it.")

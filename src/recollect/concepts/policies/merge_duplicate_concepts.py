@@ -366,10 +366,10 @@ def _ask(draft: Draft, known: KnownConcepts, decided: Decided) -> None:
         more = f" and {len(group.rows) - 5} more" if len(group.rows) > 5 else ""
         draft.note("review", f"{names}{more} may be the same: {group.reason}", known.ids[group.keeper])
     if (left := len(decided.questions) - MOST_FINDINGS) > 0:
-        draft.note("review", f"{left:,} more groups may be the same; they are less sure than those above")
+        draft.note("review", f"{counted(left, 'more group')} may be the same, less surely than those above")
     if decided.left_out:
         draft.note(
-            "bounded", f"{decided.left_out:,} pairs were not compared: too many are like each other, or of one name"
+            "bounded", f"{counted(decided.left_out, 'pair')} not compared: too many are like each other, or of one name"
         )
     draft.questions += questions_of(known, decided, POLICY.name)
 
