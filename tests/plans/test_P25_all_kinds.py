@@ -1,6 +1,6 @@
 """P25: whatever kinds of plans meet in whatever order, what a plan promises holds after every step.
 
-    TEST_TIMES=50 pytest tests/plans/test_P25_all_kinds.py       a night's worth: 3,000 sequences, of 50 seeds
+    TEST_TIMES=50 pytest tests/plans/test_P25_all_kinds.py       a night's worth: 6,000 sequences, of 50 seeds
     python -m tests.plans.finding                                how soon it finds what it is there to find
 
 The machine is in all_kinds_machine.py, what must hold in all_kinds.py; docs/how-it-is-tested.md tells of both.
@@ -17,7 +17,7 @@ from tests.plans.mendings import MENDINGS, taken_out
 
 # Of each seed so many sequences, in parts that processes beside each other share.
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
-SEQUENCES = 60
+SEQUENCES = 120
 PARTS = 4
 
 
@@ -32,6 +32,11 @@ def machine(database_url: str) -> Iterator[None]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_P25_every_kind_of_plan_keeps_its_promises_beside_every_other(seed: int, part: int) -> None:
     play(seed, range(1 + part, 1 + SEQUENCES, PARTS))
+
+
+@pytest.mark.usefixtures("machine")
+def test_P18_the_plan_that_moved_an_edge_into_a_place_is_named_where_another_wants_it_back() -> None:
+    play(3, [102])  # where it was not: only who had brought the edge back was looked for
 
 
 def test_P25_every_mending_has_steps_that_lead_to_its_fault() -> None:

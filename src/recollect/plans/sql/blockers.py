@@ -26,9 +26,12 @@ SELECT DISTINCT ON ({WRITTEN}, p.created_at, c.plan_id, c.decision)
   JOIN decisions d ON d.space_id = $1 AND d.plan_id = c.plan_id AND d.number = c.decision
   JOIN plans p ON p.space_id = $1 AND p.id = c.plan_id
  WHERE c.space_id = $1 AND c.row_id = $2 AND c.table_name = $3 AND d.applied_at IS NOT NULL AND c.plan_id <> $5
-   AND (c.before IS NULL OR c.after IS NULL OR c.after ? $4)
+   AND (c.before IS NULL OR c.after IS NULL OR c.after ?| $4::text[])
  ORDER BY {WRITTEN}, p.created_at, c.plan_id, c.decision
 """
+
+# An edge takes a place by coming back, or by being moved there.
+COLUMNS = {"place": ["status", "source", "target"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ async def blocking(
     for (row, table, what), places in asked.items():
         writes = [
             Write((one["plan_id"], one["decision"]), _undone_by(one["undoes_plan"], one["undoes"]))
-            for one in await raw.fetch(WRITES, db.space_id, row, table, what, inverse)
+            for one in await raw.fetch(WRITES, db.space_id, row, table, COLUMNS.get(what, [what]), inverse)
         ]
         for place in places:
             last = last_standing(writes, place, before.get(place, frozenset()))

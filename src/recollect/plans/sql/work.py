@@ -130,7 +130,7 @@ def _obstacle(table: str, id: UUID, what: str) -> Obstacle:
 def _no_place(*, decision: int, edge: UUID, taken_by: UUID | None, end: UUID, into: UUID | None) -> Obstacle:
     if taken_by is not None:
         reason = f"the edge {taken_by} has taken the place of {edge}"
-        return Obstacle(table="edges", id=taken_by, what="status", reason=reason)
+        return Obstacle(table="edges", id=taken_by, what="place", reason=reason)
     if into is not None:
         reason = f"{end}, where the edge {edge} ends, was merged into {into}"
         return Obstacle(table="nodes", id=end, what="merged_into", reason=reason)
