@@ -200,6 +200,31 @@ async def test_P19_a_plan_that_was_brought_again_is_taken_back_to_what_it_found_
     assert (await graph.graph.edge(edge)).strength == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("important_first", [True, False])
+async def test_P19_two_plans_that_set_a_strength_are_taken_back_in_any_order(
+    graph: Engine, important_first: bool
+) -> None:
+    """Nothing is stronger than 1: when the merge went first, what the important one had found was half of what was
+    there without either (0.1514, not 0.3)."""
+    a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
+    (kept,) = await link(graph, (c, a), strength=0.3, created_at=NOW)
+    await link(graph, (c, b), strength=0.02, created_at=NOW - timedelta(days=40))
+    before = (await edge_rows(graph))[kept]
+    merge = await graph.concepts.merge(a, b)
+    assert ((await graph.graph.edge(kept)).strength or 0) < 0.2
+    await graph.graph.reinforce(kept, "important")
+    important = await plan_of(graph, kept)
+    order = [important, merge.plan_id] if important_first else [merge.plan_id, important]
+    undone = [(await graph.plans.undo(one)).plan_id for one in order]
+    assert (await edge_rows(graph))[kept] == before
+    for undo in reversed(undone):  # and brought again, and taken back the other way round
+        await graph.plans.undo(undo)
+    assert (await graph.graph.edge(kept)).strength == 1.0
+    for one in reversed(order):
+        await graph.plans.undo(one)
+    assert (await edge_rows(graph))[kept] == before
+
+
 async def test_P19_use_between_an_undo_and_its_redo_is_there_after_the_next_undo_though_nothing_is_stronger_than_1(
     graph: Engine,
 ) -> None:

@@ -39,6 +39,11 @@ def test_P18_the_plan_that_moved_an_edge_into_a_place_is_named_where_another_wan
     play(3, [102])  # where it was not: only who had brought the edge back was looked for
 
 
+@pytest.mark.usefixtures("machine")
+def test_P19_a_strength_that_two_plans_set_is_given_back_whichever_goes_first() -> None:
+    play(7, [98])  # where the second went back to what the first had made of it, though that was taken back
+
+
 def test_P25_every_mending_has_steps_that_lead_to_its_fault() -> None:
     assert FOUND.keys() == MENDINGS.keys()
 

@@ -47,21 +47,23 @@ async def blocking(
 ) -> dict[Place, Place]:
     """By decision that cannot be taken back, the one that must be taken back before it, where there is one. What is
     taken back `before` it anyway does not count."""
-    raw = await driver(db)
     asked: dict[tuple[UUID, str, str], list[Place]] = defaultdict(list)
     for place, one in obstacles.items():
         asked[one.id, one.table, one.what].append(place)
     found: dict[Place, Place] = {}
     for (row, table, what), places in asked.items():
-        writes = [
-            Write((one["plan_id"], one["decision"]), _undone_by(one["undoes_plan"], one["undoes"]))
-            for one in await raw.fetch(WRITES, db.space_id, row, table, COLUMNS.get(what, [what]), inverse)
-        ]
+        writes = await writes_of(db, table, row, COLUMNS.get(what, [what]), inverse)
         for place in places:
             last = last_standing(writes, place, before.get(place, frozenset()))
             if last is not None:
                 found[place] = last
     return found
+
+
+async def writes_of(db: Transaction, table: str, row: UUID, columns: Sequence[str], inverse: UUID) -> list[Write]:
+    """Who wrote some columns of a row, the first first, but for the plan that is taking something back right now."""
+    rows = await (await driver(db)).fetch(WRITES, db.space_id, row, table, columns, inverse)
+    return [Write((one["plan_id"], one["decision"]), _undone_by(one["undoes_plan"], one["undoes"])) for one in rows]
 
 
 def _undone_by(plan: UUID | None, number: int | None) -> Place | None:
@@ -70,6 +72,12 @@ def _undone_by(plan: UUID | None, number: int | None) -> Place | None:
 
 def last_standing(writes: Sequence[Write], target: Place, taken_back: AbstractSet[Place] = frozenset()) -> Place | None:
     """The last write since `target` was written that nothing has taken back; None where there is none."""
+    left = [place for place in standing_since(writes, target) if place not in taken_back and place != target]
+    return left[-1] if left else None
+
+
+def standing_since(writes: Sequence[Write], target: Place) -> list[Place]:
+    """The writes since `target` was written that nothing has taken back, the first first."""
     undone_by = {write.place: write.undoes for write in writes}
     first = originals(target, undone_by)
     since = [place for place, write in enumerate(writes) if originals(write.place, undone_by) == first]
@@ -82,8 +90,7 @@ def last_standing(writes: Sequence[Write], target: Place, taken_back: AbstractSe
             standing.remove(opposite)
         else:
             standing.append(meant)
-    left = [place for place in standing if place not in taken_back and place != target]
-    return left[-1] if left else None
+    return standing
 
 
 def originals(place: Place, undone_by: Mapping[Place, Place | None]) -> Place:

@@ -16,7 +16,7 @@ from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, TakenBack,
 from recollect.plans.rules.needs import falling_with, levels, turned_round
 from recollect.plans.sql import changes, locks, usage
 from recollect.plans.sql import plans as kept
-from recollect.plans.sql.blockers import Place, blocking
+from recollect.plans.sql.blockers import Place, blocking, standing_since, writes_of
 from recollect.plans.sql.work import Obstacle, Work
 from recollect.store.database import Transaction, driver
 from recollect.wording import counted
@@ -115,6 +115,7 @@ async def undo(
         return Outcome(plan_id=plan.id, status=plan.status, applied=0, repeated=True)
     steps, work = await _taken_back(db, plan, way, now, created_by, with_later=with_later)
     inverse = work.plan_id
+    await _tell_later_ones(db, inverse)
     if any(step.plan.undoes is not None for step in steps):
         await _count_use_since(db, inverse)
         await _note_what_was_found(db, inverse)
@@ -298,6 +299,18 @@ async def _count_use_since(db: Transaction, plan_id: UUID) -> None:
     for decision, keeper, *since in await raw.fetch(usage.USED_SINCE, db.space_id, plan_id):
         await raw.execute(usage.JOURNAL_USED_SINCE, db.space_id, plan_id, decision, keeper, *since)
         await raw.execute(usage.COUNT_USED_SINCE, db.space_id, keeper, *since)
+
+
+async def _tell_later_ones(db: Transaction, inverse: UUID) -> None:
+    """Plans that stand, and had found the strength of an edge as this one leaves it no more, are told what they would
+    have found: else they would bring back, by their own undo, what was taken back here (P19)."""
+    raw = await driver(db)
+    for plan_id, number, edge in await raw.fetch(usage.ALSO_SET_BY_OTHERS, db.space_id, inverse):
+        writes = await writes_of(db, "edges", edge, ["strength"], inverse)
+        undoings = {write.place for write in writes if write.undoes is not None}
+        for later in standing_since(writes, (plan_id, number)):
+            if later not in undoings:
+                await raw.execute(usage.FOUND_WITHOUT, db.space_id, edge, plan_id, number, *later)
 
 
 async def _note_what_was_found(db: Transaction, plan_id: UUID) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from recollect.graph.rules.strength import faded_in_sql
 from recollect.plans.sql.premises import said
+from recollect.store.tables import metadata
 
 # What use moves by itself. It never stands in the way of an undo, which takes back the difference it made (P07).
 COUNTS = {"activation_count", "reinforce_count", "uses", "recalled", "successes", "judged"}
@@ -72,6 +73,20 @@ UPDATE edges SET activation_count = activation_count + $3, reinforce_count = rei
  WHERE space_id = $1 AND id = $2
 """
 
+# Decisions that the plan $2 takes back, no undo themselves, and edges whose strength they had set, where another that
+# stands has set it too.
+ALSO_SET_BY_OTHERS = """
+SELECT x.undoes_plan, x.undoes, c.row_id FROM changes c
+  JOIN decisions x ON x.space_id = $1 AND x.plan_id = $2 AND x.number = c.decision
+  JOIN decisions m ON m.space_id = $1 AND m.plan_id = x.undoes_plan AND m.number = x.undoes AND m.undoes IS NULL
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.before ? 'strength' AND c.after ? 'strength'
+   AND EXISTS (SELECT FROM changes o JOIN decisions d ON d.space_id = $1 AND d.plan_id = o.plan_id
+                                                      AND d.number = o.decision
+                WHERE o.space_id = $1 AND o.row_id = c.row_id AND o.table_name = 'edges'
+                  AND o.before ? 'strength' AND o.after ? 'strength' AND d.status = 'applied' AND d.undoes IS NULL
+                  AND o.plan_id <> $2 AND (o.plan_id, o.decision) <> (x.undoes_plan, x.undoes))
+"""
+
 
 def taken_back(table: str, column: str) -> str:
     """What a column that use moves becomes: as it was before the plan, with what use has added since."""
@@ -122,3 +137,37 @@ def strength_taken_back() -> str:
 
 def _faded_to_last_use(side: str) -> str:
     return faded_in_sql(f"(c.{side}->>'strength')::float8", "t.decay_rate", SAID_SET_AT.format(side=side), SET_AT)
+
+
+def _as_without(side: str) -> str:
+    """The use of an edge that a later change `l` has found, or made, as it is without the earlier one `c`."""
+    columns = [one.name for one in metadata.tables["edges"].c if one.name in USAGE]
+    then = ", ".join(
+        f'CASE WHEN l.{side} ? \'{one}\' THEN {said("edges", one, f"l.{side}")} ELSE e."{one}" END AS "{one}"'
+        for one in columns
+    )
+    return f"""LATERAL (SELECT {document("edges", columns, taken_back)} AS use
+                         FROM (SELECT e.created_at, e.decay_rate, {then}) t) as_{side}"""
+
+
+def _named_in(side: str) -> str:
+    """Only what the change itself speaks of."""
+    return f"""l.{side} || (SELECT coalesce(jsonb_object_agg(key, value), '{{}}') FROM jsonb_each(as_{side}.use)
+                             WHERE l.{side} ? key)"""
+
+
+# What the decision $4 of the plan $3 did to the edge $2 is taken back: the later decision $6 of the plan $5, which
+# found it done, has found and made what there would have been without.
+FOUND_WITHOUT = f"""
+WITH found AS MATERIALIZED (
+    SELECT l.plan_id, l.decision, l.number, {_named_in("before")} AS before, {_named_in("after")} AS after
+      FROM changes l
+      JOIN (SELECT space_id, row_id, after AS before, before AS after FROM changes
+             WHERE space_id = $1 AND plan_id = $3 AND decision = $4 AND table_name = 'edges') c
+        ON c.space_id = l.space_id AND c.row_id = l.row_id
+      JOIN edges e ON e.space_id = l.space_id AND e.id = l.row_id
+      CROSS JOIN {_as_without("before")} CROSS JOIN {_as_without("after")}
+     WHERE l.space_id = $1 AND l.row_id = $2 AND l.plan_id = $5 AND l.decision = $6 AND l.table_name = 'edges')
+UPDATE changes l SET before = f.before, after = f.after FROM found f
+ WHERE l.space_id = $1 AND l.plan_id = f.plan_id AND l.decision = f.decision AND l.number = f.number
+"""
