@@ -378,6 +378,6 @@ def not_given_back(world: World, given: Given, now: datetime) -> list[str]:
     for id_, edge in world.living_edges.items():
         if (use := given.uses.get(id_)) is not None and edge["strength"] is not None:
             there_now = strength_at(edge, now)
-            if there_now < use.at(now) - 1e-6:
+            if abs(there_now - use.at(now)) > 1e-6:
                 found.append(f"the edge {id_} has strength {there_now:.4f}; without any plan {use.at(now):.4f}")
     return found
