@@ -1,5 +1,6 @@
 """A peer in the run: where it is installed, and the row that its figures go to. A peer that fails keeps its row."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,6 +9,10 @@ from typing import Any
 
 from bench.peers.field import Peer
 from bench.peers.talking import PeerFailed, Talk
+
+# All stores of a run lie below one temporary directory.
+PREFIX = "recollect-peers-"
+PLACES = re.compile(rf"\S*/{PREFIX}\w+")
 
 
 @dataclass(kw_only=True)
@@ -54,7 +59,8 @@ class Contender:
 
 
 def in_one_line(text: str) -> str:
-    words = " ".join(text.split())
+    """What a peer said, without where on this machine its store lies."""
+    words = " ".join(PLACES.sub("...", text).split())
     return words if len(words) <= 200 else f"{words[:197]}..."
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.figures import Figure, as_typed, commit
 from bench.peers import installing, quality, report, safety, speed
-from bench.peers.contenders import Contender, Row, in_one_line
+from bench.peers.contenders import PREFIX, Contender, Row, in_one_line
 from bench.peers.field import FIELD, Peer
 from bench.peers.talking import PeerFailed
 
@@ -32,7 +32,7 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser.add_argument("--patience", type=float, help="seconds that a peer may take for one request")
     parser.add_argument("--rounds", type=int, help="how often each size is measured (3)")
     given = parser.parse_args(rest)
-    place = Path(tempfile.mkdtemp(prefix="recollect-peers-"))
+    place = Path(tempfile.mkdtemp(prefix=PREFIX))
     place.chmod(0o755)
     document: report.Document = {}
     try:
