@@ -83,6 +83,8 @@ async def test_C36_a_merge_is_a_plan_and_can_be_taken_back(asked: Engine, kind: 
     assert done.answered == (one.number,)
     assert (await node(asked, one.other.id)).status == "merged"
     assert (await node(asked, one.other.id)).merged_into == one.keep.id
+    (plan,) = done.plans
+    assert (await asked.plans.get(plan)).title == f"Merge “{one.other.name}” into “{one.keep.name}”"
     assert one.number not in [other.number for other in await questions(asked)]
     back = await asked.questions.take_back([one.number])
     assert back.answered == (one.number,)

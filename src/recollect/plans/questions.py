@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from textwrap import shorten
 from uuid import UUID
 
 from recollect.concepts.rules.concepts import ids_of
@@ -27,7 +28,7 @@ from recollect.plans.policy import REFUSED, Policy
 from recollect.plans.registry import POLICIES, policy_named
 from recollect.plans.rules import questions as rules
 from recollect.plans.rules.questions import Asked
-from recollect.plans.sql import declined, plans
+from recollect.plans.sql import declined, labels, plans
 from recollect.plans.sql import questions as stored
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
@@ -305,7 +306,7 @@ class _Answering:
             draft = await self.draft(db, policy, some)
             if not draft.decisions:
                 return
-            title = f"Merge {counted(len(draft.decisions), KINDS[policy.name])}, as a person said"
+            title = await _title(db, policy, draft, some)
             plan = draft.plan(policy=policy.name, title=title, now=self.now, created_by=self.by, risk=policy.risk)
             await plans.save(db, plan)
         if not await self._applied(plan.id, most):
@@ -386,6 +387,15 @@ async def answer(
         if some:
             await work.merge(policy, some, most, _touching(asked, some))
     return await work.result()
+
+
+async def _title(db: Transaction, policy: Policy, draft: Draft, some: Sequence[_Meant]) -> str:
+    """A pair is called by its names, so that a list of such plans can be told apart; more are counted."""
+    if len(some) > 1:
+        return f"Merge {counted(len(draft.decisions), KINDS[policy.name])}, as a person said"
+    names = await labels.nodes(db, some[0].ends)
+    keep, other = (shorten(names[end], 90, placeholder="…") for end in some[0].ends)
+    return f"Merge “{other}” into “{keep}”"
 
 
 def _touching(asked: Sequence[Asked], some: Sequence[_Meant]) -> list[int]:
