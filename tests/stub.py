@@ -10,6 +10,9 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 
@@ -37,9 +40,12 @@ def stub() -> str:
     return formatted("\n".join([HEAD, *names.imports(), *classes]))
 
 
+@cache
 def parts() -> list[type[Face]]:
     """The classes of `memory.plans`, `memory.graph` and the others."""
-    kinds = [one.fget.__annotations__["return"] for one in vars(Engine).values() if isinstance(one, property)]
+    homes = Source(Engine.__module__, Names()).homes
+    properties = [one.fget.__annotations__["return"] for one in vars(Engine).values() if isinstance(one, property)]
+    kinds = [getattr(import_module(homes[one][0]), one) for one in properties if one in homes]
     return [kind for kind in kinds if issubclass(kind, Face)]
 
 
@@ -77,13 +83,18 @@ class Source(ast.NodeTransformer):
 
     def _homes(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """The module, and the name there, behind each name that this module knows."""
-        for node in self.tree.body:
+        for node in self._statements():
             if isinstance(node, ast.ImportFrom):
                 yield from ((one.asname or one.name, (str(node.module), one.name)) for one in node.names)
             elif isinstance(node, ast.ClassDef):
                 yield node.name, (self.module, node.name)
             elif isinstance(node, ast.Assign):
                 yield from ((name.id, (self.module, name.id)) for name in node.targets if isinstance(name, ast.Name))
+
+    def _statements(self) -> Iterator[ast.stmt]:
+        """Of the module, and what only type checkers read of it."""
+        for node in self.tree.body:
+            yield from node.body if isinstance(node, ast.If) else [node]
 
     def found(self, name: str) -> ast.ClassDef:
         (found,) = (node for node in self.tree.body if isinstance(node, ast.ClassDef) and node.name == name)
@@ -120,14 +131,18 @@ class Source(ast.NodeTransformer):
         docstring = ast.get_docstring(verb)
         # Where a verb reads is nobody's business outside.
         verb.decorator_list = [one for one in verb.decorator_list if ast.unparse(one) != "reads"]
-        verb.args, verb.returns = self.visit(verb.args), self.visit(verb.returns) if verb.returns else None
+        verb.args, verb.returns = self.visit(verb.args), self.visit(_unquoted(verb.returns)) if verb.returns else None
         verb.body = [ast.Expr(ast.Constant(docstring or ...))]
         return ast.unparse(ast.fix_missing_locations(verb))
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = self.visit(_unquoted(node.annotation)) if node.annotation else None
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """`overview.Overview` is `Overview` of that module; `Mode.NEUTRAL` stays what it is."""
         home = ".".join(self.homes.get(node.value.id, ())) if isinstance(node.value, ast.Name) else ""
-        return ast.Name(self.names.of(home, node.attr)) if home in sys.modules else self._whole(node)
+        return ast.Name(self.names.of(home, node.attr)) if _is_module(home) else self._whole(node)
 
     def _whole(self, node: ast.Attribute) -> ast.expr:
         return ast.Attribute(self.visit(node.value), node.attr)
@@ -141,6 +156,20 @@ class Source(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         """A class that is named before it is there, in quotes; a stub needs none."""
         return ast.Name(node.value) if isinstance(node.value, str) and node.value in self.homes else node
+
+
+def _unquoted(annotation: ast.expr) -> ast.expr:
+    """What is loaded later stands in quotes; a stub loads nothing."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return ast.parse(annotation.value, mode="eval").body
+    return annotation
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False
 
 
 def functions(found: ast.ClassDef) -> list[Function]:

@@ -1,6 +1,7 @@
 """The command line: `recollect` and `python -m recollect`."""
 
 import atexit
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -13,6 +14,8 @@ def main() -> None:
 
         sys.stdout.write(f"recollect {__version__}\n")
         return
+    # Nothing of what is loaded is garbage; looking for some each 700 objects takes a twentieth of the time to start.
+    gc.set_threshold(50_000)
     from recollect.doors.cli.app import INTERRUPTED, run
 
     try:

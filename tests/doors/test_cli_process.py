@@ -84,11 +84,25 @@ print([name for name in {HEAVY!r} if name in sys.modules])"""
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
 
 
-def test_opening_a_memory_imports_no_server_and_no_client() -> None:
-    script = """
+# What serves, calls others, or tidies: a program that only remembers and lists waits for none of it.
+LATER = (
+    "httpx",
+    "fastapi",
+    "uvicorn",
+    "mcp",
+    "alembic",
+    "onnxruntime",
+    "yaml",
+    "rustworkx",
+    "recollect.plans.registry",
+)
+
+
+def test_opening_a_memory_imports_no_server_no_client_and_no_policy() -> None:
+    script = f"""
 import sys
 import recollect.doors.python
-print([name for name in ("httpx", "fastapi", "uvicorn", "mcp", "alembic", "onnxruntime") if name in sys.modules])"""
+print([name for name in {LATER!r} if name in sys.modules])"""
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
 
 

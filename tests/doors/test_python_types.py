@@ -121,9 +121,9 @@ def test_G10_a_memory_and_its_parts_explain_themselves(settings: Settings) -> No
         assert "best first, each score laid open" in said
         assert {"recall", "add", "plans", "stream"} <= set(dir(memory))
         assert "async" not in said
-        for name, kind in ((name, type(getattr(memory, name))) for name in part_names()):
-            asynchronous = inspect.signature(getattr(AsyncRecollect, name).fget).return_annotation
-            assert public(kind) == {one for one in vars(asynchronous) if not one.startswith("_")}
+        for name, asynchronous in named_parts().items():
+            ours = type(getattr(memory, name))
+            assert public(ours) == {one for one in vars(asynchronous) if not one.startswith("_")}
         assert "Say yes; `apply` carries it out" in pydoc.plain(pydoc.render_doc(memory.plans))
         memory.add_many([])
         assert list(memory.stream()) == []
@@ -131,7 +131,10 @@ def test_G10_a_memory_and_its_parts_explain_themselves(settings: Settings) -> No
         assert [len(stretch.decisions) for stretch in memory.plans.stretches(plan.id)] == [0]
 
 
-def part_names() -> list[str]:
+def named_parts() -> dict[str, type[Face]]:
+    """The asynchronous class of each part, by the name that it has in a memory."""
+    kinds = {kind.__name__: kind for kind in parts()}
     properties = {name: one.fget for name, one in vars(AsyncRecollect.__mro__[1]).items() if isinstance(one, property)}
-    kinds = {name: inspect.signature(get).return_annotation for name, get in properties.items() if get}
-    return [name for name, kind in kinds.items() if issubclass(kind, Face)]
+    said = {name: inspect.signature(get).return_annotation for name, get in properties.items() if get}
+    assert len(kinds) == 7
+    return {name: kinds[kind] for name, kind in said.items() if kind in kinds}

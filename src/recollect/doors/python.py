@@ -117,9 +117,9 @@ class _Part:
         self._portal, self._engine = portal, engine
 
 
-# What follows gives `Recollect` and its parts the verbs of the asynchronous classes, once, when this file is imported,
-# so that help(), dir() and inspect.signature() speak of them as of any other method. Editors and type checkers read
-# python.pyi, which `./run fix` writes from the same classes (tests/stub.py).
+# What follows gives `Recollect` and its parts the verbs of the asynchronous classes, once, when this file is imported
+# and when a part is first asked for, so that help(), dir() and inspect.signature() speak of them as of any other
+# method. Editors and type checkers read python.pyi, which `./run fix` writes from the same classes (tests/stub.py).
 
 
 def _give_verbs(here: type, there: type) -> None:
@@ -158,12 +158,20 @@ def _iterator(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _property(name: str, found: property) -> property:
-    kind = inspect.signature(found.fget).return_annotation if found.fget else None
-    if isinstance(kind, type) and issubclass(kind, Face):
-        part = type(kind.__name__, (_Part,), {"__doc__": kind.__doc__, "__module__": __name__})
-        _give_verbs(part, kind)
-        return property(lambda self: part(self._portal, getattr(self._engine, name)), doc=found.__doc__)
-    return property(lambda self: getattr(self._engine, name), doc=found.__doc__)
+    def look(self: Any) -> Any:
+        value = getattr(self._engine, name)
+        kind: Any = type(value)
+        return _part(kind)(self._portal, value) if issubclass(kind, Face) else value
+
+    return property(look, doc=found.__doc__)
+
+
+@functools.cache
+def _part(kind: type[Face]) -> type[_Part]:
+    """The synchronous form of a part of the engine, made when it is first asked for."""
+    part = type(kind.__name__, (_Part,), {"__doc__": kind.__doc__, "__module__": __name__})
+    _give_verbs(part, kind)
+    return part
 
 
 _give_verbs(Recollect, Engine)

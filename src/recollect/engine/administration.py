@@ -4,20 +4,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from recollect.engine import access, backup, care
+from recollect.engine import verbs
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
-from recollect.memories import embed
 from recollect.memories.rules.contract import checked_space_settings
 from recollect.memories.sql import jobs
 from recollect.model import ApiKey, JobCounts, Scope, Space
-from recollect.recall import calibrate
-from recollect.store import distribute
-from recollect.store.distribute import Distribution
+
+if TYPE_CHECKING:
+    from recollect.engine import access, backup, care
+    from recollect.recall import calibrate
+    from recollect.store.distribute import Distribution
 
 
 class Administration(ABC):
@@ -61,50 +62,50 @@ class Administration(ABC):
         expires_at: datetime | None = None,
     ) -> tuple[ApiKey, str]:
         """Make an API key; the second part is the secret, shown this once."""
-        return await access.add_key(self.core, name=name, scopes=scopes, space=space, expires_at=expires_at)
+        return await verbs.access.add_key(self.core, name=name, scopes=scopes, space=space, expires_at=expires_at)
 
     async def keys(self) -> Sequence[ApiKey]:
-        return await access.list_keys(self.core)
+        return await verbs.access.list_keys(self.core)
 
     async def revoke_key(self, prefix: str) -> ApiKey:
-        return await access.revoke_key(self.core, prefix)
+        return await verbs.access.revoke_key(self.core, prefix)
 
-    async def authenticate(self, token: str | None, *, loopback: bool) -> access.Caller:
-        return await access.authenticate(self.core, token, loopback=loopback)
+    async def authenticate(self, token: str | None, *, loopback: bool) -> "access.Caller":
+        return await verbs.access.authenticate(self.core, token, loopback=loopback)
 
-    async def sign_in(self, token: str) -> access.Session:
+    async def sign_in(self, token: str) -> "access.Session":
         """Begin a browser's session with a key; its secret is shown this once."""
-        return await access.sign_in(self.core, token)
+        return await verbs.access.sign_in(self.core, token)
 
-    async def resume(self, session: str) -> access.Caller | None:
+    async def resume(self, session: str) -> "access.Caller | None":
         """Who signed in, while the session lasts."""
-        return await access.resume(self.core, session)
+        return await verbs.access.resume(self.core, session)
 
     async def sign_out(self, session: str) -> None:
-        await access.sign_out(self.core, session)
+        await verbs.access.sign_out(self.core, session)
 
     async def needs_key(self) -> bool:
         """Whether a key was ever made, so that every request needs one."""
-        return await access.needs_key(self.core)
+        return await verbs.access.needs_key(self.core)
 
     # -- care
 
-    async def backup(self, file: str | Path, *, overwrite: bool = False) -> backup.Backup:
+    async def backup(self, file: str | Path, *, overwrite: bool = False) -> "backup.Backup":
         """Everything, all spaces, to one file."""
-        return await backup.backup(self.core, Path(file), overwrite=overwrite)
+        return await verbs.backup.backup(self.core, Path(file), overwrite=overwrite)
 
     async def restore_backup(self, file: str | Path, *, overwrite: bool = False) -> int:
         """Bring back a backup, all or nothing; returns how many nodes there are now."""
-        number = await backup.restore(self.core, Path(file), overwrite=overwrite)
+        number = await verbs.backup.restore(self.core, Path(file), overwrite=overwrite)
         async with self.core.database.owner() as connection:  # the spaces are those of the backup now
             self._space = await spaces.get(connection, self.space.slug)
         return number
 
-    async def distribute(self, *, shards: int = 32) -> Distribution:
+    async def distribute(self, *, shards: int = 32) -> "Distribution":
         """Spread the spaces of an empty database over the servers that Citus knows, all or nothing."""
         if not 1 <= shards <= 10_000:
             raise InvalidInput(f"{shards} shards are not possible: give 1 to 10,000.", field="shards")
-        return await distribute.distribute(self.core.database, shards=shards)
+        return await verbs.distribute.distribute(self.core.database, shards=shards)
 
     async def is_distributed(self) -> bool:
         """Whether the spaces are spread over several servers."""
@@ -112,29 +113,29 @@ class Administration(ABC):
 
     async def ping(self) -> None:
         """DatabaseProblem unless the database answers."""
-        await care.ping(self.core)
+        await verbs.care.ping(self.core)
 
-    async def totals(self) -> care.Totals:
+    async def totals(self) -> "care.Totals":
         """How much there is in all spaces together: nodes, jobs by state, vectors by model."""
-        return await care.totals(self.core)
+        return await verbs.care.totals(self.core)
 
-    async def verify(self) -> care.Verification:
+    async def verify(self) -> "care.Verification":
         """Recompute every checksum, follow every reference, look at every vector."""
-        return await care.verify(self.core)
+        return await verbs.care.verify(self.core)
 
-    async def doctor(self) -> care.Checkup:
+    async def doctor(self) -> "care.Checkup":
         """How the database is, and what to do."""
-        return await care.doctor(self.core)
+        return await verbs.care.doctor(self.core)
 
     async def maintain(self, *, reindex: bool | None = None, with_backup: bool = True) -> dict[str, Any]:
         """The daily round: backup, vacuum, completed jobs cleared, indexes anew every six months."""
-        return await care.maintain(self.core, reindex=reindex, with_backup=with_backup)
+        return await verbs.care.maintain(self.core, reindex=reindex, with_backup=with_backup)
 
     # -- embedding
 
     async def work(self) -> int:
         """Embed what is waiting in this space; returns how many nodes were embedded."""
-        return await embed.work(self.core, self.space.id)
+        return await verbs.embed.work(self.core, self.space.id)
 
     async def jobs(self) -> JobCounts:
         """Embedding jobs, by state."""
@@ -147,14 +148,14 @@ class Administration(ABC):
 
     async def retry_jobs(self) -> int:
         """Give failed embeddings another round of attempts."""
-        return await embed.retry_failed(self.core, self.space.id)
+        return await verbs.embed.retry_failed(self.core, self.space.id)
 
     # -- calibrating
 
-    async def measure_calibration(self) -> calibrate.Measurement:
+    async def measure_calibration(self) -> "calibrate.Measurement":
         """What a cosine of this embedder means on this space's own memories; nothing is changed."""
-        return await calibrate.measure(self.core, self.space.id)
+        return await verbs.calibrate.measure(self.core, self.space.id)
 
-    async def use_calibration(self, measurement: calibrate.Measurement) -> None:
+    async def use_calibration(self, measurement: "calibrate.Measurement") -> None:
         """Let this space's searches use a measured calibration."""
-        await calibrate.use(self.core, self.space.id, measurement.model, measurement.proposed)
+        await verbs.calibrate.use(self.core, self.space.id, measurement.model, measurement.proposed)

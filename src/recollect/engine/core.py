@@ -17,7 +17,6 @@ import anyio.to_thread
 import structlog
 
 from recollect.errors import InvalidInput
-from recollect.graph.adjacency import Adjacencies
 from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, Executor, LanguageModel, Notifier, Reranker, Vectors
@@ -32,6 +31,7 @@ from recollect.store.locks import Lease
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
+    from recollect.graph.adjacency import Adjacencies
 
 log = structlog.get_logger("recollect")
 
@@ -169,7 +169,7 @@ class Core:
         self.questions: Cache[tuple[Vectors, float]] = Cache(most=most, seconds=math.inf)
         self._notifiers: tuple[Notifier, ...] | None = None
         self._reranker: Reranker | None = None
-        self.adjacencies = Adjacencies()
+        self._adjacencies: Adjacencies | None = None
         self.lease = Lease(self.database)
 
     def embedder(self, model: str | None = None) -> Embedder:
@@ -185,6 +185,15 @@ class Core:
         if self.executor is None or not SpreadEmbedder.helps(embedder):
             return embedder
         return SpreadEmbedder(embedder, self.executor, folder=self.settings.embedding_folder)
+
+    @property
+    def adjacencies(self) -> "Adjacencies":
+        """The graphs that this process keeps in memory."""
+        if self._adjacencies is None:
+            from recollect.graph.adjacency import Adjacencies  # all that reads a graph: only those wait who walk one
+
+            self._adjacencies = Adjacencies()
+        return self._adjacencies
 
     def reranker(self) -> Reranker | None:
         """The configured reranker, made once; None where there is none."""
@@ -249,7 +258,8 @@ class Core:
                 stack.push_async_callback(model.close)
             for embedder in set(self.embedders.values()):
                 stack.push_async_callback(embedder.close)
-            await self.adjacencies.close()
+            if self._adjacencies is not None:
+                await self._adjacencies.close()
 
 
 class Face:

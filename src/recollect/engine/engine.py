@@ -4,21 +4,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 from uuid import UUID
 
-from recollect.cases.cases import Cases
-from recollect.concepts.concepts import Concepts
-from recollect.engine import build, overview
+from recollect.engine import build, verbs
 from recollect.engine.administration import Administration
 from recollect.engine.core import Clock, Core, Reference, clock_of, utc_now
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
-from recollect.graph.graph import Graph
-from recollect.memories import correct, edit, export, import_, import_texts, remember, summaries
-from recollect.memories.edit import ManyChanged
-from recollect.memories.import_ import ImportReport
-from recollect.memories.sources import Format, ImportOptions
 from recollect.memories.sql import nodes
 from recollect.model import (
     Activity,
@@ -41,17 +34,23 @@ from recollect.model import (
     Space,
     Status,
 )
-from recollect.pages.pages import Pages
 from recollect.plan import HistoryEntry, Outcome, Plan
-from recollect.plans import show
-from recollect.plans.plans import Plans
-from recollect.plans.questions import OpenQuestions
-from recollect.recall import ask as reason
-from recollect.recall import feedback, recall
-from recollect.recall import queries as recalls
-from recollect.schedules.schedules import Schedules
 from recollect.settings import Settings
 from recollect.store.database import reads
+
+if TYPE_CHECKING:
+    from recollect.cases.cases import Cases
+    from recollect.concepts.concepts import Concepts
+    from recollect.engine.overview import Overview
+    from recollect.graph.graph import Graph
+    from recollect.memories import export, import_, remember
+    from recollect.memories.edit import ManyChanged
+    from recollect.memories.import_ import ImportReport
+    from recollect.memories.sources import Format, ImportOptions
+    from recollect.pages.pages import Pages
+    from recollect.plans.plans import Plans
+    from recollect.plans.questions import OpenQuestions
+    from recollect.schedules.schedules import Schedules
 
 LONGEST_PAGE = 1000
 
@@ -108,39 +107,39 @@ class Engine(Administration):
     # -- the parts with verbs of their own
 
     @property
-    def plans(self) -> Plans:
+    def plans(self) -> "Plans":
         """Tidying: propose, show, approve, decline, apply, undo."""
-        return Plans(self)
+        return verbs.plans.Plans(self)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> "Graph":
         """Links between nodes."""
-        return Graph(self)
+        return verbs.graph.Graph(self)
 
     @property
-    def cases(self) -> Cases:
+    def cases(self) -> "Cases":
         """Questions with the answers given, and how well they did."""
-        return Cases(self)
+        return verbs.cases.Cases(self)
 
     @property
-    def pages(self) -> Pages:
+    def pages(self) -> "Pages":
         """Pages: import a wiki, merge it, look at it, export it."""
-        return Pages(self)
+        return verbs.pages.Pages(self)
 
     @property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> "Schedules":
         """What is done by itself: when, and what came of it; pause, resume, run now."""
-        return Schedules(self)
+        return verbs.schedules.Schedules(self)
 
     @property
-    def concepts(self) -> Concepts:
+    def concepts(self) -> "Concepts":
         """Named ideas, each there once: add, look, energy, duplicates, why, never-merge."""
-        return Concepts(self)
+        return verbs.concepts.Concepts(self)
 
     @property
-    def questions(self) -> OpenQuestions:
+    def questions(self) -> "OpenQuestions":
         """Whether two are one, where nobody has said so: look, list, answer, take back."""
-        return OpenQuestions(self)
+        return verbs.questions.OpenQuestions(self)
 
     # -- remembering
 
@@ -172,18 +171,20 @@ class Engine(Administration):
             source=source,
             source_id=source_id,
         )
-        return await remember.add(self.core, self.space.id, memory, wait=wait)
+        return await verbs.remember.add(self.core, self.space.id, memory, wait=wait)
 
     async def add_many(
         self,
-        memories: remember.Memories,
+        memories: "remember.Memories",
         *,
         wait: bool = True,
         atomic: bool = False,
-        progress: remember.Progress | None = None,
+        progress: "remember.Progress | None" = None,
     ) -> Added:
         """Remember a batch or a stream (any iterable, also asynchronous): the good are stored, the bad reported."""
-        return await remember.add_many(self.core, self.space.id, memories, wait=wait, atomic=atomic, progress=progress)
+        return await verbs.remember.add_many(
+            self.core, self.space.id, memories, wait=wait, atomic=atomic, progress=progress
+        )
 
     # -- looking
 
@@ -194,8 +195,7 @@ class Engine(Administration):
             id_ = await nodes.resolve(db, str(reference))
             node = await nodes.get(db, id_)
             if node.kind is Kind.CONCEPT and node.status is Status.MERGED:
-                keepers = await nodes.keepers(db, [id_])
-                node = await nodes.get(db, keepers[id_])
+                node = await nodes.get(db, (await nodes.keepers(db, [id_]))[id_])
             return node
 
     @reads
@@ -219,14 +219,14 @@ class Engine(Administration):
             return await nodes.count(db, wanted or NodeFilter())
 
     @reads
-    async def overview(self) -> overview.Overview:
+    async def overview(self) -> "Overview":
         """The space at a glance: what there is, how it grew, how it is, what waits for a person."""
-        return await overview.show(self.core, self.space.id)
+        return await verbs.overview.show(self.core, self.space.id)
 
     @reads
     async def labels(self, ids: Sequence[UUID]) -> Mapping[UUID, str]:
         """Short names of nodes, on one line each; what is not here is left out."""
-        return await show.node_labels(self.core, self.space.id, ids)
+        return await verbs.show.node_labels(self.core, self.space.id, ids)
 
     async def recall(
         self,
@@ -262,7 +262,7 @@ class Engine(Administration):
             graph=graph,
             weak=weak,
         )
-        return await recall.recall(self.core, self.space.id, asked, noted=noted)
+        return await verbs.recall.recall(self.core, self.space.id, asked, noted=noted)
 
     # -- reasoning, and what was asked
 
@@ -285,34 +285,34 @@ class Engine(Administration):
         default = Mode.SYNTHESIZE if self.core.settings.model.strip() else Mode.RECALL
         asked = Query(
             text=query,
-            mode=default if mode is None else reason.mode_named(mode),
+            mode=default if mode is None else verbs.ask.mode_named(mode),
             limit=limit,
             threshold=threshold,
             wanted=wanted or NodeFilter(kinds=tuple(kinds), excluded=False),
             include_summaries=include_summaries,
             budget_tokens=budget_tokens,
         )
-        return await reason.ask(self.core, self.space.id, asked)
+        return await verbs.ask.ask(self.core, self.space.id, asked)
 
     async def recalls(
         self, *, mode: Mode | str | None = None, limit: int = 20, cursor: str | None = None
     ) -> RecallLogs:
         """A stretch of the query log, newest first: what was asked, found and answered."""
-        only = None if mode is None else reason.mode_named(mode)
-        return await recalls.list_logs(self.core, self.space.id, mode=only, limit=limit, cursor=cursor)
+        only = None if mode is None else verbs.ask.mode_named(mode)
+        return await verbs.queries.list_logs(self.core, self.space.id, mode=only, limit=limit, cursor=cursor)
 
     async def recall_log(self, reference: Reference) -> RecallLog:
         """One entry of the query log, by its id or a unique beginning of it."""
-        return await recalls.show(self.core, self.space.id, str(reference))
+        return await verbs.queries.show(self.core, self.space.id, str(reference))
 
     async def replay(self, reference: Reference) -> Replay:
         """Ask a question of the log again and compare: what is found now, what no longer, what at another place."""
-        return await recalls.replay(self.core, self.space.id, str(reference))
+        return await verbs.queries.replay(self.core, self.space.id, str(reference))
 
     async def helped(self, reference: Reference, helped: bool = True, *, recall: Reference | None = None) -> Activity:
         """Say whether a memory helped; `recall` names the entry of the query log that handed it out."""
         id_, log = await self.node_id(reference), None if recall is None else str(recall)
-        return await feedback.judge(self.core, self.space.id, id_, helped=helped, recall=log)
+        return await verbs.feedback.judge(self.core, self.space.id, id_, helped=helped, recall=log)
 
     # -- changing, with a history
 
@@ -326,7 +326,7 @@ class Engine(Administration):
         if_version: int | None = None,
     ) -> Node:
         """Change metadata (replace it, or merge fields into it) or importance. The text is permanent."""
-        return await edit.edit(
+        return await verbs.edit.edit(
             self.core,
             self.space.id,
             await self.node_id(reference),
@@ -339,19 +339,19 @@ class Engine(Administration):
     async def forget(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Archive: out of recall, kept, and `restore` brings it back."""
         id_ = await self.node_id(reference)
-        return await edit.set_status(self.core, self.space.id, id_, Status.ARCHIVED, reason=reason)
+        return await verbs.edit.set_status(self.core, self.space.id, id_, Status.ARCHIVED, reason=reason)
 
     async def restore(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Bring an archived node back into recall."""
         id_ = await self.node_id(reference)
-        return await edit.set_status(self.core, self.space.id, id_, Status.ACTIVE, reason=reason)
+        return await verbs.edit.set_status(self.core, self.space.id, id_, Status.ACTIVE, reason=reason)
 
     async def correct(
         self, reference: Reference, text: str, *, metadata: Metadata | None = None, reason: str | None = None
     ) -> Node:
         """Put a corrected text in the place of a memory: the old one is archived, and undoing brings it back."""
         id_ = await self.node_id(reference)
-        return await correct.correct(self.core, self.space.id, id_, text, metadata=metadata, reason=reason)
+        return await verbs.correct.correct(self.core, self.space.id, id_, text, metadata=metadata, reason=reason)
 
     async def change_many(
         self,
@@ -362,10 +362,10 @@ class Engine(Administration):
         add_tags: Sequence[str] = (),
         remove_tags: Sequence[str] = (),
         reason: str | None = None,
-    ) -> ManyChanged:
+    ) -> "ManyChanged":
         """Archive (or with False restore), protect or tag many nodes at once, as one plan."""
         status = None if archive is None else Status.ARCHIVED if archive else Status.ACTIVE
-        return await edit.change_many(
+        return await verbs.edit.change_many(
             self.core,
             self.space.id,
             ids,
@@ -378,16 +378,18 @@ class Engine(Administration):
 
     async def exclude(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Keep a node out of recall without archiving it."""
-        return await edit.set_excluded(self.core, self.space.id, await self.node_id(reference), True, reason=reason)
+        id_ = await self.node_id(reference)
+        return await verbs.edit.set_excluded(self.core, self.space.id, id_, True, reason=reason)
 
     async def include(self, reference: Reference, *, reason: str | None = None) -> Node:
         """Let an excluded node into recall again."""
-        return await edit.set_excluded(self.core, self.space.id, await self.node_id(reference), False, reason=reason)
+        id_ = await self.node_id(reference)
+        return await verbs.edit.set_excluded(self.core, self.space.id, id_, False, reason=reason)
 
     @reads
     async def history(self, reference: Reference) -> Sequence[HistoryEntry]:
         """What happened to a node or an edge: when, why, by which plan, before and after."""
-        return await edit.history(self.core, self.space.id, reference)
+        return await verbs.edit.history(self.core, self.space.id, reference)
 
     async def plan(self, reference: Reference) -> Plan:
         """A plan by its id, or by a unique beginning of it."""
@@ -403,18 +405,17 @@ class Engine(Administration):
 
     async def summarise(self, reference: Reference, text: str, *, expires_at: datetime | None = None) -> Node:
         """Propose a short text that may stand in for a long memory; it waits for approval, out of recall."""
-        return await summaries.propose(
-            self.core, self.space.id, await self.node_id(reference), text, expires_at=expires_at
-        )
+        id_ = await self.node_id(reference)
+        return await verbs.summaries.propose(self.core, self.space.id, id_, text, expires_at=expires_at)
 
     async def approve_summary(self, reference: Reference) -> Node:
         """Let a proposed summary be recalled, where summaries are asked for."""
-        return await summaries.approve(self.core, self.space.id, await self.node_id(reference))
+        return await verbs.summaries.approve(self.core, self.space.id, await self.node_id(reference))
 
     @reads
     async def summaries(self, reference: Reference) -> Sequence[Node]:
         """The summaries of a memory, approved or not."""
-        return await summaries.of_memory(self.core, self.space.id, await self.node_id(reference))
+        return await verbs.summaries.of_memory(self.core, self.space.id, await self.node_id(reference))
 
     # -- moving in and out
 
@@ -422,15 +423,15 @@ class Engine(Administration):
         self,
         sources: Sequence[str | Path],
         *,
-        format: Format = "auto",
+        format: "Format" = "auto",
         stdin: BinaryIO | bytes | None = None,
-        options: ImportOptions | None = None,
+        options: "ImportOptions | None" = None,
         dry_run: bool = False,
         wait: bool = True,
-        progress: import_.Progress | None = None,
-    ) -> ImportReport:
+        progress: "import_.Progress | None" = None,
+    ) -> "ImportReport":
         """Remember what files and folders hold (text, Markdown, JSONL, CSV, an export ...), or `-`, stdin."""
-        return await import_.import_(
+        return await verbs.import_.import_(
             self.core,
             self.space.id,
             [Path(source) for source in sources],
@@ -446,13 +447,13 @@ class Engine(Administration):
         self,
         files: Mapping[str, str],
         *,
-        format: Format = "auto",
-        options: ImportOptions | None = None,
+        format: "Format" = "auto",
+        options: "ImportOptions | None" = None,
         dry_run: bool = False,
         wait: bool = True,
-    ) -> ImportReport:
+    ) -> "ImportReport":
         """Remember what files hold that are given by name and text."""
-        return await import_texts.import_texts(
+        return await verbs.import_texts.import_texts(
             self.core, self.space.id, files, format=format, options=options, dry_run=dry_run, wait=wait
         )
 
@@ -463,10 +464,10 @@ class Engine(Administration):
         wanted: NodeFilter | None = None,
         with_vectors: bool = False,
         overwrite: bool = False,
-        progress: export.Progress | None = None,
+        progress: "export.Progress | None" = None,
     ) -> int:
         """Write memories (all of them, whatever their status) as JSON lines that `import_` brings back as they are."""
-        return await export.export(
+        return await verbs.export.export(
             self.core,
             self.space.id,
             Path(out) if isinstance(out, str) else out,

@@ -22,7 +22,6 @@ from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProble
 from recollect.memories.rules.windows import WHOLE, Window, windows
 from recollect.memories.sql import jobs, vectors
 from recollect.model import Kind, Space
-from recollect.pages.rules.stored import embedded_by
 from recollect.ports import Embedder, Vectors
 from recollect.providers.embedders import embed_readable
 from recollect.providers.pieces import unit_rows
@@ -343,6 +342,8 @@ def _text_of(job: jobs.Job) -> str:
     A page is embedded by its name and overview, which is also what pages are compared by.
     """
     if job.kind == Kind.PAGE and job.text is not None:
+        from recollect.pages.rules.stored import embedded_by  # how pages are read is much to load for other texts
+
         return embedded_by(job.name, job.text)
     if job.text is not None and (job.kind != Kind.CONCEPT or job.text.strip()):
         return job.text

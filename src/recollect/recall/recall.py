@@ -27,7 +27,6 @@ from recollect.graph.sql import edges
 from recollect.memories.rules.text import is_storable
 from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, TokenUsage
 from recollect.ports import Embedder, Vectors
-from recollect.recall import by_graph
 from recollect.recall.rules import lexical, ranking
 from recollect.recall.search import LIMIT, Search
 from recollect.recall.sql import candidates, logs
@@ -103,6 +102,8 @@ async def _by_graph(core: Core, space_id: UUID, query: Query) -> tuple[Recall, b
 
 async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
     """By similarity, and by activation that spreads from what is nearest (recall/by_graph)."""
+    from recollect.recall import by_graph  # with all that reads a graph: only those wait who walk one
+
     wide = replace(query, limit=candidates.POOL, mode=Mode.NEUTRAL, threshold=None, weak=True)
     near, _ = await _answered(core, space_id, wide, repeat=False)
     asked = await embedded(core, core.embedder(near.model), query.text)
