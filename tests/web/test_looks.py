@@ -1,5 +1,6 @@
 """Every view as wide as a phone, a tablet and a desk, light and dark: nothing for axe to find, nothing cut off."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +11,9 @@ from tests.web.test_tidying_journeys import furnished
 from tests.web.test_web_support import House, findings
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
-browser, address, house = support.browser, support.address, support.house
+browser, address = support.browser, support.address
 
 WIDTHS = (390, 800, 1440)
 NARROWEST, WIDEST = 360, 1900
@@ -42,6 +43,30 @@ def views(house: House) -> dict[str, str]:
     }
 
 
+class Furnished(House):
+    """A space that every view has something to show of; the tests here only look, so it is made once for all."""
+
+    def __init__(self, browser: "Browser", address: str) -> None:
+        super().__init__(browser, address)
+        self.views = views(self)
+
+
+@pytest.fixture(scope="module")
+def furnished_house(browser: "Browser", address: str) -> Iterator[Furnished]:
+    house = Furnished(browser, address)
+    yield house
+    house.api.close()
+
+
+@pytest.fixture
+def house(furnished_house: Furnished) -> Iterator[Furnished]:
+    """At the end of each test, its windows are closed, and the page must have complained about nothing."""
+    furnished_house.faults.clear()
+    yield furnished_house
+    furnished_house.close_windows()
+    assert furnished_house.faults == []
+
+
 def opened(page: "Page", address: str, view: str, there: str) -> None:
     page.goto(f"{address}/{view}")
     page.locator(f"main {there}").first.wait_for()
@@ -54,10 +79,10 @@ EXPLAINED = {"#/": "next, previous in a list", "#/review": "keep the other one"}
 
 
 @pytest.mark.parametrize("scheme", RULES)
-def test_W12_axe_finds_nothing_in_any_view_at_any_width(house: House, scheme: str) -> None:
+def test_W12_axe_finds_nothing_in_any_view_at_any_width(house: Furnished, scheme: str) -> None:
     page = house.window(color_scheme=scheme)
     wrong: list[tuple[object, ...]] = []
-    for view, there in views(house).items():
+    for view, there in house.views.items():
         opened(page, house.address, view, there)
         for width in (NARROWEST, *WIDTHS, WIDEST):
             page.set_viewport_size({"width": width, "height": 900})
@@ -74,10 +99,10 @@ def test_W12_axe_finds_nothing_in_any_view_at_any_width(house: House, scheme: st
     assert wrong == []
 
 
-def test_W11_fingers_find_large_targets_in_every_view_and_no_keys(house: House) -> None:
+def test_W11_fingers_find_large_targets_in_every_view_and_no_keys(house: Furnished) -> None:
     page = house.window(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     wrong = []
-    for view, there in views(house).items():
+    for view, there in house.views.items():
         opened(page, house.address, view, there)
         wrong += [(view, one) for one in page.evaluate(SMALL)]
         wrong += [(view, "a key is spoken of")] * page.locator("kbd:visible").count()
