@@ -471,7 +471,7 @@ class Engine(Administration):
             self.core,
             self.space.id,
             Path(out) if isinstance(out, str) else out,
-            wanted=wanted or NodeFilter(statuses=()),
+            node_filter=wanted or NodeFilter(statuses=()),
             with_vectors=with_vectors,
             overwrite=overwrite,
             progress=progress,

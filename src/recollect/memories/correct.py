@@ -30,11 +30,11 @@ async def correct(
     async with core.transaction(space_id) as db:
         old = await nodes.get(db, id_)
     _refuse_what_cannot_be(old, text)
-    wanted = {**(old.metadata if metadata is None else metadata)}
-    wanted["extra"] = {**wanted.get("extra", {}), CORRECTS: str(old.id)}
-    new = await _stored(core, space_id, old, text, wanted)
+    new_metadata = {**(old.metadata if metadata is None else metadata)}
+    new_metadata["extra"] = {**new_metadata.get("extra", {}), CORRECTS: str(old.id)}
+    new = await _stored(core, space_id, old, text, new_metadata)
     async with core.transaction(space_id) as db:
-        await changes.apply(db, _plan(old, new, wanted, reason, core.now()), core.now())
+        await changes.apply(db, _plan(old, new, new_metadata, reason, core.now()), core.now())
         return await nodes.get(db, new.id)
 
 

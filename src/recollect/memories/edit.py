@@ -55,8 +55,8 @@ async def edit(
             raise Conflict(f"{id_} is at version {node.version}, not {if_version}: read it again and repeat.")
         after: dict[str, Any] = {}
         if metadata is not None:
-            wanted = _merged(node.metadata, metadata) if merge else metadata
-            after["metadata"] = _checked(core, space, node, wanted)
+            new_metadata = _merged(node.metadata, metadata) if merge else metadata
+            after["metadata"] = _checked(core, space, node, new_metadata)
             if after["metadata"] != node.metadata:
                 after |= {"version": node.version + 1, "updated_at": now.isoformat()}
         if importance is not None:
@@ -98,18 +98,18 @@ async def change_many(
     reason: str | None = None,
 ) -> ManyChanged:
     """Change many nodes at once, as one plan; those that are so already are left as they are."""
-    wanted = list(dict.fromkeys(ids))
-    if not wanted or len(wanted) > MOST_AT_ONCE:
-        raise InvalidInput(f"Choose 1 to {MOST_AT_ONCE:,} nodes at a time, not {len(wanted):,}.", field="ids")
+    unique_ids = list(dict.fromkeys(ids))
+    if not unique_ids or len(unique_ids) > MOST_AT_ONCE:
+        raise InvalidInput(f"Choose 1 to {MOST_AT_ONCE:,} nodes at a time, not {len(unique_ids):,}.", field="ids")
     acts = _acts(status, protected, add_tags, remove_tags)
     said = checked_reason(reason or f"{_verb(status, protected)} by hand")
     now, draft = core.now(), Draft()
     async with core.transaction(space_id) as db:
-        space, known = await spaces.by_id(db), await nodes.get_many(db, wanted)
-        for id_ in wanted:
-            if id_ not in known:
+        space, nodes_by_id = await spaces.by_id(db), await nodes.get_many(db, unique_ids)
+        for id_ in unique_ids:
+            if id_ not in nodes_by_id:
                 raise NotFound(f"Nothing is remembered under {id_}. Nothing changed.")
-            node, after = known[id_], _flags(status, protected)
+            node, after = nodes_by_id[id_], _flags(status, protected)
             if status is not None:
                 refuse_merged(node)
             if add_tags or remove_tags:
@@ -118,11 +118,11 @@ async def change_many(
             if change is not None:
                 draft.decide(_verb(status, protected), id_, said, [change, *_copies(node, status, now)])
         if not draft.decisions:
-            return ManyChanged(plan_id=None, changed=0, unchanged=len(wanted))
-        title = titled(acts, [known[one.subject] for one in draft.decisions], reason)
+            return ManyChanged(plan_id=None, changed=0, unchanged=len(unique_ids))
+        title = titled(acts, [nodes_by_id[decision.subject] for decision in draft.decisions], reason)
         outcome = await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
     changed = len(draft.decisions)
-    return ManyChanged(plan_id=outcome.plan_id, changed=changed, unchanged=len(wanted) - changed)
+    return ManyChanged(plan_id=outcome.plan_id, changed=changed, unchanged=len(unique_ids) - changed)
 
 
 async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
@@ -232,8 +232,8 @@ def _retagged(
 ) -> dict[str, Any]:
     tags = [tag for tag in node.metadata.get("tags", ()) if tag not in removed]
     tags += [tag for tag in added if tag not in tags]
-    wanted = _merged(node.metadata, {"tags": tags or None})
-    metadata = _checked(core, space, node, wanted)
+    retagged = _merged(node.metadata, {"tags": tags or None})
+    metadata = _checked(core, space, node, retagged)
     if metadata == node.metadata:
         return {}
     return {"metadata": metadata, "version": node.version + 1, "updated_at": now.isoformat()}

@@ -144,13 +144,13 @@ async def _renew_words(core: Core, space_id: UUID, batches: int | None) -> None:
 
 def _embedders(core: Core, space: Space) -> list[Embedder]:
     """The configured embedder, and the one that search still uses if that is another (D35)."""
-    found = [core.embedder()]
-    if space.embedding_model not in (None, found[0].model):
+    embedders = [core.embedder()]
+    if space.embedding_model not in (None, embedders[0].model):
         try:
-            found.append(core.embedder(space.embedding_model))
+            embedders.append(core.embedder(space.embedding_model))
         except RecollectError as problem:
             log.warning("the former embedder cannot be used", model=space.embedding_model, why=problem.message)
-    return found
+    return embedders
 
 
 async def _drain_widely(
@@ -163,11 +163,11 @@ async def _drain_widely(
     draining = [asyncio.create_task(_drain(core, space, embedder, only, batches)) for _ in range(many)]
     try:
         ended, _ = await asyncio.wait(draining, return_when=asyncio.FIRST_EXCEPTION)
-        return sum(one.result() for one in ended)
+        return sum(task.result() for task in ended)
     finally:
         # Each is cancelled once, and waited for: it gives back what it has claimed.
-        for one in draining:
-            one.cancel()
+        for task in draining:
+            task.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait(draining)
 
@@ -352,15 +352,17 @@ def _text_of(job: jobs.Job) -> str:
 
 async def _follow_model(core: Core, space: Space) -> None:
     """Bring the space to the configured model: embed what lacks its vectors, then let search switch."""
-    wanted = core.embedder()
-    if space.embedding_model == wanted.model:
+    configured = core.embedder()
+    if space.embedding_model == configured.model:
         return
     async with core.transaction(space.id) as db:
-        if space.embedding_model is not None and await _lacks(core, space, wanted.model):
+        if space.embedding_model is not None and await _lacks(core, space, configured.model):
             return
-        await spaces.use_model(db, wanted.model)
+        await spaces.use_model(db, configured.model)
     if space.embedding_model is not None:
-        log.info("search now uses the new model", space=space.slug, model=wanted.model, before=space.embedding_model)
+        log.info(
+            "search now uses the new model", space=space.slug, model=configured.model, before=space.embedding_model
+        )
 
 
 async def _lacks(core: Core, space: Space, model: str) -> bool:

@@ -28,7 +28,7 @@ async def export(
     space_id: UUID,
     out: Path | BinaryIO,
     *,
-    wanted: NodeFilter,
+    node_filter: NodeFilter,
     with_vectors: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -37,7 +37,7 @@ async def export(
 
     `with_vectors` adds their vectors, so that whoever imports them need not embed them again.
     """
-    write = partial(_write, core, space_id, wanted=wanted, with_vectors=with_vectors, progress=progress)
+    write = partial(_write, core, space_id, node_filter=node_filter, with_vectors=with_vectors, progress=progress)
     if not isinstance(out, Path):
         return await write(out)  # what is in a stream cannot be taken back, should a standby go away half-way
     if out.is_dir():
@@ -66,13 +66,13 @@ async def _write(
     space_id: UUID,
     stream: BinaryIO,
     *,
-    wanted: NodeFilter,
+    node_filter: NodeFilter,
     with_vectors: bool,
     progress: Progress | None,
 ) -> int:
     count = 0
     async with core.transaction(space_id) as db:
-        async for batch in nodes.stream(db, wanted):
+        async for batch in nodes.stream(db, node_filter):
             lines = await _lines(db, batch, with_vectors=with_vectors)
             await anyio.to_thread.run_sync(stream.write, lines)
             count += len(batch)

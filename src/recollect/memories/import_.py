@@ -147,31 +147,31 @@ def _closing(read: Generator[Read]) -> Iterator[Generator[Read]]:
 
 def _passed(read: Iterable[Read], fit: Callable[[FoundInFile], NewMemory], tally: "_Tally") -> Iterator[FoundInFile]:
     """What passed the contract; the rest becomes lines of the report."""
-    for one in read:
-        if isinstance(one, SourceLine):
-            tally.lines.append(one)
+    for item in read:
+        if isinstance(item, SourceLine):
+            tally.lines.append(item)
             continue
-        if isinstance(one, ForeignGraph):
-            tally.graph.take(one.things, one.relations)
+        if isinstance(item, ForeignGraph):
+            tally.graph.take(item.things, item.relations)
             continue
-        tally.files.add(one.file)
+        tally.files.add(item.file)
         try:
-            found = replace(one, memory=fit(one))
+            accepted = replace(item, memory=fit(item))
         except InvalidInput as problem:
-            tally.lines.append(one.refused(problem.message))
+            tally.lines.append(item.refused(problem.message))
         else:
-            if found.about:
-                tally.graph.note(found.memory.text, found.about)
-            yield found
+            if accepted.about:
+                tally.graph.note(accepted.memory.text, accepted.about)
+            yield accepted
 
 
-def _fit(core: Core, contract: Contract, options: ImportOptions, tally: "_Tally", found: FoundInFile) -> NewMemory:
+def _fit(core: Core, contract: Contract, options: ImportOptions, tally: "_Tally", record: FoundInFile) -> NewMemory:
     """The memory as it will be stored, or InvalidInput."""
-    memory = found.memory
-    if contract.strict_tags and (found.is_note or options.unknown_tags == "extra"):
+    memory = record.memory
+    if contract.strict_tags and (record.is_note or options.unknown_tags == "extra"):
         memory = _with_known_tags(memory, contract, tally)
-    if found.is_note:
-        memory = _with_tags_that_fit(replace(found, memory=memory), contract, tally)
+    if record.is_note:
+        memory = _with_tags_that_fit(replace(record, memory=memory), contract, tally)
     memory = checked(memory, contract, core.now())
     if isinstance(memory, ExportedMemory):
         embedder = core.embedder()
@@ -192,13 +192,13 @@ def _with_known_tags(memory: NewMemory, contract: Contract, tally: "_Tally") -> 
     if not isinstance(extra, dict):
         return memory
     tally.set_aside.update(dict.fromkeys(unknown))
-    known = [tag for tag in memory.metadata["tags"] if tag not in unknown]
-    return replace(memory, metadata={**memory.metadata, "tags": known, "extra": {**extra, "tags": unknown}})
+    registered = [tag for tag in memory.metadata["tags"] if tag not in unknown]
+    return replace(memory, metadata={**memory.metadata, "tags": registered, "extra": {**extra, "tags": unknown}})
 
 
-def _with_tags_that_fit(found: FoundInFile, contract: Contract, tally: "_Tally") -> NewMemory:
+def _with_tags_that_fit(record: FoundInFile, contract: Contract, tally: "_Tally") -> NewMemory:
     """A note with as many of its tags as its metadata has room for."""
-    memory = found.memory
+    memory = record.memory
     tags, extra = tags_of(memory.metadata), memory.metadata.get("extra", {})
     aside = tags_of(extra) if contract.strict_tags else []
     excess = _size(memory.metadata) - contract.max_metadata_bytes
@@ -209,7 +209,7 @@ def _with_tags_that_fit(found: FoundInFile, contract: Contract, tally: "_Tally")
     if not left_out:
         return memory
     why = f"{left_out:,} of its tags {'was' if left_out == 1 else 'were'} left out, for want of room in its metadata."
-    tally.note(SourceLine(what="note", file=found.file, line=found.line, message=why))
+    tally.note(SourceLine(what="note", file=record.file, line=record.line, message=why))
     extra = {**extra, "tags": aside} if contract.strict_tags and "tags" in extra else extra
     metadata = {**memory.metadata, "tags": tags, **({"extra": extra} if extra else {})}
     return replace(memory, metadata=metadata)
@@ -224,14 +224,14 @@ def _grouped(passed: Iterable[FoundInFile]) -> Iterator[list[FoundInFile]]:
     batch: list[FoundInFile] = []
     claimed: set[object] = set()
     size = 0
-    for found in passed:
-        claims = _claims(found.memory)
+    for record in passed:
+        claims = _claims(record.memory)
         if len(batch) == MOST_MEMORIES or size > MOST_CHARACTERS or not claimed.isdisjoint(claims):
             yield batch
             batch, claimed, size = [], set(), 0
-        batch.append(found)
+        batch.append(record)
         claimed |= claims
-        size += len(found.memory.text)
+        size += len(record.memory.text)
     if batch:
         yield batch
 
@@ -249,17 +249,17 @@ def _claims(memory: NewMemory) -> set[object]:
 async def _take_all(desk: "_Desk", passed: Iterator[FoundInFile], progress: Progress | None) -> None:
     merged: list[FoundInFile] = []
     async for batch in _in_thread(_grouped(passed)):
-        merged += [found for found in batch if _keeper(found)]
-        await desk.take([found for found in batch if not _keeper(found)])
+        merged += [record for record in batch if _keeper(record)]
+        await desk.take([record for record in batch if not _keeper(record)])
         if progress:
             progress(desk.tally.done)
     while merged:  # a merged memory points at its keeper, which has to be there before it
-        known = await desk.which_are_there({keeper for found in merged if (keeper := _keeper(found))})
-        ready = [found for found in merged if _keeper(found) in known]
-        merged = [found for found in merged if _keeper(found) not in known]
+        stored = await desk.which_are_there({keeper for record in merged if (keeper := _keeper(record))})
+        ready = [record for record in merged if _keeper(record) in stored]
+        merged = [record for record in merged if _keeper(record) not in stored]
         if not ready:
             why = "It was merged into {}, which is not here: export what is active, archived and merged together."
-            desk.tally.lines += [found.refused(why.format(_keeper(found))) for found in merged]
+            desk.tally.lines += [record.refused(why.format(_keeper(record))) for record in merged]
             return
         for batch in _grouped(ready):
             await desk.take(batch)
@@ -273,8 +273,8 @@ async def _in_thread(batches: Iterator[list[FoundInFile]]) -> AsyncIterator[list
         yield batch
 
 
-def _keeper(found: FoundInFile) -> UUID | None:
-    memory = found.memory
+def _keeper(record: FoundInFile) -> UUID | None:
+    memory = record.memory
     return memory.merged_into if isinstance(memory, ExportedMemory) and memory.status is Status.MERGED else None
 
 
@@ -340,15 +340,15 @@ class _Desk:
 
     async def take(self, batch: Sequence[FoundInFile]) -> None:
         twins = await self._twins(batch)
-        there = [(found, twin.id) for found, twin in zip(batch, twins, strict=True) if twin and twin.by == "text"]
-        fresh = [found for found, twin in zip(batch, twins, strict=True) if not twin or twin.by != "text"]
-        added = await remember.add_many(self.core, self.space_id, [found.memory for found in fresh], wait=False)
+        there = [(record, twin.id) for record, twin in zip(batch, twins, strict=True) if twin and twin.by == "text"]
+        fresh = [record for record, twin in zip(batch, twins, strict=True) if not twin or twin.by != "text"]
+        added = await remember.add_many(self.core, self.space_id, [record.memory for record in fresh], wait=False)
         for refusal in added.refused:
-            found = fresh[refusal.position]
+            record = fresh[refusal.position]
             if refusal.code == DuplicateText.code and refusal.existing_id:
-                there.append((found, refusal.existing_id))
+                there.append((record, refusal.existing_id))
             else:
-                self.tally.lines.append(found.refused(refusal.message))
+                self.tally.lines.append(record.refused(refusal.message))
         self._note_tags(fresh, added.notes)
         self.tally.added += len(added.ids)
         self.tally.already_there += len(there)
@@ -358,8 +358,8 @@ class _Desk:
         told = {line.message for line in self.tally.lines if line.what == "note"}
         for note in notes:
             if note.message not in told:
-                found = batch[note.position]
-                self.tally.note(SourceLine(what="note", file=found.file, line=found.line, message=note.message))
+                record = batch[note.position]
+                self.tally.note(SourceLine(what="note", file=record.file, line=record.line, message=note.message))
 
     async def weave(self) -> None:
         self.tally.woven = woven = await import_graph.weave(self.core, self.space_id, self.tally.graph)
@@ -371,34 +371,34 @@ class _Desk:
 
     async def _twins(self, batch: Sequence[FoundInFile]) -> Sequence[nodes.Twin | None]:
         async with self.core.transaction(self.space_id) as db:
-            return await nodes.existing(db, [found.memory for found in batch])
+            return await nodes.existing(db, [record.memory for record in batch])
 
     async def _link(self, there: Sequence[tuple[FoundInFile, UUID]]) -> None:
         """Give each chunk that is there already the parent that brought it again."""
-        wanted: dict[UUID, list[FoundInFile]] = defaultdict(list)
-        for found, id_ in there:
-            if _names_parent(found):
-                wanted[id_].append(found)
+        chunks_by_id: dict[UUID, list[FoundInFile]] = defaultdict(list)
+        for record, id_ in there:
+            if _names_parent(record):
+                chunks_by_id[id_].append(record)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._link_at_once(wanted)
+                await self._link_at_once(chunks_by_id)
                 break
             except Conflict:  # another writer changed one of them since it was read
                 if attempt == ATTEMPTS:
                     raise
 
-    async def _link_at_once(self, wanted: Mapping[UUID, Sequence[FoundInFile]]) -> None:
-        if not wanted:
+    async def _link_at_once(self, chunks_by_id: Mapping[UUID, Sequence[FoundInFile]]) -> None:
+        if not chunks_by_id:
             return
         now = self.core.now()
         outcomes: list[_Linked] = []
         draft = Draft()
         async with self.core.transaction(self.space_id) as db:
-            known = await nodes.get_many(db, list(wanted))
-            for id_, chunks in wanted.items():
-                outcomes.append(linked := _with_parents(known[id_].metadata, chunks, self.contract))
+            nodes_by_id = await nodes.get_many(db, list(chunks_by_id))
+            for id_, chunks in chunks_by_id.items():
+                outcomes.append(linked := _with_parents(nodes_by_id[id_].metadata, chunks, self.contract))
                 if linked.count:
-                    _decide(draft, known[id_], linked.metadata, chunks, now.isoformat())
+                    _decide(draft, nodes_by_id[id_], linked.metadata, chunks, now.isoformat())
             if draft.decisions:
                 chunks_are = counted(len(draft.decisions), "memory is a chunk", "memories are chunks")
                 title = f"{chunks_are} of one more document"
@@ -419,14 +419,14 @@ class _Rehearsal(_Desk):
 
     async def take(self, batch: Sequence[FoundInFile]) -> None:
         twins = await self._twins(batch)
-        ids = [twin.id for found, twin in zip(batch, twins, strict=True) if twin is not None and _names_parent(found)]
+        ids = [twin.id for record, twin in zip(batch, twins, strict=True) if twin is not None and _names_parent(record)]
         async with self.core.transaction(self.space_id) as db:
-            known = await nodes.get_many(db, ids)
-            memories = [found.memory for found in batch]
+            nodes_by_id = await nodes.get_many(db, ids)
+            memories = [record.memory for record in batch]
             notes = await remember.notes_on_tags(db, self.contract, memories)
         self._note_tags(batch, notes)
-        for found, twin in zip(batch, twins, strict=True):
-            self._foresee(found, twin, known)
+        for record, twin in zip(batch, twins, strict=True):
+            self._foresee(record, twin, nodes_by_id)
 
     async def weave(self) -> None:
         self.tally.woven = await import_graph.foresee(self.core, self.space_id, self.tally.graph)
@@ -434,32 +434,32 @@ class _Rehearsal(_Desk):
     async def which_are_there(self, ids: Collection[UUID]) -> Collection[UUID]:
         return {*await super().which_are_there(ids), *(id_ for id_ in ids if id_ in self._claimed)}
 
-    def _foresee(self, found: FoundInFile, twin: nodes.Twin | None, known: Mapping[UUID, Node]) -> None:
-        memory, sum_ = found.memory, checksum(found.memory.text)
+    def _foresee(self, record: FoundInFile, twin: nodes.Twin | None, nodes_by_id: Mapping[UUID, Node]) -> None:
+        memory, sum_ = record.memory, checksum(record.memory.text)
         if sum_ in self._metadata:
-            self._foresee_link(found, sum_, self._metadata[sum_])
+            self._foresee_link(record, sum_, self._metadata[sum_])
         elif twin is not None and twin.by == "text":
-            self._foresee_link(found, sum_, known[twin.id].metadata if twin.id in known else {})
+            self._foresee_link(record, sum_, nodes_by_id[twin.id].metadata if twin.id in nodes_by_id else {})
         elif twin is not None:
-            self.tally.lines.append(found.refused(remember.twin_problem(twin, memory).message))
+            self.tally.lines.append(record.refused(remember.twin_problem(twin, memory).message))
         elif not self._claimed.isdisjoint(_claims(memory)):
-            self.tally.lines.append(found.refused("Its id, or its id at the source, belongs to an earlier one."))
+            self.tally.lines.append(record.refused("Its id, or its id at the source, belongs to an earlier one."))
         else:
             self.tally.added += 1
             self._metadata[sum_] = memory.metadata
             self._claimed |= _claims(memory)
 
-    def _foresee_link(self, found: FoundInFile, sum_: str, metadata: Metadata) -> None:
+    def _foresee_link(self, record: FoundInFile, sum_: str, metadata: Metadata) -> None:
         self.tally.already_there += 1
-        if _names_parent(found):
-            linked = _with_parents(metadata, [found], self.contract)
+        if _names_parent(record):
+            linked = _with_parents(metadata, [record], self.contract)
             self._metadata[sum_] = linked.metadata
             self.tally.linked += linked.count
             self.tally.lines += linked.lines
 
 
-def _names_parent(found: FoundInFile) -> bool:
-    return "parent_id" in found.memory.metadata
+def _names_parent(record: FoundInFile) -> bool:
+    return "parent_id" in record.memory.metadata
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -475,11 +475,11 @@ def _with_parents(metadata: Metadata, chunks: Sequence[FoundInFile], contract: C
     count = 0
     lines: list[SourceLine] = []
     for chunk in chunks:
-        wanted = with_parent(metadata, chunk.memory.metadata)
-        if wanted == metadata:
+        new_metadata = with_parent(metadata, chunk.memory.metadata)
+        if new_metadata == metadata:
             continue
         try:
-            metadata = checked_metadata(wanted, contract)
+            metadata = checked_metadata(new_metadata, contract)
             count += 1
         except InvalidInput:
             number = chunk.memory.metadata.get("chunk_index")

@@ -39,15 +39,15 @@ class GatheredGraph:
 
     def take(self, things: Iterable[Thing], relations: Iterable[Relation]) -> None:
         for thing in things:
-            known = self.things.get(thing.name)
+            earlier = self.things.get(thing.name)
             # A relation names things without their type; whoever says more is believed.
-            if known is None or known.type == UNTYPED:
+            if earlier is None or earlier.type == UNTYPED:
                 self.things[thing.name] = thing
         self.relations |= dict.fromkeys(relations)
 
     def note(self, text: str, names: Sequence[str]) -> None:
-        known = self.about.setdefault(text, [])
-        known += [name for name in names if name not in known]
+        noted = self.about.setdefault(text, [])
+        noted += [name for name in names if name not in noted]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,16 +65,16 @@ async def weave(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
     for thing in gathered.things.values():
         try:
             new = NewConcept(name=thing.name, node_type=thing.type, created_by=BY)
-            found = await form.form(core, space_id, new)
+            concept = await form.form(core, space_id, new)
         except InvalidInput as problem:
             problems.append(f"{thing.name[:60]!r}: {problem.message}")
             continue
-        formed[thing.name] = found.concept.id
-        made += found.is_new
+        formed[thing.name] = concept.concept.id
+        made += concept.is_new
     links = 0
     for batch in _batches(await _wanted(core, space_id, gathered, formed)):
-        known = await _known(core, space_id, batch)
-        fresh = [ends for ends in batch if ends not in known]
+        linked = await _known(core, space_id, batch)
+        fresh = [ends for ends in batch if ends not in linked]
         new_edges = [NewEdge(source=a, target=b, relation=relation, created_by=BY) for a, b, relation in fresh]
         await link.link_many(core, space_id, new_edges)
         links += len(fresh)
@@ -89,42 +89,42 @@ async def foresee(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
             bearers = await concepts.bearers(db, thing.name, thing.type)
             if bearers:
                 there[thing.name] = bearers[0].id
-    wanted = await _wanted(core, space_id, gathered, there)
-    known = await _known(core, space_id, wanted)
+    links = await _wanted(core, space_id, gathered, there)
+    linked = await _known(core, space_id, links)
     total = len(gathered.relations) + sum(len(names) for names in gathered.about.values())
-    return Woven(concepts=len(gathered.things) - len(there), links=total - len(known))
+    return Woven(concepts=len(gathered.things) - len(there), links=total - len(linked))
 
 
 async def _wanted(core: Core, space_id: UUID, gathered: GatheredGraph, formed: Mapping[str, UUID]) -> list[Ends]:
     """The links between what is there by now: concepts among each other, memories with what they are about."""
-    related = ((one.source, one.target, one.relation) for one in gathered.relations)
-    found = [(formed[a], formed[b], relation) for a, b, relation in related if a in formed and b in formed]
+    related = ((edge.source, edge.target, edge.relation) for edge in gathered.relations)
+    links = [(formed[a], formed[b], relation) for a, b, relation in related if a in formed and b in formed]
     texts = await _ids(core, space_id, list(gathered.about))
-    found += [
+    links += [
         (texts[text], formed[name], ABOUT)
         for text, names in gathered.about.items()
         for name in names
         if text in texts and name in formed
     ]
     # Names that lead to one concept are no link.
-    return list(dict.fromkeys(ends for ends in found if ends[0] != ends[1]))
+    return list(dict.fromkeys(ends for ends in links if ends[0] != ends[1]))
 
 
 async def _ids(core: Core, space_id: UUID, texts: Sequence[str]) -> dict[str, UUID]:
     """Where each text is remembered, merges followed."""
-    found: dict[str, UUID] = {}
+    ids_by_text: dict[str, UUID] = {}
     for batch in _batches(texts):
         async with core.transaction(space_id) as db:
             twins = await nodes.existing(db, [NewMemory(text=text) for text in batch])
             ids = {text: twin.id for text, twin in zip(batch, twins, strict=True) if twin is not None}
             keepers = await nodes.keepers(db, list(ids.values()))
-        found |= {text: keepers.get(id_, id_) for text, id_ in ids.items()}
-    return found
+        ids_by_text |= {text: keepers.get(id_, id_) for text, id_ in ids.items()}
+    return ids_by_text
 
 
-async def _known(core: Core, space_id: UUID, wanted: Sequence[Ends]) -> set[Ends]:
+async def _known(core: Core, space_id: UUID, links: Sequence[Ends]) -> set[Ends]:
     async with core.transaction(space_id) as db:
-        return set(await edges.between(db, wanted)) if wanted else set()
+        return set(await edges.between(db, links)) if links else set()
 
 
 def _batches(items: Sequence[T]) -> Iterator[list[T]]:

@@ -81,25 +81,27 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, firs
         )
         await lexicon.index(db, _entries(accepted.memories, stored, now))
         refused = [*accepted.refused]
-        for place, twin in enumerate(stored.twins):
+        for index, twin in enumerate(stored.twins):
             if twin is not None:
-                problem = twin_problem(twin, accepted.memories[place])
+                problem = twin_problem(twin, accepted.memories[index])
                 if atomic:
                     raise problem
-                refused.append(_refusal(accepted.positions[place], problem, twin.id))
+                refused.append(_refusal(accepted.positions[index], problem, twin.id))
     ids = tuple(id_ for id_ in stored.ids if id_ is not None)
     placed = [Note(position=accepted.positions[note.position], message=note.message) for note in notes]
-    return Added(ids=ids, refused=tuple(sorted(refused, key=lambda one: one.position)), notes=tuple(placed))
+    return Added(ids=ids, refused=tuple(sorted(refused, key=lambda refusal: refusal.position)), notes=tuple(placed))
 
 
 async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[NewMemory]) -> list[Note]:
     """New tags that look like slips of known ones, each where it stands first; to be asked before they are stored."""
-    given = {tag: place for place, one in reversed([*enumerate(memories)]) for tag in tags.tags_of(one.metadata)}
+    given = {
+        tag: position for position, memory in reversed([*enumerate(memories)]) for tag in tags.tags_of(memory.metadata)
+    }
     if not given.keys() - contract.tags:
         return []
     used = await nodes.tags_in_use(db)
     said = tags.notes_on(given, registered=contract.tags, used=used)
-    return [Note(position=place, message=said[tag]) for tag, place in sorted(given.items()) if tag in said]
+    return [Note(position=position, message=said[tag]) for tag, position in sorted(given.items()) if tag in said]
 
 
 def _entries(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:
@@ -120,9 +122,9 @@ def _entries(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime)
 
 def models_of(core: Core, space: Space) -> list[str]:
     """The models to embed with: the configured one, and while search still uses another, that one too (D35)."""
-    wanted = core.embedder().model
+    configured = core.embedder().model
     current = space.embedding_model
-    return [wanted] if current in (None, wanted) else [wanted, str(current)]
+    return [configured] if current in (None, configured) else [configured, str(current)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

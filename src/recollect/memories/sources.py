@@ -171,7 +171,9 @@ class SourceReader:
         for file in walk(root, hidden=self.options.hidden):
             if isinstance(file, SourceLine):
                 yield file
-            elif file.name == "chat.html" and any(CONVERSATIONS.fullmatch(one.name) for one in file.parent.iterdir()):
+            elif file.name == "chat.html" and any(
+                CONVERSATIONS.fullmatch(beside.name) for beside in file.parent.iterdir()
+            ):
                 yield skipped(shown(file), "It is what the conversations beside it say, as a page.")
             else:
                 yield from self._file(file, _thread_name(file.relative_to(root)))
@@ -293,8 +295,8 @@ class SourceReader:
 def check(sources: Sequence[Path], format: str, stdin: BinaryIO | None) -> None:
     """Refuse before anything is read what cannot be read at all."""
     if format not in get_args(Format):
-        known = ", ".join(get_args(Format))
-        raise InvalidInput(f"{format!r} is not a format that can be imported; one of {known} is.", field="format")
+        formats = ", ".join(get_args(Format))
+        raise InvalidInput(f"{format!r} is not a format that can be imported; one of {formats} is.", field="format")
     for source in sources:
         if source != STDIN:
             _check_path(source)
@@ -370,18 +372,18 @@ def _as_text(stream: BinaryIO) -> Iterator[Iterator[str]]:
 def _require_utf8(stream: BinaryIO) -> None:
     """Read a table once before any of its rows is taken, so that it is taken whole or not at all."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    place = 0
+    offset = 0
     block = stream.read(BLOCK)
     documents.refuse_foreign(block)
     try:
         while block:
             decoder.decode(block)
-            place += len(block)
+            offset += len(block)
             block = stream.read(BLOCK)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"It is not UTF-8 (near byte {place + error.start:,}): convert it, for example with iconv."
+            f"It is not UTF-8 (near byte {offset + error.start:,}): convert it, for example with iconv."
         ) from error
     stream.seek(0)
 
@@ -457,7 +459,7 @@ def read_table(
     csv: Callable[[Iterable[str]], Iterator[ReadRow[T]]],
 ) -> list[tuple[int, T]]:
     """What the rows of one file were made into, each with its line; what cannot be read is reported."""
-    found: list[tuple[int, T]] = []
+    rows: list[tuple[int, T]] = []
 
     def refuse(message: str, line: int | None = None) -> None:
         report.append(SourceLine(what="refused", file=str(source), line=line, message=message))
@@ -469,9 +471,9 @@ def read_table(
             if row.made is None:
                 refuse(row.problem or "", row.line)
             else:
-                found.append((row.line, row.made))
+                rows.append((row.line, row.made))
     except InvalidInput as problem:
         refuse(problem.message)
     except OSError as error:
         refuse(f"It cannot be read ({error.strerror or error}).")
-    return found
+    return rows

@@ -50,18 +50,18 @@ async def approve(core: Core, space_id: UUID, summary: UUID) -> Node:
 
 async def of_memory(core: Core, space_id: UUID, parent: UUID) -> Sequence[Node]:
     """The summaries of a memory, approved or not, newest first."""
-    wanted = NodeFilter(statuses=(), metadata={"parent_id": str(parent)})
+    node_filter = NodeFilter(statuses=(), metadata={"parent_id": str(parent)})
     async with core.transaction(space_id) as db:
-        page = await nodes.list_page(db, wanted, limit=100, cursor=None)
+        page = await nodes.list_page(db, node_filter, limit=100, cursor=None)
     return [node for node in page.items if node.is_summary]
 
 
 async def expire(core: Core, space_id: UUID) -> int:
     """Put what has expired back out of recall; returns how many."""
-    wanted = NodeFilter(metadata={"extra": {"generated_by": GENERATED_BY}})
+    node_filter = NodeFilter(metadata={"extra": {"generated_by": GENERATED_BY}})
     now, done = core.now(), 0
     async with core.transaction(space_id) as db:
-        page = await nodes.list_page(db, wanted, limit=1000, cursor=None)
+        page = await nodes.list_page(db, node_filter, limit=1000, cursor=None)
     for node in page.items:
         until = node.metadata["extra"].get("expires_at")
         if node.is_summary and until and datetime.fromisoformat(until) <= now:

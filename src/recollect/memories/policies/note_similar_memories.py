@@ -80,7 +80,7 @@ def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime, exec
 def groups_of(nodes: Nodes, options: Options, executor: Executor | None = None) -> Iterator[ConceptGroup]:
     """Memories that say nearly the same, the oldest first. None is certain: a text has no name to go by."""
     texts = ConceptColumns.of(
-        ids=[nodes.id_of(place) for place in range(len(nodes.ids))],
+        ids=[nodes.id_of(row) for row in range(len(nodes.ids))],
         names=[""] * len(nodes.ids),
         vectors=nodes.vectors,
         has_text=np.ones(len(nodes.ids), np.bool_),
@@ -89,8 +89,8 @@ def groups_of(nodes: Nodes, options: Options, executor: Executor | None = None) 
     if not len(texts):
         return
     threshold = options.threshold
-    found = detect(texts, threshold, here=HERE, executor=executor)
-    yield from clusters.decide(texts, found, clusters.ClusterOptions(threshold=threshold, review=threshold)).questions
+    pairs = detect(texts, threshold, here=HERE, executor=executor)
+    yield from clusters.decide(texts, pairs, clusters.ClusterOptions(threshold=threshold, review=threshold)).questions
 
 
 def _note(draft: Draft, nodes: Nodes, group: ConceptGroup, options: Options) -> None:
@@ -102,13 +102,13 @@ def _note(draft: Draft, nodes: Nodes, group: ConceptGroup, options: Options) -> 
 
 def _unlinked(nodes: Nodes, groups: Sequence[ConceptGroup], ever: EdgeColumns) -> list[tuple[int, int, int]]:
     """Number of the group, row and oldest, for those that no `similar` link joins, or ever joined, with the oldest."""
-    wanted = [(number, row, group.keeper) for number, group in enumerate(groups) for row in group.absorbed]
-    rows, keepers = (np.array([one[at] for one in wanted], np.int64) for at in (1, 2))
+    members = [(number, row, group.keeper) for number, group in enumerate(groups) for row in group.absorbed]
+    rows, keepers = (np.array([member[at] for member in members], np.int64) for at in (1, 2))
     pairs = NearPairs(
-        low=np.minimum(rows, keepers), high=np.maximum(rows, keepers), similarity=np.ones(len(wanted), np.float32)
+        low=np.minimum(rows, keepers), high=np.maximum(rows, keepers), similarity=np.ones(len(members), np.float32)
     )
     linked = is_linked(pairs, nodes.ids, ever)
-    return [one for one, is_there in zip(wanted, linked.tolist(), strict=True) if not is_there]
+    return [member for member, is_there in zip(members, linked.tolist(), strict=True) if not is_there]
 
 
 def _link(draft: Draft, nodes: Nodes, row: int, keeper: int, number: int, now: datetime) -> None:

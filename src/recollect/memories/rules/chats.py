@@ -28,29 +28,29 @@ class Turn:
     id: str | None = None
 
 
-def is_chatgpt(found: Mapping[str, Any]) -> bool:
-    return isinstance(found.get("mapping"), dict)
+def is_chatgpt(conversation: Mapping[str, Any]) -> bool:
+    return isinstance(conversation.get("mapping"), dict)
 
 
-def is_claude(found: Mapping[str, Any]) -> bool:
-    return isinstance(found.get("chat_messages"), list)
+def is_claude(conversation: Mapping[str, Any]) -> bool:
+    return isinstance(conversation.get("chat_messages"), list)
 
 
-def is_letta(found: Mapping[str, Any]) -> bool:
-    return isinstance(found.get("core_memory"), list) or (
-        isinstance(found.get("agents"), list) and isinstance(found.get("blocks"), list)
+def is_letta(export: Mapping[str, Any]) -> bool:
+    return isinstance(export.get("core_memory"), list) or (
+        isinstance(export.get("agents"), list) and isinstance(export.get("blocks"), list)
     )
 
 
-def chatgpt(found: Mapping[str, Any]) -> ForeignPiece:
+def chatgpt(conversation: Mapping[str, Any]) -> ForeignPiece:
     """One conversation of ChatGPT."""
-    messages = [node["message"] for node in _branch(found) if isinstance(node.get("message"), dict)]
+    messages = [node["message"] for node in _branch(conversation) if isinstance(node.get("message"), dict)]
     turns = [turn for message in messages if (turn := _chatgpt_turn(message)) is not None]
-    id_ = found.get("conversation_id") or found.get("id")
-    return _conversation(CHATGPT, id_, found.get("title"), turns, time_in(found, "create_time"))
+    id_ = conversation.get("conversation_id") or conversation.get("id")
+    return _conversation(CHATGPT, id_, conversation.get("title"), turns, time_in(conversation, "create_time"))
 
 
-def claude(found: Mapping[str, Any]) -> ForeignPiece:
+def claude(conversation: Mapping[str, Any]) -> ForeignPiece:
     """One conversation of Claude."""
     turns = [
         Turn(
@@ -59,35 +59,35 @@ def claude(found: Mapping[str, Any]) -> ForeignPiece:
             at=time_in(message, "created_at"),
             id=_id(message, "uuid"),
         )
-        for message in objects_in(found, "chat_messages")
+        for message in objects_in(conversation, "chat_messages")
     ]
-    name = found.get("name") or found.get("title")
-    return _conversation(CLAUDE, found.get("uuid"), name, turns, time_in(found, "created_at"))
+    name = conversation.get("name") or conversation.get("title")
+    return _conversation(CLAUDE, conversation.get("uuid"), name, turns, time_in(conversation, "created_at"))
 
 
-def letta(found: Mapping[str, Any]) -> ForeignPiece:
+def letta(export: Mapping[str, Any]) -> ForeignPiece:
     """An agent file of Letta: what its blocks and passages say, and what was said. Its ids (message-0) count within the
     file alone, so none is taken over."""
-    agents = objects_in(found, "agents") or [dict(found)]
+    agents = objects_in(export, "agents") or [dict(export)]
     name = in_one_name(agents)
-    kept = [
+    memories = [
         NewMemory(
             text=about(str(block.get("label") or "memory"), block["value"]),
             metadata={"extra": {"label": block.get("label"), "agent": name}},
             created_at=time_in(block, "created_at"),
             source=LETTA,
         )
-        for block in (*objects_in(found, "blocks"), *objects_in(found, "core_memory"))
+        for block in (*objects_in(export, "blocks"), *objects_in(export, "core_memory"))
         if isinstance(block.get("value"), str) and block["value"].strip()
     ]
-    kept += [
+    memories += [
         NewMemory(
             text=text_in(passage, "text"),
             metadata={"extra": {"agent": name}},
             created_at=time_in(passage, "created_at"),
             source=LETTA,
         )
-        for passage in (*objects_in(found, "passages"), *objects_in(found, "archival_memory"))
+        for passage in (*objects_in(export, "passages"), *objects_in(export, "archival_memory"))
         if isinstance(passage.get("text"), str) and passage["text"].strip()
     ]
     said = [
@@ -97,7 +97,7 @@ def letta(found: Mapping[str, Any]) -> ForeignPiece:
             LETTA, agent.get("name") or agent.get("id"), agent.get("name"), _letta_turns(agent), None
         ).memories
     ]
-    return ForeignPiece(memories=(*kept, *said))
+    return ForeignPiece(memories=(*memories, *said))
 
 
 def in_one_name(agents: Sequence[Mapping[str, Any]]) -> str:
@@ -136,10 +136,10 @@ def _conversation(
 # -- ChatGPT
 
 
-def _branch(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _branch(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The nodes from the first message to the last that stands; all of them, where nobody says which that is."""
-    mapping = {id_: node for id_, node in found["mapping"].items() if isinstance(node, dict)}
-    at = found.get("current_node")
+    mapping = {id_: node for id_, node in conversation["mapping"].items() if isinstance(node, dict)}
+    at = conversation.get("current_node")
     if at not in mapping:
         return sorted(mapping.values(), key=lambda node: _time_of(node))
     branch: list[Mapping[str, Any]] = []
@@ -232,5 +232,5 @@ def _text_of(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
-def _id(found: Mapping[str, Any], name: str) -> str | None:
-    return named(str(found[name])) if found.get(name) else None
+def _id(fields: Mapping[str, Any], name: str) -> str | None:
+    return named(str(fields[name])) if fields.get(name) else None

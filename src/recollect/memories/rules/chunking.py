@@ -64,19 +64,19 @@ def chunks(text: str, most_tokens: int) -> list[str]:
 
 def headings_above(text: str, parts: Sequence[str]) -> list[str]:
     """For each chunk of a text the headings that it stands below and does not hold itself, the outermost first."""
-    found: list[str] = []
+    paths: list[str] = []
     above: list[tuple[int, str]] = []
     headings = list(_headings(text))
-    place = 0
+    start = 0
     for part in parts:
-        place = text.index(part, place)
-        while headings and headings[0][0] < place:
+        start = text.index(part, start)
+        while headings and headings[0][0] < start:
             _, level, title = headings.pop(0)
             above = [*((other, name) for other, name in above if other < level), (level, title)]
-        own = headings[0][1] if headings and headings[0][0] == place else MOST_LEVELS + 1
-        found.append(" / ".join(title for level, title in above if level < own))
-        place += len(part)
-    return found
+        own = headings[0][1] if headings and headings[0][0] == start else MOST_LEVELS + 1
+        paths.append(" / ".join(title for level, title in above if level < own))
+        start += len(part)
+    return paths
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
@@ -189,9 +189,9 @@ def _stretch_end(text: str, start: int, stop: int, end: int) -> int:
         return stop
     if space := _LAST_SPACE.search(text[start:stop]):
         return start + space.start() + 1
-    for place in range(stop, start, -1):
-        if not _belongs_together(text[place - 1], text[place]):
-            return place
+    for cut in range(stop, start, -1):
+        if not _belongs_together(text[cut - 1], text[cut]):
+            return cut
     return stop
 
 

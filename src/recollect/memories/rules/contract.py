@@ -68,8 +68,8 @@ def memory_from_mapping(fields: Mapping[str, Any]) -> NewMemory:
     named = {ALSO_KNOWN_AS.get(name, name): value for name, value in fields.items()}
     unknown = sorted(set(named) - set(NewMemory.__dataclass_fields__))
     if unknown:
-        known = ", ".join(NewMemory.__dataclass_fields__)
-        _refuse(unknown[0], f"{unknown[0]!r} is not a field of a memory; the fields are {known}")
+        names = ", ".join(NewMemory.__dataclass_fields__)
+        _refuse(unknown[0], f"{unknown[0]!r} is not a field of a memory; the fields are {names}")
     if named.get("text") is None:
         _refuse("text", "a memory needs a text")
     named["id"] = _parsed_id(named.get("id"))
@@ -89,9 +89,9 @@ def checked_text(text: object, contract: Contract) -> str:
             f"the text has {size:,} bytes, the limit is {contract.max_text_bytes:,} (RECOLLECT_MAX_TEXT_BYTES): "
             f"import it as a document, which cuts it into chunks",
         )
-    if not (kept := normalise(text)):
+    if not (normalised := normalise(text)):
         _refuse("text", "the text is empty: say what to remember")
-    return kept
+    return normalised
 
 
 def checked_content_type(subtype: object) -> str:

@@ -69,11 +69,11 @@ class Row:
 
 def named_date(name: str) -> datetime | None:
     """The day in a file's name (2026-11-15, 20261115, 15.11.2026): that of a daily note, and so its time (D48)."""
-    found = _DAY_LAST.search(name) or _DAY_FIRST.search(name)
-    if found is None:
+    match = _DAY_LAST.search(name) or _DAY_FIRST.search(name)
+    if match is None:
         return None
     try:
-        return datetime(int(found["year"]), int(found["month"]), int(found["day"]), tzinfo=UTC)
+        return datetime(int(match["year"]), int(match["month"]), int(match["day"]), tzinfo=UTC)
     except ValueError:  # a number that looks like a date
         return None
 
@@ -113,15 +113,15 @@ def text_document(text: str) -> Document:
 def markdown_document(text: str) -> Document:
     """Markdown: the front matter's fields in their places, the rest as the text."""
     text = normalise(text)
-    found = FRONT_MATTER.match(text)
-    if found is None:
+    match = FRONT_MATTER.match(text)
+    if match is None:
         unclosed = LOOKS_LIKE_FRONT_MATTER.match(text) is not None
         return Document(memory=NewMemory(text=text), notes=_kept_as_text("it is never closed") if unclosed else ())
     try:
-        fields = front_matter(found[1] or "")
+        fields = front_matter(match[1] or "")
     except InvalidInput as problem:
         return Document(memory=NewMemory(text=text), notes=_kept_as_text(problem.message))
-    return _placed(fields, text[found.end() :].strip())
+    return _placed(fields, text[match.end() :].strip())
 
 
 def _kept_as_text(why: str) -> tuple[str, ...]:
@@ -173,16 +173,16 @@ def _placed(fields: Mapping[str, Any], text: str) -> Document:
         if name in ("tags", "tag") and "tags" not in metadata:
             metadata |= _tags(value, notes)
             continue
-        place, fit, note = _place_or_extra(name, value)
+        field, fit, note = _place_or_extra(name, value)
         if note:
             notes.append(note)
-        target = metadata if place in CONTRACT_FIELDS else memory
-        if place == "extra":
+        target = metadata if field in CONTRACT_FIELDS else memory
+        if field == "extra":
             extra |= fit
-        elif place in target:
+        elif field in target:
             extra[name] = value
         elif fit is not None:
-            target[place] = fit
+            target[field] = fit
     if extra:
         metadata["extra"] = extra
     return Document(memory=NewMemory(text=text, metadata=metadata, **memory), notes=tuple(notes))
@@ -191,18 +191,18 @@ def _placed(fields: Mapping[str, Any], text: str) -> Document:
 def _tags(value: Any, notes: list[str]) -> Metadata:
     """The tags of a note. Whatever stands there, the note is kept: what cannot be a tag is left out, and counted."""
     given = written_tags(value)
-    kept = [tag for tag in given if can_be_tag(tag)]
-    if left_out := len(given) - len(kept):
+    tags = [tag for tag in given if can_be_tag(tag)]
+    if left_out := len(given) - len(tags):
         which = "1 tag of the front matter was" if left_out == 1 else f"{left_out:,} tags of the front matter were"
         notes.append(f"{which} left out: {WHAT_A_TAG_IS}.")
-    return {"tags": kept} if kept else {}
+    return {"tags": tags} if tags else {}
 
 
 def _place_or_extra(name: str, value: Any) -> tuple[str, Any, str | None]:
     """Where a front matter field goes, its value there, and a note where that is not the place it names."""
     try:
-        place, fit = _place(name, value)
-        return place, fit, None
+        field, fit = _place(name, value)
+        return field, fit, None
     except InvalidInput as problem:
         # Other tools use `type` and `source` in a sense of their own: that is no mistake.
         note = f"The front matter's {name} was kept in metadata.extra: {problem.message}"
@@ -247,7 +247,7 @@ def _with_metadata(fields: Any) -> Any:
     beside = {name: fields[name] for name in _METADATA_CELLS if fields.get(name) is not None}
     if beside.get("type") in tuple(ContentType):
         row.setdefault("subtype", beside.pop("type"))
-    read = {name: _METADATA_CELLS[name](one) if isinstance(one, str) else one for name, one in beside.items()}
+    read = {name: _METADATA_CELLS[name](value) if isinstance(value, str) else value for name, value in beside.items()}
     return {**row, "metadata": {**read, **given}} if read else row
 
 
@@ -263,8 +263,8 @@ def csv_rows(lines: Iterable[str]) -> Iterator[Row]:
 
 def _column(name: str) -> str:
     """A known field in its own spelling, however it is written; any other name as it is."""
-    known = {**ALSO_KNOWN_AS, "date": "created_at"}.get(name.lower(), name.lower())
-    return known if known in {**_MEMORY_CELLS, **_METADATA_CELLS} else name
+    field = {**ALSO_KNOWN_AS, "date": "created_at"}.get(name.lower(), name.lower())
+    return field if field in {**_MEMORY_CELLS, **_METADATA_CELLS} else name
 
 
 def _memory_of_cells(cells: Mapping[str, str]) -> NewMemory:
@@ -300,12 +300,12 @@ def _cell_tags(cell: str) -> list[str] | None:
 
 def _object(cell: str) -> Metadata:
     try:
-        found = json.loads(cell)
+        value = json.loads(cell)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("extra", {}), dict):
+        value = None
+    if not isinstance(value, dict) or not isinstance(value.get("extra", {}), dict):
         raise InvalidInput("The column metadata holds a JSON object, with an object as its extra.", field="metadata")
-    return found
+    return value
 
 
 _MEMORY_CELLS: dict[str, Callable[[str], Any]] = {
@@ -379,12 +379,12 @@ def with_parent(metadata: Mapping[str, Any], chunk: Mapping[str, Any]) -> Metada
     extra = dict(metadata.get("extra", {}))
     others = extra.get("parents", [])
     others = others if isinstance(others, list) else [others]
-    if any(_is_same(parent, known) for known in (metadata, *others)):
+    if any(_is_same(parent, other) for other in (metadata, *others)):
         return dict(metadata)
     return {**metadata, "extra": {**extra, "parents": [*others, parent]}}
 
 
-def _is_same(parent: Mapping[str, Any], known: object) -> bool:
-    return isinstance(known, Mapping) and all(
-        known.get(name) == parent.get(name) for name in ("parent_id", "chunk_index")
+def _is_same(parent: Mapping[str, Any], other: object) -> bool:
+    return isinstance(other, Mapping) and all(
+        other.get(name) == parent.get(name) for name in ("parent_id", "chunk_index")
     )

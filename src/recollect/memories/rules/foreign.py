@@ -35,17 +35,17 @@ def is_graph(beginning: bytes) -> bool:
     if not first.startswith(b"{"):
         return False
     try:
-        found = json.loads(first)
+        line = json.loads(first)
     except (ValueError, RecursionError):
         return _LINE.search(first) is not None and _LISTS.search(first) is None
-    return "entities" not in found and _is_graph(found)
+    return "entities" not in line and _is_graph(line)
 
 
-def pieces(values: Iterable[Any], wanted: str | None) -> Iterator[Found]:
-    """Everything in the values of a JSON file, each by its shape, or all as `wanted` says."""
+def pieces(values: Iterable[Any], format: str | None) -> Iterator[Found]:
+    """Everything in the values of a JSON file, each by its shape, or all as `format` says."""
     number = 0
     for number, value in enumerate(values, start=1):
-        shape = wanted or shape_of(value)
+        shape = format or shape_of(value)
         if shape is None and number == 1:
             raise InvalidInput(NOT_KNOWN)
         try:
@@ -53,7 +53,7 @@ def pieces(values: Iterable[Any], wanted: str | None) -> Iterator[Found]:
                 raise InvalidInput("It is of a kind that is not known here.")
             yield from _READERS[shape](value)
         except InvalidInput as problem:
-            if wanted and number == 1:
+            if format and number == 1:
                 raise
             yield f"Item {number:,}: {problem.message}"
     if not number:
@@ -88,18 +88,18 @@ def graph_piece(line: str) -> ForeignPiece:
         raise InvalidInput("It is not JSON.") from error
 
 
-def _is_graph(found: Mapping[str, Any]) -> bool:
-    lists = isinstance(found.get("entities"), list) and isinstance(found.get("relations", []), list)
-    return lists or (found.get("type") in ("entity", "relation") and not found.keys().isdisjoint(GRAPH_KEYS))
+def _is_graph(value: Mapping[str, Any]) -> bool:
+    lists = isinstance(value.get("entities"), list) and isinstance(value.get("relations", []), list)
+    return lists or (value.get("type") in ("entity", "relation") and not value.keys().isdisjoint(GRAPH_KEYS))
 
 
-def _graph(found: object) -> Iterator[Found]:
+def _graph(value: object) -> Iterator[Found]:
     """A whole graph, as the server's read_graph gives it, or one line of its file."""
-    if not isinstance(found, dict) or not isinstance(found.get("entities"), list):
-        yield _graph_item(found)
+    if not isinstance(value, dict) or not isinstance(value.get("entities"), list):
+        yield _graph_item(value)
         return
     for kind, name in (("entity", "entities"), ("relation", "relations")):
-        items = found.get(name)
+        items = value.get(name)
         for number, item in enumerate(items if isinstance(items, list) else [], start=1):
             try:
                 yield _graph_item({**item, "type": kind} if isinstance(item, dict) else item)
@@ -107,18 +107,18 @@ def _graph(found: object) -> Iterator[Found]:
                 yield f"The {kind} {number}: {problem.message}"
 
 
-def _graph_item(found: object) -> ForeignPiece:
-    if isinstance(found, dict) and found.get("type") == "entity":
-        return _entity(found)
-    if isinstance(found, dict) and found.get("type") == "relation":
-        return _relation(text_in(found, "from"), text_in(found, "relationType"), text_in(found, "to"), GRAPH)
+def _graph_item(value: object) -> ForeignPiece:
+    if isinstance(value, dict) and value.get("type") == "entity":
+        return _entity(value)
+    if isinstance(value, dict) and value.get("type") == "relation":
+        return _relation(text_in(value, "from"), text_in(value, "relationType"), text_in(value, "to"), GRAPH)
     raise InvalidInput('A line is an object of the type "entity" or "relation".')
 
 
-def _entity(found: Mapping[str, Any]) -> ForeignPiece:
-    thing = Thing(name=text_in(found, "name"), type=text_in(found, "entityType"))
-    observations = found.get("observations", [])
-    if not isinstance(observations, list) or not all(isinstance(one, str) for one in observations):
+def _entity(entity: Mapping[str, Any]) -> ForeignPiece:
+    thing = Thing(name=text_in(entity, "name"), type=text_in(entity, "entityType"))
+    observations = entity.get("observations", [])
+    if not isinstance(observations, list) or not all(isinstance(observation, str) for observation in observations):
         raise InvalidInput("The observations of an entity are a list of texts.")
     texts = [about(thing.name, observation) for observation in observations if observation.strip()]
     memories = tuple(NewMemory(text=text, thread=thing.name, source=GRAPH) for text in texts)
@@ -140,18 +140,18 @@ def _relation(source: str, relation: str, target: str, program: str) -> ForeignP
 # -- mem0
 
 
-def _is_mem0(found: Mapping[str, Any]) -> bool:
-    memories = found.get("results", found.get("memories"))
+def _is_mem0(value: Mapping[str, Any]) -> bool:
+    memories = value.get("results", value.get("memories"))
     listed = isinstance(memories, list) and all(isinstance(memory, dict) and "memory" in memory for memory in memories)
-    return listed or isinstance(found.get("memory"), str)
+    return listed or isinstance(value.get("memory"), str)
 
 
-def _mem0(found: object) -> Iterator[Found]:
+def _mem0(value: object) -> Iterator[Found]:
     """What mem0's `get_all` gives, or one memory of a list of them."""
-    if isinstance(found, dict) and "memory" in found:
-        yield _mem0_memory(found)
+    if isinstance(value, dict) and "memory" in value:
+        yield _mem0_memory(value)
         return
-    whole = found if isinstance(found, dict) else {}
+    whole = value if isinstance(value, dict) else {}
     memories, relations = whole.get("results", whole.get("memories")), whole.get("relations") or []
     if not isinstance(memories, list) or not isinstance(relations, list):
         raise InvalidInput('An export of mem0 is a list of memories, or an object with such a list as "results".')
@@ -204,10 +204,10 @@ def _conversation(
     return found_in
 
 
-def _conversations(found: object) -> Iterator[Found]:
+def _conversations(value: object) -> Iterator[Found]:
     """Conversations that lie in a list inside an object."""
-    assert isinstance(found, dict)
-    yield from pieces(found["conversations"], None)
+    assert isinstance(value, dict)
+    yield from pieces(value["conversations"], None)
 
 
 _READERS: Mapping[str, Reader] = {

@@ -28,30 +28,30 @@ EVERY_NODE = "Entity"
 TIMES = ("valid_at", "invalid_at", "expired_at")
 
 
-def is_graphiti(found: Mapping[str, Any]) -> bool:
-    edges = objects_in(found, "edges")
-    episodes = objects_in(found, "episodes")
+def is_graphiti(value: Mapping[str, Any]) -> bool:
+    edges = objects_in(value, "edges")
+    episodes = objects_in(value, "episodes")
     return (
-        isinstance(found.get("fact"), str)
+        isinstance(value.get("fact"), str)
         or (bool(edges) and all("fact" in edge for edge in edges))
         or (bool(episodes) and all("content" in episode for episode in episodes))
     )
 
 
-def pieces(found: object) -> Iterator[Found]:
+def pieces(value: object) -> Iterator[Found]:
     """A graph, or one fact of a list of them."""
-    if not isinstance(found, dict) or not is_graphiti(found):
+    if not isinstance(value, dict) or not is_graphiti(value):
         raise InvalidInput(
             "A graph of Graphiti is an object with nodes, edges (facts) and episodes, or a list of facts."
         )
-    if "fact" in found:
-        yield _fact(found, {})
+    if "fact" in value:
+        yield _fact(value, {})
         return
-    nodes = {str(node["uuid"]): node for node in objects_in(found, "nodes") if node.get("uuid") and node.get("name")}
+    nodes = {str(node["uuid"]): node for node in objects_in(value, "nodes") if node.get("uuid") and node.get("name")}
     for kind, items in (
         ("node", [*nodes.values()]),
-        ("edge", objects_in(found, "edges")),
-        ("episode", _in_time(found)),
+        ("edge", objects_in(value, "edges")),
+        ("episode", _in_time(value)),
     ):
         for number, item in enumerate(items, start=1):
             try:
@@ -60,9 +60,10 @@ def pieces(found: object) -> Iterator[Found]:
                 yield f"The {kind} {number}: {problem.message}"
 
 
-def _in_time(found: Mapping[str, Any]) -> list[Any]:
+def _in_time(graph: Mapping[str, Any]) -> list[Any]:
     return sorted(
-        objects_in(found, "episodes"), key=lambda one: str(one.get("valid_at") or one.get("created_at") or "")
+        objects_in(graph, "episodes"),
+        key=lambda episode: str(episode.get("valid_at") or episode.get("created_at") or ""),
     )
 
 

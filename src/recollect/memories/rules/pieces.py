@@ -50,32 +50,32 @@ Found = ForeignPiece | str
 
 def about(name: str, observation: str) -> str:
     """An observation that says of whom it is."""
-    known, spoken = observation.casefold(), in_words(name)
-    return observation if name.casefold() in known or spoken.casefold() in known else f"{spoken}: {observation}"
+    folded, spoken = observation.casefold(), in_words(name)
+    return observation if name.casefold() in folded or spoken.casefold() in folded else f"{spoken}: {observation}"
 
 
 def in_words(name: str) -> str:
     return " ".join(name.replace("_", " ").split())
 
 
-def text_in(found: Mapping[str, Any], name: str) -> str:
+def text_in(fields: Mapping[str, Any], name: str) -> str:
     """A field that has to be a text."""
-    value = found.get(name)
+    value = fields.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(f"{name} is missing, or is no text.")
     return value.strip()
 
 
-def objects_in(found: object, name: str) -> list[Any]:
+def objects_in(fields: object, name: str) -> list[Any]:
     """A field that is a list of objects, where there is one; what is none in it is left out."""
-    items = found.get(name) if isinstance(found, Mapping) else None
+    items = fields.get(name) if isinstance(fields, Mapping) else None
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def time_in(found: Mapping[str, Any], *names: str) -> datetime | None:
+def time_in(fields: Mapping[str, Any], *names: str) -> datetime | None:
     """The first of these fields that is a time, as RFC 3339 or in seconds since 1970; a broken one is none."""
     for name in names:
-        value = found.get(name)
+        value = fields.get(name)
         try:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return datetime.fromtimestamp(value, UTC)

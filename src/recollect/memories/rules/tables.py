@@ -69,8 +69,8 @@ def _read_row(number: int, make: Callable[[G], T], given: G) -> ReadRow[T]:
 def field_named(name: str, fields: Collection[str], also_known_as: Mapping[str, str]) -> str:
     """A known field in its own spelling, however it is written; any other name as it is."""
     plain = name.lower().replace(" ", "_")
-    known = also_known_as.get(plain, plain)
-    return known if known in fields else name
+    own_name = also_known_as.get(plain, plain)
+    return own_name if own_name in fields else name
 
 
 def cell_as(kind: Callable[[str], T], cell: str) -> T | str:
@@ -122,16 +122,16 @@ def _header(line: str, column: Callable[[str], str], needed: Collection[str], ot
 
 def is_jsonl(format: str, suffix: str, text: str) -> bool:
     """Whether a table is JSON lines and not CSV: as it is said, else by its ending, else by how it begins."""
-    known = BY_SUFFIX.get(suffix.lower()) if format == "auto" else format
-    return known == "jsonl" if known else text.lstrip().startswith("{")
+    known_format = BY_SUFFIX.get(suffix.lower()) if format == "auto" else format
+    return known_format == "jsonl" if known_format else text.lstrip().startswith("{")
 
 
 def json_object(line: str) -> dict[str, Any]:
     """A line of JSON lines."""
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("The line is not JSON: write one object a line.") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InvalidInput("The line is no JSON object: write one object a line.")
-    return found
+    return value

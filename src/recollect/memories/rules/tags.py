@@ -41,14 +41,14 @@ def written_tags(value: Any) -> list[str]:
     """The tags of a note: a list, or words with commas (else spaces) between them, with or without #; each once."""
     if isinstance(value, str):
         value = re.split(r"[,;\n]+" if re.search(r"[,;]", value) else r"\s+", value)
-    given = (_as_written(one) for one in _flat(value))
+    given = (_as_written(item) for item in _flat(value))
     return list(dict.fromkeys(tag for tag in given if tag))
 
 
 def _flat(value: Any) -> Iterator[Any]:
     if isinstance(value, list | Mapping):  # YAML takes {tea, cake} for a mapping
-        for one in value:
-            yield from _flat(one)
+        for item in value:
+            yield from _flat(item)
     elif value is not None:
         yield value
 
@@ -64,23 +64,27 @@ def _as_written(tag: Any) -> str:
 
 def notes_on(given: Iterable[str], *, registered: Collection[str], used: Collection[str]) -> dict[str, str]:
     """A sentence about each new tag that looks like a slip, by the tag."""
-    known = {*registered, *used}
-    meant = {tag: likely_meant(tag, known) for tag in dict.fromkeys(given) if tag not in known}
+    known_tags = {*registered, *used}
+    meant = {tag: likely_meant(tag, known_tags) for tag in dict.fromkeys(given) if tag not in known_tags}
     return {
-        tag: f"The tag {tag!r} is new here and was kept; if you meant {one!r}, change it with `recollect edit`."
-        for tag, one in meant.items()
-        if one is not None
+        tag: f"The tag {tag!r} is new here and was kept; if you meant {likely!r}, change it with `recollect edit`."
+        for tag, likely in meant.items()
+        if likely is not None
     }
 
 
-def likely_meant(tag: str, known: Collection[str]) -> str | None:
+def likely_meant(tag: str, known_tags: Collection[str]) -> str | None:
     """The known tag that a new one is probably a misspelling of: a registered one first, then the nearest.
 
     What others used may be slips itself: `lessson` is `lesson`, though somebody wrote `Lessson` before."""
-    if tag in known:
+    if tag in known_tags:
         return None
-    slips = {one: _slips(_folded(tag), _folded(one)) for one in known}
-    likely = [(one not in REGISTERED_TAGS, number, one) for one, number in slips.items() if number is not None]
+    slips = {known_tag: _slips(_folded(tag), _folded(known_tag)) for known_tag in known_tags}
+    likely = [
+        (known_tag not in REGISTERED_TAGS, number, known_tag)
+        for known_tag, number in slips.items()
+        if number is not None
+    ]
     return min(likely)[2] if likely else None
 
 

@@ -61,9 +61,9 @@ def windows(text: str) -> list[Window]:
         return [WHOLE]
     number = min(MOST, -(-(count - OVERLAP) // (TOKENS - OVERLAP)))
     step = (count - OVERLAP) / number
-    starts = [pieces[round(step * place)] for place in range(number)]
-    ends = [*(pieces[min(round(step * (place + 1)) + OVERLAP, count - 1)] for place in range(number - 1)), len(text)]
-    rests = [found.end() for found in _ENDS.finditer(text)]
+    starts = [pieces[round(step * index)] for index in range(number)]
+    ends = [*(pieces[min(round(step * (index + 1)) + OVERLAP, count - 1)] for index in range(number - 1)), len(text)]
+    rests = [match.end() for match in _ENDS.finditer(text)]
     return list(_snapped(text, zip(starts, ends, strict=True), rests))
 
 
@@ -74,11 +74,11 @@ def _snapped(text: str, rough: Iterator[tuple[int, int]], rests: list[int]) -> I
         yield Window(_backwards(text, start, leeway, rests), _backwards(text, end, leeway, rests))
 
 
-def _backwards(text: str, place: int, leeway: int, rests: list[int]) -> int:
+def _backwards(text: str, position: int, leeway: int, rests: list[int]) -> int:
     """The last end of a sentence up to a place, else the last end of a word, else the place itself."""
-    if place in (0, len(text)):
-        return place
-    at = bisect_left(rests, place + 1) - 1
-    if at >= 0 and rests[at] >= place - leeway:
+    if position in (0, len(text)):
+        return position
+    at = bisect_left(rests, position + 1) - 1
+    if at >= 0 and rests[at] >= position - leeway:
         return rests[at]
-    return max((found.end() for found in _SPACE.finditer(text, max(place - leeway, 0), place)), default=place)
+    return max((match.end() for match in _SPACE.finditer(text, max(position - leeway, 0), position)), default=position)

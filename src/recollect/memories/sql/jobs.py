@@ -163,8 +163,8 @@ async def claim(
         "by": by,
         "only": None if only is None else list(only),
     }
-    found = await db.execute(CLAIM, values)
-    return [Job(**row._mapping) for row in found]
+    rows = await db.execute(CLAIM, values)
+    return [Job(**row._mapping) for row in rows]
 
 
 async def save(
@@ -201,7 +201,7 @@ def _columns(nodes: Sequence[UUID], made: Sequence[Passages]) -> Iterator[list[A
         for node, some in zip(nodes, made, strict=True)
         for number, (part, vector) in enumerate(some.items())
     ]
-    return ([row[place] for row in rows] for place in range(5))
+    return ([row[column] for row in rows] for column in range(5))
 
 
 async def fail(db: Transaction, failed: Sequence[Job], *, message: str, due: datetime) -> None:
@@ -255,9 +255,9 @@ class WaitingJobs:
 
 async def waiting(db: Transaction, ids: Sequence[UUID], *, model: str, now: datetime) -> WaitingJobs:
     values = {"space": db.space_id, "model": model, "ids": list(ids), "now": now}
-    found = list(await db.execute(UNFINISHED, values))
-    postponed = {row.node_id: row.error_message or "" for row in found if row.postponed}
-    return WaitingJobs(open=len(found) - len(postponed), postponed=postponed)
+    rows = list(await db.execute(UNFINISHED, values))
+    postponed = {row.node_id: row.error_message or "" for row in rows if row.postponed}
+    return WaitingJobs(open=len(rows) - len(postponed), postponed=postponed)
 
 
 async def unfinished(db: Transaction, *, model: str, now: datetime) -> tuple[list[UUID], dict[UUID, str]]:
@@ -265,10 +265,10 @@ async def unfinished(db: Transaction, *, model: str, now: datetime) -> tuple[lis
     statement = text("""
         SELECT status = 'failed' OR due_at > :now AS postponed, node_id, error_message FROM embedding_jobs
          WHERE space_id = :space AND model = :model AND status NOT IN ('completed', 'unreadable')""")
-    found = list(await db.execute(statement, {"space": db.space_id, "model": model, "now": now}))
+    rows = list(await db.execute(statement, {"space": db.space_id, "model": model, "now": now}))
     return (
-        [row.node_id for row in found if not row.postponed],
-        {row.node_id: row.error_message or "" for row in found if row.postponed},
+        [row.node_id for row in rows if not row.postponed],
+        {row.node_id: row.error_message or "" for row in rows if row.postponed},
     )
 
 

@@ -203,12 +203,12 @@ async def _with_twins(
 ) -> Stored:
     # The same id twice in one batch is stored once: the first of them.
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}
-    kept = tuple(id_ if id_ in stored and first[id_] == i else None for i, id_ in enumerate(ids))
-    missing = [i for i, id_ in enumerate(kept) if id_ is None]
+    stored_ids = tuple(id_ if id_ in stored and first[id_] == i else None for i, id_ in enumerate(ids))
+    missing = [i for i, id_ in enumerate(stored_ids) if id_ is None]
     twins: dict[int, Twin] = {}
     if missing:
         raw = await driver(db)
-        found = await raw.fetch(
+        records = await raw.fetch(
             TWINS,
             db.space_id,
             missing,
@@ -217,14 +217,14 @@ async def _with_twins(
             [memories[i].source for i in missing],
             [memories[i].source_id for i in missing],
         )
-        twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
-    return Stored(ids=kept, twins=tuple(twins.get(i) for i in range(len(memories))))
+        twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in records}
+    return Stored(ids=stored_ids, twins=tuple(twins.get(i) for i in range(len(memories))))
 
 
 async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin | None, ...]:
     """For each (checked) memory of a batch, the one that is there already; a look, without writing."""
     raw = await driver(db)
-    found = await raw.fetch(
+    records = await raw.fetch(
         TWINS,
         db.space_id,
         list(range(len(memories))),
@@ -233,7 +233,7 @@ async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin
         [memory.source for memory in memories],
         [memory.source_id for memory in memories],
     )
-    twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in found}
+    twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in records}
     return tuple(twins.get(number) for number in range(len(memories)))
 
 
@@ -254,11 +254,11 @@ async def tags_in_use(db: Transaction) -> set[str]:
 async def vectors_of(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
     """The vectors of some nodes, of every model: the numbers as little-endian float16."""
     raw = await driver(db)
-    found: dict[UUID, dict[str, bytes]] = {}
+    vectors: dict[UUID, dict[str, bytes]] = {}
     for record in await raw.fetch(VECTORS, db.space_id, list(ids)):
         numbers = record["vector"].to_numpy().astype("<f2")
-        found.setdefault(record["node_id"], {})[record["model"]] = numbers.tobytes()
-    return found
+        vectors.setdefault(record["node_id"], {})[record["model"]] = numbers.tobytes()
+    return vectors
 
 
 async def _positions(db: Transaction, memories: Sequence[NewMemory]) -> list[int | None]:
@@ -267,16 +267,16 @@ async def _positions(db: Transaction, memories: Sequence[NewMemory]) -> list[int
     if not threads:
         return [memory.position for memory in memories]
     await db.execute(LOCK_THREADS, {"threads": threads})
-    found = await db.execute(LAST_POSITIONS, {"space": db.space_id, "threads": threads})
-    last = {row.thread: row.last for row in found if row.last is not None}
+    rows = await db.execute(LAST_POSITIONS, {"space": db.space_id, "threads": threads})
+    last = {row.thread: row.last for row in rows if row.last is not None}
     positions: list[int | None] = []
     for memory in memories:
         if memory.thread is None:
             positions.append(None)
             continue
-        place = memory.position if memory.position is not None else last.get(memory.thread, -1) + 1
-        last[memory.thread] = max(place, last.get(memory.thread, -1))
-        positions.append(place)
+        position = memory.position if memory.position is not None else last.get(memory.thread, -1) + 1
+        last[memory.thread] = max(position, last.get(memory.thread, -1))
+        positions.append(position)
     return positions
 
 
@@ -323,73 +323,75 @@ async def resolve(db: Transaction, reference: str) -> UUID:
 
 
 async def list_page(
-    db: Transaction, wanted: NodeFilter, *, limit: int, cursor: str | None, order: Order = "newest"
+    db: Transaction, node_filter: NodeFilter, *, limit: int, cursor: str | None, order: Order = "newest"
 ) -> Page:
     """A stretch of a listing, newest or oldest first."""
     oldest_first = order == "oldest"
     statement = (
         select(*COLUMNS)
-        .where(*conditions(db.space_id, wanted))
+        .where(*conditions(db.space_id, node_filter))
         .order_by(nodes.c.created_at if oldest_first else nodes.c.created_at.desc(), nodes.c.id)
         .limit(limit + 1)
     )
     if cursor is not None:
         statement = statement.where(after(nodes, cursor, oldest_first=oldest_first))
-    found = [_node(row) for row in await db.execute(statement)]
-    more = len(found) > limit
-    items = tuple(found[:limit])
+    read = [_node(row) for row in await db.execute(statement)]
+    more = len(read) > limit
+    items = tuple(read[:limit])
     return Page(items=items, next_cursor=cursor_of(items[-1]) if more else None)
 
 
-async def stream(db: Transaction, wanted: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:
+async def stream(db: Transaction, node_filter: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:
     """All nodes that fit, oldest first, batch by batch, from one snapshot."""
-    statement = select(*COLUMNS).where(*conditions(db.space_id, wanted)).order_by(nodes.c.created_at, nodes.c.id)
+    statement = select(*COLUMNS).where(*conditions(db.space_id, node_filter)).order_by(nodes.c.created_at, nodes.c.id)
     result = await db.stream(statement)
     async for part in result.partitions(batch):
         yield tuple(_node(row) for row in part)
 
 
-async def count(db: Transaction, wanted: NodeFilter) -> int:
-    statement = select(func.count()).select_from(nodes).where(*conditions(db.space_id, wanted))
+async def count(db: Transaction, node_filter: NodeFilter) -> int:
+    statement = select(func.count()).select_from(nodes).where(*conditions(db.space_id, node_filter))
     return int((await db.execute(statement)).scalar_one())
 
 
-def conditions(space_id: UUID, wanted: NodeFilter) -> list[ColumnElement[bool]]:
+def conditions(space_id: UUID, node_filter: NodeFilter) -> list[ColumnElement[bool]]:
     """A filter as SQL, on the nodes of a space."""
-    found = [nodes.c.space_id == space_id, *plain_conditions(space_id, wanted)]
-    if wanted.metadata:
-        found.append(nodes.c.id.in_(select(holding(space_id, wanted.metadata).c.id)))
-    return found
+    clauses = [nodes.c.space_id == space_id, *plain_conditions(space_id, node_filter)]
+    if node_filter.metadata:
+        clauses.append(nodes.c.id.in_(select(holding(space_id, node_filter.metadata).c.id)))
+    return clauses
 
 
-def plain_conditions(space_id: UUID, wanted: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:
+def plain_conditions(space_id: UUID, node_filter: NodeFilter, columns: Any = nodes.c) -> list[ColumnElement[bool]]:
     """The same but for metadata, on these columns."""
-    found: list[ColumnElement[bool]] = []
-    if wanted.kinds and len(wanted.kinds) < len(Kind):
-        found.append(columns.kind.in_(wanted.kinds))
-    if wanted.statuses:
-        found.append(columns.status.in_(wanted.statuses))
-    if wanted.subtypes:
-        found.append(columns.subtype.in_(wanted.subtypes))
-    if wanted.excluded is not None:
-        found.append(columns.exclude == wanted.excluded)
-    if wanted.thread is not None:
-        found.append(columns.thread == wanted.thread)
-    if wanted.created_from is not None:
-        found.append(columns.created_at >= wanted.created_from)
-    if wanted.created_to is not None:
-        found.append(columns.created_at <= wanted.created_to)
-    if wanted.category is not None:
-        found.append(columns.id.in_(of_category(space_id, wanted.category)))
-    return found
+    clauses: list[ColumnElement[bool]] = []
+    if node_filter.kinds and len(node_filter.kinds) < len(Kind):
+        clauses.append(columns.kind.in_(node_filter.kinds))
+    if node_filter.statuses:
+        clauses.append(columns.status.in_(node_filter.statuses))
+    if node_filter.subtypes:
+        clauses.append(columns.subtype.in_(node_filter.subtypes))
+    if node_filter.excluded is not None:
+        clauses.append(columns.exclude == node_filter.excluded)
+    if node_filter.thread is not None:
+        clauses.append(columns.thread == node_filter.thread)
+    if node_filter.created_from is not None:
+        clauses.append(columns.created_at >= node_filter.created_from)
+    if node_filter.created_to is not None:
+        clauses.append(columns.created_at <= node_filter.created_to)
+    if node_filter.category is not None:
+        clauses.append(columns.id.in_(of_category(space_id, node_filter.category)))
+    return clauses
 
 
 def holding(space_id: UUID, metadata: Mapping[str, Any]) -> TableValuedAlias:
     """The nodes whose metadata holds this, with the columns that `plain_conditions` looks at."""
     tested = ("kind", "subtype", "status", "exclude", "thread", "created_at")
     columns = (nodes.c[name] for name in ("id", *tested))
-    found = func.nodes_holding(space_id, type_coerce(dict(metadata), JSONB))
-    return found.table_valued(*(column(one.name, one.type) for one in columns), name="found")
+    function = func.nodes_holding(space_id, type_coerce(dict(metadata), JSONB))
+    return function.table_valued(
+        *(column(tested_column.name, tested_column.type) for tested_column in columns), name="found"
+    )
 
 
 def of_category(space_id: UUID, path: str) -> Select[Any]:
