@@ -51,11 +51,11 @@ async def ask(core: Core, space_id: UUID, query: Query) -> Answer:
     """Answer a question in the query's mode; NEUTRAL is RECALL here. Every question is logged, once."""
     started = time.perf_counter()
     query = replace(query, mode=Mode.RECALL) if query.mode is Mode.NEUTRAL else query
-    found = await recalling.find(core, space_id, replace(query, budget_tokens=None))
-    context = _within_budget(found, query)
+    recalled = await recalling.find(core, space_id, replace(query, budget_tokens=None))
+    context = _within_budget(recalled, query)
     model, asked = None, _Asked()
     if query.mode is Mode.RECALL or not context:
-        answer = _verbatim(context, *_too_long(found, context))
+        answer = _verbatim(context, *_too_long(recalled, context))
     else:
         model, asked = await _ask_model(core, query, context)
         answer = _chosen(context, asked) if query.mode is Mode.RECALL_LLM_RERANK else _checked(context, asked)
@@ -65,18 +65,18 @@ async def ask(core: Core, space_id: UUID, query: Query) -> Answer:
         token_usage=asked.usage,
         latency_ms=round((time.perf_counter() - started) * 1000, 2),
     )
-    return await _noted(core, space_id, query, found, answer, asked.prompt)
+    return await _noted(core, space_id, query, recalled, answer, asked.prompt)
 
 
 def mode_named(name: str) -> Mode:
     """The mode of that name, in large or small letters; `rerank` is short for RECALL_LLM_RERANK."""
-    wanted = name.strip().upper().replace("-", "_")
-    if wanted == "RERANK":
+    mode_name = name.strip().upper().replace("-", "_")
+    if mode_name == "RERANK":
         return Mode.RECALL_LLM_RERANK
-    if wanted not in Mode.__members__:
-        known = ", ".join(mode.lower() for mode in Mode)
-        raise InvalidInput(f"There is no mode {name[:40]!r}: known are {known}.", field="mode")
-    return Mode[wanted]
+    if mode_name not in Mode.__members__:
+        modes = ", ".join(mode.lower() for mode in Mode)
+        raise InvalidInput(f"There is no mode {name[:40]!r}: known are {modes}.", field="mode")
+    return Mode[mode_name]
 
 
 async def _ask_model(core: Core, query: Query, context: Recall) -> tuple[LanguageModel | None, _Asked]:
@@ -98,14 +98,14 @@ async def _ask_model(core: Core, query: Query, context: Recall) -> tuple[Languag
 # -- from what came back to an answer
 
 
-def _verbatim(found: Recall, *problems: str) -> Answer:
+def _verbatim(recalled: Recall, *problems: str) -> Answer:
     """The memories themselves, or the honest sentence that there are none (D21)."""
-    text = prompts.listing(found) or (problems[0] if problems else NOTHING)
-    return Answer(text=text, mode=found.mode, recall=found, problems=problems)
+    text = prompts.listing(recalled) or (problems[0] if problems else NOTHING)
+    return Answer(text=text, mode=recalled.mode, recall=recalled, problems=problems)
 
 
-def _too_long(found: Recall, context: Recall) -> tuple[str, ...]:
-    if context or not found:
+def _too_long(recalled: Recall, context: Recall) -> tuple[str, ...]:
+    if context or not recalled:
         return ()
     return ("Something is known about that, but no memory fits into the token budget: raise it.",)
 
@@ -144,22 +144,24 @@ def _chosen(context: Recall, asked: _Asked) -> Answer:
 def _only(context: Recall, numbers: Sequence[int]) -> Recall:
     """Some of the hits, by number; the others are named as left out by the reranking."""
     gone = [hit for number, hit in enumerate(context, start=1) if number not in numbers]
-    kept = tuple(context[number - 1] for number in numbers)
-    return replace(context, hits=kept, left_out=_left_out(gone, "rerank", "not among those chosen") + context.left_out)
+    chosen = tuple(context[number - 1] for number in numbers)
+    return replace(
+        context, hits=chosen, left_out=_left_out(gone, "rerank", "not among those chosen") + context.left_out
+    )
 
 
-def _within_budget(found: Recall, query: Query) -> Recall:
+def _within_budget(recalled: Recall, query: Query) -> Recall:
     """What a model can be told: the first 30 hits that fit into the budget; what does not fit is named (D29).
 
     People can read on: memories that no model reads have no budget but one that was asked for.
     """
     if query.mode is Mode.RECALL and query.budget_tokens is None:
-        return found
-    chosen = Selection(kept=list(range(len(found))))
-    tokens = [count_tokens(hit.text) for hit in found]
+        return recalled
+    chosen = Selection(kept=list(range(len(recalled))))
+    tokens = [count_tokens(hit.text) for hit in recalled]
     within_budget(chosen, tokens.__getitem__, query.budget_tokens or CONTEXT_TOKENS)
-    gone = tuple(part for drop in chosen.dropped for part in _left_out([found[drop.place]], drop.step, drop.why))
-    return replace(found, hits=tuple(found[i] for i in chosen.kept), left_out=gone + found.left_out)
+    gone = tuple(part for drop in chosen.dropped for part in _left_out([recalled[drop.place]], drop.step, drop.why))
+    return replace(recalled, hits=tuple(recalled[i] for i in chosen.kept), left_out=gone + recalled.left_out)
 
 
 def _left_out(hits: Sequence[Hit], step: str, why: str) -> tuple[LeftOut, ...]:
@@ -167,13 +169,13 @@ def _left_out(hits: Sequence[Hit], step: str, why: str) -> tuple[LeftOut, ...]:
 
 
 async def _noted(
-    core: Core, space_id: UUID, query: Query, found: Recall, answer: Answer, prompt: Prompt | None
+    core: Core, space_id: UUID, query: Query, recalled: Recall, answer: Answer, prompt: Prompt | None
 ) -> Answer:
     """Log the question with all that was said about it (D11, D12); the answer then carries the entry's id."""
     id_ = await recalling.note(
         core,
         space_id,
-        found,
+        recalled,
         query=query,
         given=[hit.node.id for hit in answer.recall],
         response=answer.text,

@@ -32,7 +32,7 @@ async def spread(core: Core, space_id: UUID, query: Query, near: Recall, vector:
     seeds = {hit.node.id: nearness(hit) for hit in near[:SEEDS] if nearness(hit) > 0}
     async with core.search(space_id) as db:
         walked = await walk(core, db, seeds)
-        reached = walked.reached if any(one.hops for one in walked.reached.values()) else {}
+        reached = walked.reached if any(arrival.hops for arrival in walked.reached.values()) else {}
         asked = CandidateQuery(space_id=space_id, model=near.model, dim=core.embedder(near.model).dim, vector=vector)
         beyond = await _beyond(db, query, asked, reached.keys() - similar.keys())
     everything = {**{hit.node.id: hit for hit in beyond}, **similar}
@@ -97,4 +97,6 @@ def _graph_hit(hit: Hit, reached: Reached | None, score: float, *, is_similar: b
 def _paths(hits: Sequence[Hit], reached: Mapping[UUID, Reached]) -> dict[str, dict[str, list[str]]]:
     """By which nodes and edges activation came to each hit that is not where it began."""
     came = [reached[hit.node.id] for hit in hits if hit.node.id in reached and reached[hit.node.id].edges]
-    return {str(one.node): {"nodes": [*map(str, one.path)], "edges": [*map(str, one.edges)]} for one in came}
+    return {
+        str(arrival.node): {"nodes": [*map(str, arrival.path)], "edges": [*map(str, arrival.edges)]} for arrival in came
+    }

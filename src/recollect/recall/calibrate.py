@@ -40,10 +40,10 @@ async def measure(core: Core, space_id: UUID) -> Measurement:
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
         drawn = await samples.some(db, model=embedder.model, most=PAIRS)
-        one, other = await samples.neighbours(db, model=embedder.model, most=REMEMBERED)
+        earlier, other = await samples.neighbours(db, model=embedder.model, most=REMEMBERED)
     asked = await embed_readable(embedder, [_few_words(text) for text in drawn.texts[:REMEMBERED]])
     remembered = [vector @ own for vector, own in zip(asked, drawn.vectors, strict=False) if vector is not None]
-    related = [*remembered, *(one * other).sum(1)]
+    related = [*remembered, *(earlier * other).sum(1)]
     half = len(drawn.texts) // 2
     unrelated = list((drawn.vectors[:half] * drawn.vectors[half : 2 * half]).sum(1))
     return Measurement(
@@ -62,8 +62,8 @@ async def use(core: Core, space_id: UUID, model: str, calibration: Calibration) 
     checked_space_settings({"calibrations": {model: asdict(calibration)}})
     async with core.database.owner() as connection:
         space = await spaces.by_id(Transaction(connection, space_id))
-        kept = {**space.settings.get("calibrations", {}), model: asdict(calibration)}
-        await spaces.change_settings(connection, space_id, {**space.settings, "calibrations": kept})
+        calibrations = {**space.settings.get("calibrations", {}), model: asdict(calibration)}
+        await spaces.change_settings(connection, space_id, {**space.settings, "calibrations": calibrations})
 
 
 def _few_words(text: str) -> str:

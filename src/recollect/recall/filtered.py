@@ -81,16 +81,16 @@ async def _nearest(search: "Search") -> Found:
 
 
 async def _matching(search: "Search", db: Transaction) -> Found:
-    found = await filtered.matching(db, search.asked, kinds=search.kinds)
+    scores = await filtered.matching(db, search.asked, kinds=search.kinds)
     if not search.is_selective:
-        return found
-    permitted = await filtered.allowed(db, list(found), search.query.wanted)
-    return {id_: score for id_, score in found.items() if id_ in permitted}
+        return scores
+    permitted = await filtered.allowed(db, list(scores), search.query.wanted)
+    return {id_: score for id_, score in scores.items() if id_ in permitted}
 
 
-async def side_by_side(one: Leg[A], other: Leg[A]) -> tuple[A, A]:
+async def side_by_side(leg: Leg[A], other: Leg[A]) -> tuple[A, A]:
     """Both at once. When one fails, the other too has come to its end before anybody hears of it."""
-    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    first, second = await asyncio.gather(leg, other, return_exceptions=True)
     if isinstance(first, BaseException):
         raise first
     if isinstance(second, BaseException):

@@ -206,11 +206,13 @@ async def embedded(core: Core, embedder: Embedder, text: str) -> AskedVector:
             why_not = f"{embedder.model} cannot read this question: it was searched by words alone."
             return AskedVector(None, why_not=why_not)
         (vector,) = await embedder.embed([text])
-        known = 1.0 if lexical.is_taken_for_english(text) else await anyio.to_thread.run_sync(embedder.knows, text)
+        share_known = (
+            1.0 if lexical.is_taken_for_english(text) else await anyio.to_thread.run_sync(embedder.knows, text)
+        )
     except ProviderProblem as problem:
         return AskedVector(None, why_not=f"{BY_WORDS_ALONE}: {problem.message}")
-    core.questions.put(key, (vector, known))
-    return AskedVector(vector, known)
+    core.questions.put(key, (vector, share_known))
+    return AskedVector(vector, share_known)
 
 
 # -- a second look at the first hits, by a reranker that reads each together with the question (D52)

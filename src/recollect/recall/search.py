@@ -91,7 +91,7 @@ class Search:
         query: Query,
         embedder: Embedder,
         vector: NDArray[np.float32] | None,
-        known: float,
+        share_known: float,
     ) -> None:
         self.core, self.db, self.query = core, db, query
         self.model = embedder.model
@@ -109,7 +109,7 @@ class Search:
             model=self.model,
             dim=embedder.dim,
             vector=vector,
-            known=known,
+            known=share_known,
             words=seen.words,
             mean_length=seen.mean_length,
             with_summaries=self.with_summaries,
@@ -268,7 +268,7 @@ class Search:
 
     async def _selected(self, ranked: Ranked, order: list[int]) -> selection.Selection:
         ids = [candidate.id for candidate in ranked.candidates]
-        compared = {i: place for place, i in enumerate(order[:COMPARED])} if self.profile.floor is not None else {}
+        compared = {i: row for row, i in enumerate(order[:COMPARED])} if self.profile.floor is not None else {}
         cosines = await self._cosines([ids[i] for i in compared])
 
         def cosine(a: int, b: int) -> float:
@@ -382,10 +382,10 @@ def _source(ranked: Ranked, i: int) -> str:
     return "words" if ranked.lexical[i] > 0 else "vector"
 
 
-def _is_selective(wanted: NodeFilter) -> bool:
+def _is_selective(node_filter: NodeFilter) -> bool:
     """Whether anything beyond kind and status was asked for."""
-    span = wanted.created_from or wanted.created_to
-    return bool(wanted.subtypes or wanted.thread or span or wanted.metadata or wanted.category)
+    span = node_filter.created_from or node_filter.created_to
+    return bool(node_filter.subtypes or node_filter.thread or span or node_filter.metadata or node_filter.category)
 
 
 # -- the numbers of each candidate, place by place, and what they add up to: the rules of ranking over whole columns
@@ -491,10 +491,10 @@ def _columns(pool: Sequence[Candidate], *names: str) -> list[Numbers]:
 
 def _neighbours(pool: Sequence[Candidate]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each candidate the places of the one before and the one after it in its thread; -1 for none."""
-    places = {(turn.thread, turn.position): place for place, turn in enumerate(pool) if turn.position is not None}
+    places = {(turn.thread, turn.position): row for row, turn in enumerate(pool) if turn.position is not None}
 
     def beside(step: int) -> NDArray[np.int64]:
-        found = (-1 if turn.position is None else places.get((turn.thread, turn.position + step), -1) for turn in pool)
-        return np.fromiter(found, dtype=np.int64, count=len(pool))
+        rows = (-1 if turn.position is None else places.get((turn.thread, turn.position + step), -1) for turn in pool)
+        return np.fromiter(rows, dtype=np.int64, count=len(pool))
 
     return beside(-1), beside(1)

@@ -64,16 +64,16 @@ def read(answer: str, *, mode: Mode, given: int) -> Reading:
 
 def cited_in(text: str) -> list[int]:
     """The numbers that a text cites, each once, in order of appearance."""
-    found: list[int] = []
+    numbers: list[int] = []
     for citation in CITATION.finditer(text):
         for first, last, single in _PLACES.findall(citation.group()):
             if single:
-                found.append(int(single))
+                numbers.append(int(single))
             elif int(first) <= int(last) < int(first) + MOST_IN_A_RANGE:
-                found.extend(range(int(first), int(last) + 1))
+                numbers.extend(range(int(first), int(last) + 1))
             else:
-                found += [int(first), int(last)]
-    return list(dict.fromkeys(found))
+                numbers += [int(first), int(last)]
+    return list(dict.fromkeys(numbers))
 
 
 def chosen_in(answer: str, *, given: int) -> list[int] | None:
@@ -83,9 +83,9 @@ def chosen_in(answer: str, *, given: int) -> list[int] | None:
         chosen = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(chosen, list) or not chosen or not all(type(one) is int for one in chosen):
+    if not isinstance(chosen, list) or not chosen or not all(type(number) is int for number in chosen):
         return None
-    if len(set(chosen)) < len(chosen) or not all(1 <= one <= given for one in chosen):
+    if len(set(chosen)) < len(chosen) or not all(1 <= number <= given for number in chosen):
         return None
     return chosen[:RERANK_TO]
 
@@ -94,7 +94,9 @@ def _about_citations(text: str, numbers: Sequence[int], *, external: bool, mode:
     if not numbers and NOT_ANSWERED.rstrip(".").lower() in text.lower():
         return []
     if numbers:
-        return _about_sentences([one for one in statements(text, CITATION) if not _stands_on_something(one)])
+        return _about_sentences(
+            [sentence for sentence in statements(text, CITATION) if not _stands_on_something(sentence)]
+        )
     if external and mode is Mode.EXPAND:
         return ["The answer cites no memory: all of it is knowledge from outside."]
     return ["The answer cites no memory: check it against the memories themselves."]
@@ -109,7 +111,7 @@ def _stands_on_something(sentence: str) -> bool:
 def _about_sentences(bare: Sequence[str]) -> list[str]:
     if not bare:
         return []
-    named = ", ".join(f'"{_beginning(one)}"' for one in bare[:MOST_NAMED])
+    named = ", ".join(f'"{_beginning(sentence)}"' for sentence in bare[:MOST_NAMED])
     more = f", and {len(bare) - MOST_NAMED} more" if len(bare) > MOST_NAMED else ""
     cite = "1 sentence cites" if len(bare) == 1 else f"{len(bare)} sentences cite"
     return [f"{cite} no memory: {named}{more}."]
@@ -129,10 +131,10 @@ def _about_strangers(strangers: Sequence[int], given: int) -> list[str]:
 
 def _without_confidence(text: str) -> tuple[str, float]:
     """The answer without its line about confidence, and the number in it, if it is from 0 to 1."""
-    found = list(_CONFIDENCE.finditer(text))
-    if not found:
+    matches = list(_CONFIDENCE.finditer(text))
+    if not matches:
         return text, DEFAULT_CONFIDENCE
-    last = found[-1]
+    last = matches[-1]
     value = float(last.group(1)) / (100 if last.group(2) else 1)
     rest = (text[: last.start()] + text[last.end() :]).strip()
     return rest, value if 0 <= value <= 1 else DEFAULT_CONFIDENCE

@@ -101,8 +101,8 @@ class AskedWord:
 
     def stems(self, languages: Collection[str]) -> frozenset[str]:
         """Its forms in these languages, and those in which it is asked for in any case."""
-        wanted = {ALWAYS, *languages}
-        return frozenset(form for form, given_by in self.forms.items() if wanted & given_by)
+        asked_in = {ALWAYS, *languages}
+        return frozenset(form for form, given_by in self.forms.items() if asked_in & given_by)
 
 
 def words(text: str) -> list[str]:
@@ -116,10 +116,10 @@ def indexed(text: str) -> IndexedText:
     """A text as it is indexed: its words, and the other way of writing what has two."""
     runs = _runs(text)
     language = language_of(run for run, _ in runs)
-    found = [word for run, _ in runs for word in _words_of(run, language)]
-    counts = Counter(found)
-    counts.update(_form(one, language) for one in _joined(runs))
-    return IndexedText(words=counts, length=len(found), language=language)
+    in_text = [word for run, _ in runs for word in _words_of(run, language)]
+    counts = Counter(in_text)
+    counts.update(_form(joined, language) for joined in _joined(runs))
+    return IndexedText(words=counts, length=len(in_text), language=language)
 
 
 def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTLE_WORDS) -> list[AskedWord]:
@@ -133,11 +133,11 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
     own = likely[0] if len(likely) == 1 and likely[0] in LITTLE_WORDS else DEFAULT
     latin = tuple(dict.fromkeys((own, DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys()))))
     only_ask = _words_of_asking(likely)
-    found = [one for run, _ in runs for one in _asked(run, latin, only_ask)]
-    found += [AskedWord(spelled=one, forms=_forms(one, latin), is_bonus=True) for one in _joined(runs)]
+    asked_words = [word for run, _ in runs for word in _asked(run, latin, only_ask)]
+    asked_words += [AskedWord(spelled=joined, forms=_forms(joined, latin), is_bonus=True) for joined in _joined(runs)]
     if edition < EDITION:
-        found += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
-    return list({one.spelled: one for one in reversed(found)}.values())[::-1]
+        asked_words += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
+    return list({word.spelled: word for word in reversed(asked_words)}.values())[::-1]
 
 
 def fold(text: str) -> str:
@@ -201,11 +201,11 @@ def rarities_in(most_possible: float) -> float:
 def _runs(text: str) -> list[tuple[str, str]]:
     """The runs of letters and digits of a text in lower case, each with what stands between it and the one before."""
     whole, end = _lowered(text), 0
-    found: list[tuple[str, str]] = []
+    runs: list[tuple[str, str]] = []
     for match in _WORDS.finditer(whole):
-        found.append((match[0], whole[end : match.start()]))
+        runs.append((match[0], whole[end : match.start()]))
         end = match.end()
-    return found
+    return runs
 
 
 def _lowered(text: str) -> str:
@@ -279,27 +279,27 @@ def _joined(runs: Sequence[tuple[str, str]]) -> list[str]:
     """What is also written in one: LH 1078, e-mail, DE89 3704 0044 05, 1,000."""
     if all(run.isalpha() and between not in _HYPHENS for run, between in runs):  # most texts, and quicker
         return []
-    found: list[str] = []
+    joined: list[str] = []
     chain: list[str] = []
     last, kind = "", ""
     for run, between in runs:
         if run.isalpha() and between not in _HYPHENS:  # nearly all: it ends a chain, and may begin one
-            found += _whole(chain) if len(chain) > 1 else ()
+            joined += _whole(chain) if len(chain) > 1 else ()
             chain = [run] if len(run) <= _LONGEST_PREFIX and _is_prefix(run) else []
             last, kind = run, between
             continue
         has_digit = _has_digit(run)
         follows = between in _SEPARATORS and bool(last) and not _is_unspaced(run[0])
         if follows and (_is_prefix(last) if has_digit else between in _HYPHENS and not _has_digit(last)):
-            found.append(last + run)
+            joined.append(last + run)
         if not (follows and has_digit) or (len(chain) > 1 and between != kind):
-            found += _whole(chain)
+            joined += _whole(chain)
             chain = chain[1:] if follows and has_digit and len(chain) == 2 and _is_prefix(chain[0]) else []
         if has_digit or _is_prefix(run):
             chain.append(run)
         last, kind = run, between
-    found += _whole(chain)
-    return [one for one in dict.fromkeys(found) if len(one) in _JOINED]
+    joined += _whole(chain)
+    return [word for word in dict.fromkeys(joined) if len(word) in _JOINED]
 
 
 def _whole(chain: list[str]) -> list[str]:
@@ -371,10 +371,10 @@ def _words_of_asking(languages: Iterable[str]) -> frozenset[str]:
 
 def _asking_in_a_row(run: str) -> list[bool]:
     """Of each two characters in a row where words are not told apart, whether they only ask."""
-    asking = {place for match in _IN_A_ROW.finditer(run) for place in range(match.start() - 1, match.end())}
+    asking = {position for match in _IN_A_ROW.finditer(run) for position in range(match.start() - 1, match.end())}
     endings = [ord(character) in _HIRAGANA for character in run]
-    both = [one and other for one, other in pairwise(endings)] or endings
-    return [place in asking or is_ending for place, is_ending in enumerate(both)]
+    both = [ending and other for ending, other in pairwise(endings)] or endings
+    return [position in asking or is_ending for position, is_ending in enumerate(both)]
 
 
 # -- which language a text is in, and what its words have in common with their other forms (Snowball stems)
@@ -394,8 +394,10 @@ def language_of(words: Iterable[str]) -> str:
     for word in LANGUAGES_OF.keys() & set(words):
         for language in LANGUAGES_OF[word]:
             told.setdefault(language, []).append(word)
-    language = max(told, key=lambda one: (len(told[one]), one == DEFAULT), default=DEFAULT)
-    is_clear = language != DEFAULT and _is_clear(told[language], others=[told[one] for one in told if one != language])
+    language = max(told, key=lambda candidate: (len(told[candidate]), candidate == DEFAULT), default=DEFAULT)
+    is_clear = language != DEFAULT and _is_clear(
+        told[language], others=[told[rival] for rival in told if rival != language]
+    )
     return language if is_clear and len(told[language]) > len(told.get(DEFAULT, ())) else DEFAULT
 
 
@@ -465,13 +467,13 @@ def light_words(text: str) -> list[str]:
     if not text.isascii():
         apart = unicodedata.normalize("NFKD", text)
         text = unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
-    found: list[str] = []
+    light: list[str] = []
     for run in _LIGHT_WORDS.findall(text):
         if _is_unspaced(run[0]):
-            found += _pairs(run)
+            light += _pairs(run)
         elif run not in STOP_WORDS:
-            found.append(light_stem(run))
-    return found
+            light.append(light_stem(run))
+    return light
 
 
 @lru_cache(maxsize=100_000)

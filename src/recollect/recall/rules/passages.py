@@ -9,8 +9,8 @@ from recollect.recall.rules import lexical
 def passage_of(text: str, windows: Sequence[Window], *, question: str, nearest: bool) -> str:
     """What stands around the first window, which is the nearest; or, where words found the text, around the one that
     holds most of them."""
-    place = 0 if nearest else _holding_most([window.of(text) for window in windows], lexical.words(question))
-    return passage(windows[place], windows).of(text)
+    chosen = 0 if nearest else _holding_most([window.of(text) for window in windows], lexical.words(question))
+    return passage(windows[chosen], windows).of(text)
 
 
 def _holding_most(passages: Sequence[str], words: Sequence[str]) -> int:
@@ -21,7 +21,7 @@ def _holding_most(passages: Sequence[str], words: Sequence[str]) -> int:
     folded = [lexical.fold(passage) for passage in passages]
     held = [0.0] * len(passages)
     for word in words:
-        holding = [place for place, passage in enumerate(folded) if word in passage]
-        for place in holding:
-            held[place] += 1 / len(holding)
-    return max(range(len(passages)), key=lambda place: (held[place], -place))
+        holding = [index for index, passage in enumerate(folded) if word in passage]
+        for index in holding:
+            held[index] += 1 / len(holding)
+    return max(range(len(passages)), key=lambda index: (held[index], -index))

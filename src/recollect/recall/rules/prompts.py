@@ -106,7 +106,7 @@ def heading(number: int, hit: Hit) -> str:
 def harmless(text: str) -> str:
     """A text without what could be taken for a mark of ours or for the border between speakers; the words stay."""
     text = _CONTROL.sub(" ", text)
-    text = CITATION.sub(lambda found: f"({found.group()[1:-1]})", text)
+    text = CITATION.sub(lambda citation: f"({citation.group()[1:-1]})", text)
     text = _MARKS.sub("(", text)
     return _SPEAKERS.sub("‹", text)
 

@@ -180,9 +180,9 @@ def logistic(odds: Numbers) -> Numbers:
     return share
 
 
-def how_well_read(known: float) -> float:
+def how_well_read(share_known: float) -> float:
     """How much the vector of a question says, 0 to 1, whose model knows this share of its words."""
-    return float(np.clip((known - READ_FROM) / (READ_WELL - READ_FROM), 0.0, 1.0))
+    return float(np.clip((share_known - READ_FROM) / (READ_WELL - READ_FROM), 0.0, 1.0))
 
 
 def relevance(
@@ -261,7 +261,7 @@ def recency(age_days: Numbers) -> Numbers:
 
 
 def importance(given: Sequence[float | None]) -> Numbers:
-    return np.array([MISSING_IMPORTANCE if one is None else one for one in given], dtype=np.float64)
+    return np.array([MISSING_IMPORTANCE if value is None else value for value in given], dtype=np.float64)
 
 
 def bonus(similarity: Numbers, times_recalled: Numbers) -> Numbers:
@@ -399,7 +399,7 @@ def asks_for_the_present(question: str) -> bool:
 
 def values_in(text: str) -> frozenset[str]:
     """The numbers, weekdays and months that a text states."""
-    return frozenset(found.group().lower().rstrip(".,:") for found in _VALUES.finditer(text))
+    return frozenset(match.group().lower().rstrip(".,:") for match in _VALUES.finditer(text))
 
 
 def newest_first(
@@ -421,7 +421,7 @@ def newest_first(
         return list(order)
     asked = values_in(question)
     window = list(range(min(UPDATE_WINDOW, len(order))))
-    stated = [values_in(texts[order[place]]) - asked for place in window]
+    stated = [values_in(texts[order[index]]) - asked for index in window]
 
     def replaces(newer: int, older: int) -> bool:
         return (

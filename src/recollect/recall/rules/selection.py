@@ -92,7 +92,7 @@ def without_twins(selection: Selection, cosine: Callable[[int, int], float], *, 
     for i in selection.kept:
         if len(unique) >= most:
             break
-        twin = next((kept for kept in unique if cosine(i, kept) > TWIN), None)
+        twin = next((better for better in unique if cosine(i, better) > TWIN), None)
         if twin is None:
             unique.append(i)
         else:
@@ -131,9 +131,9 @@ def within_budget(
     spent = 0
     gone: dict[int, str] = {}
     full = False
-    for place, i in enumerate(selection.kept):
+    for position, i in enumerate(selection.kept):
         needed = tokens(i)
-        if place >= CONTEXT_RECORDS:
+        if position >= CONTEXT_RECORDS:
             gone[i] = f"beyond the first {CONTEXT_RECORDS} records of a context"
         elif full or spent + needed > budget:
             gone[i] = f"its {needed} tokens do not fit into the budget of {budget}: available on expand"
@@ -158,7 +158,7 @@ def select(
 ) -> Selection:
     """All steps in order; `ranked` indexes the other values, best first."""
     selection = Selection(kept=related_first(ranked, relevance))
-    most = min((one for one in (profile.cap, limit) if one is not None), default=len(ranked))
+    most = min((cap for cap in (profile.cap, limit) if cap is not None), default=len(ranked))
     enough = min(ENOUGH, profile.cap or ENOUGH)
     above_floor(selection, relevance, relaxed_floor(relevance, profile.floor, threshold, enough=enough, weak=weak))
     if profile.floor is not None:

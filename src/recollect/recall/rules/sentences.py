@@ -43,11 +43,11 @@ def _sentences(line: str, citation: re.Pattern[str]) -> Iterator[str]:
     for end in _END.finditer(line):
         if end.end() <= start or not _is_end(line[start : end.end()], line[end.end() :].lstrip()):
             continue
-        place = end.end()
-        while behind := citation.match(line, len(line) - len(line[place:].lstrip())):
-            place = behind.end()
-        yield line[start:place].strip()
-        start = place
+        stop = end.end()
+        while behind := citation.match(line, len(line) - len(line[stop:].lstrip())):
+            stop = behind.end()
+        yield line[start:stop].strip()
+        start = stop
     yield line[start:].strip()
 
 

@@ -27,16 +27,16 @@ def keys_asked(word: str, salt: int) -> list[int]:
     return _hashed({*short, *long}, salt)
 
 
-def nearly_spelled(word: str, known: Collection[str]) -> dict[str, int]:
+def nearly_spelled(word: str, known_words: Collection[str]) -> dict[str, int]:
     """Which of some words may be meant by one that occurs nowhere, and by how many slips: the nearest, at most a few.
 
     Hardly anybody misses the first letter: one that begins otherwise is meant only where two letters changed places.
     """
     most = MOST_SLIPS if len(word) >= LONG_WORD else 1
     begins = (word[0], word[1::-1])
-    near = {one: OSA.distance(word, one, score_cutoff=most) for one in known if one.startswith(begins)}
+    near = {other: OSA.distance(word, other, score_cutoff=most) for other in known_words if other.startswith(begins)}
     best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
-    return dict(sorted((one, slips) for one, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
+    return dict(sorted((other, slips) for other, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
 
 
 def _shortened(word: str) -> set[str]:

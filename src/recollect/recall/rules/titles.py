@@ -24,11 +24,11 @@ def _names(thread: str | None, metadata: Mapping[str, Any]) -> Iterator[str]:
             yield file.stem
     extra = metadata.get("extra")
     for field in NAMING:
-        for place in (metadata, extra if isinstance(extra, Mapping) else {}):
-            yield from _texts(place.get(field))
+        for fields in (metadata, extra if isinstance(extra, Mapping) else {}):
+            yield from _texts(fields.get(field))
 
 
 def _texts(value: object) -> Iterator[str]:
-    for one in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(one, str) and one.strip():
-            yield one
+    for item in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(item, str) and item.strip():
+            yield item

@@ -44,13 +44,13 @@ class Few(NamedTuple):
     most: int  # of more than so many, none is looked at
 
 
-def filtered(db: Transaction, wanted: NodeFilter) -> Few:
+def filtered(db: Transaction, node_filter: NodeFilter) -> Few:
     """The nodes that a filter leaves, counted no further than needed for the choice."""
-    if wanted.metadata:
-        where = holding(db.space_id, wanted.metadata).c
-        statement = select(where.id).where(*plain_conditions(db.space_id, wanted, where))
+    if node_filter.metadata:
+        where = holding(db.space_id, node_filter.metadata).c
+        statement = select(where.id).where(*plain_conditions(db.space_id, node_filter, where))
     else:
-        statement = select(nodes.c.id).where(*conditions(db.space_id, wanted))
+        statement = select(nodes.c.id).where(*conditions(db.space_id, node_filter))
     compiled = statement.limit(EXACT_BELOW + 1).compile(
         dialect=db.connection.dialect, compile_kwargs={"render_postcompile": True}
     )
@@ -65,8 +65,8 @@ def these(ids: Sequence[UUID]) -> Few:
 
 async def summaries(db: Transaction) -> list[UUID]:
     """The approved summaries, which are not among the recallable."""
-    wanted = (nodes.c.is_summary, nodes.c.status == "active", ~nodes.c.exclude)
-    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, *wanted).limit(EXACT_BELOW)
+    clauses = (nodes.c.is_summary, nodes.c.status == "active", ~nodes.c.exclude)
+    statement = select(nodes.c.id).where(nodes.c.space_id == db.space_id, *clauses).limit(EXACT_BELOW)
     return list((await db.execute(statement)).scalars())
 
 
@@ -136,9 +136,9 @@ async def _best_of(db: Transaction, few: Few, score: str, *given: Any, **named: 
     return records[0]["total"], {record["id"]: record["score"] for record in records if record["id"] is not None}
 
 
-async def allowed(db: Transaction, ids: Sequence[UUID], wanted: NodeFilter) -> set[UUID]:
+async def allowed(db: Transaction, ids: Sequence[UUID], node_filter: NodeFilter) -> set[UUID]:
     """Those of some nodes that a filter lets through."""
-    statement = select(nodes.c.id).where(nodes.c.id.in_(ids), *conditions(db.space_id, wanted))
+    statement = select(nodes.c.id).where(nodes.c.id.in_(ids), *conditions(db.space_id, node_filter))
     return set((await db.execute(statement)).scalars())
 
 

@@ -107,8 +107,8 @@ class Entry:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Entry":
-        known = {name: record[name] for name in ("name", "text", "created_at", "thread")}
-        return cls(node_id=record["id"], metadata=record["metadata"], **known)
+        columns = {name: record[name] for name in ("name", "text", "created_at", "thread")}
+        return cls(node_id=record["id"], metadata=record["metadata"], **columns)
 
     def indexed(self) -> lexical.IndexedText:
         """Its words, what it is called, and the words of its date: people ask what happened in May."""
@@ -123,10 +123,10 @@ class _Batch:
         self.salt = lexical.salt_of(space_id)
         self.ids = [entry.node_id for entry in entries]
         made = [entry.indexed() for entry in entries]
-        self.lengths = [one.length for one in made]
-        self.words = {lexical.term(word, self.salt): word for one in made for word in one.words}
-        self.counts = [self._numbered(one.words) for one in made]
-        self.languages = json.dumps(Counter(one.language for one in made if one.language != DEFAULT))
+        self.lengths = [text.length for text in made]
+        self.words = {lexical.term(word, self.salt): word for text in made for word in text.words}
+        self.counts = [self._numbered(text.words) for text in made]
+        self.languages = json.dumps(Counter(text.language for text in made if text.language != DEFAULT))
 
     def _numbered(self, words: Counter[str]) -> Counter[int]:
         counts = words if len(words) <= MOST_TERMS else dict(words.most_common(MOST_TERMS))
@@ -138,14 +138,14 @@ class _Batch:
 
     def columns(self, mean: float) -> tuple[list[UUID], list[str], list[SparseVector], list[int]]:
         weights = [
-            sparse(lexical.document_weights(one, length=length, mean_length=mean))
-            for one, length in zip(self.counts, self.lengths, strict=True)
+            sparse(lexical.document_weights(counts, length=length, mean_length=mean))
+            for counts, length in zip(self.counts, self.lengths, strict=True)
         ]
-        return self.ids, [" ".join(map(str, sorted(one))) for one in self.counts], weights, self.lengths
+        return self.ids, [" ".join(map(str, sorted(counts))) for counts in self.counts], weights, self.lengths
 
     async def spell(self, raw: Any, space_id: UUID, counted: Sequence[Mapping[str, Any]]) -> None:
         """File the words that were never seen before, to be found by who misspells them."""
-        new = sorted(one["term"] for one in counted if one["is_new"] and one["term"] in self.words)
+        new = sorted(row["term"] for row in counted if row["is_new"] and row["term"] in self.words)
         new = [term for term in new if _is_filed(self.words[term])]
         if new:
             keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
@@ -171,8 +171,8 @@ async def index(db: Transaction, entries: Sequence[Entry]) -> None:
 
 async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
     """Index those of some nodes that are not indexed yet, by what they say now: nobody changes them meanwhile."""
-    found = await (await driver(db)).fetch(UNINDEXED, db.space_id, list(ids))
-    await index(db, [Entry.of(record) for record in found])
+    records = await (await driver(db)).fetch(UNINDEXED, db.space_id, list(ids))
+    await index(db, [Entry.of(record) for record in records])
 
 
 # -- made anew
@@ -200,21 +200,21 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     if state["renewed"] is None:
         await raw.execute(BEGIN_RENEWAL, db.space_id)
         state = await raw.fetchrow(STATE, db.space_id)
-    found = await raw.fetch(OLD, db.space_id, state["renewed"], most)
-    if not found:
+    records = await raw.fetch(OLD, db.space_id, state["renewed"], most)
+    if not records:
         await raw.execute(END_RENEWAL, db.space_id, lexical.EDITION)
         return 0
-    batch = await _batch(db.space_id, [Entry.of(record) for record in found])
-    more = Counter(term for one in batch.counts for term in one)
-    more.subtract(term for record in found for term in record["terms"])
+    batch = await _batch(db.space_id, [Entry.of(record) for record in records])
+    more = Counter(term for counts in batch.counts for term in counts)
+    more.subtract(term for record in records for term in record["terms"])
     changed = sorted(term for term, count in more.items() if count)
-    longer = sum(batch.lengths) - sum(record["length"] for record in found)
+    longer = sum(batch.lengths) - sum(record["length"] for record in records)
     # Who only weighs anew has counted the languages before.
     languages = batch.languages if state["edition"] < lexical.EDITION else "{}"
     given = (longer, batch.ids[-1], languages, changed, [more[term] for term in changed])
     counted = await raw.fetch(RENEW, db.space_id, *batch.columns(state["weighted_mean"]), *given)
     await batch.spell(raw, db.space_id, counted)
-    return len(found)
+    return len(records)
 
 
 def _is_filed(word: str) -> bool:

@@ -77,9 +77,9 @@ async def list_page(db: Transaction, *, mode: Mode | None = None, limit: int, cu
         statement = statement.where(recalls.c.mode == mode)
     if cursor is not None:
         statement = statement.where(after(recalls, cursor))
-    found = [_log(row) for row in await db.execute(statement)]
-    items = tuple(found[:limit])
-    return RecallLogs(items=items, next_cursor=cursor_of(items[-1]) if len(found) > limit else None)
+    logs = [_log(row) for row in await db.execute(statement)]
+    items = tuple(logs[:limit])
+    return RecallLogs(items=items, next_cursor=cursor_of(items[-1]) if len(logs) > limit else None)
 
 
 async def last_ids(db: Transaction, query: str, mode: Mode, *, most: int = 2) -> frozenset[UUID]:
@@ -97,8 +97,8 @@ async def times_recalled(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, int
     """In how many entries of the log each of these nodes is; those in none are left out (D19)."""
     if not ids:
         return {}
-    found = await db.execute(TIMES_RECALLED, {"space": db.space_id, "ids": list(ids)})
-    return {row.id: row.times for row in found}
+    rows = await db.execute(TIMES_RECALLED, {"space": db.space_id, "ids": list(ids)})
+    return {row.id: row.times for row in rows}
 
 
 # -- the paths by which hits were reached, beside the ranking in `hits`
@@ -111,8 +111,8 @@ async def add_paths(db: Transaction, id_: UUID, paths: Mapping[str, Sequence[str
 
 async def path_to(db: Transaction, id_: UUID, node_id: UUID) -> list[UUID]:
     """The edges by which an entry's hit was reached; none where it was found otherwise."""
-    found = await db.execute(PATH_TO, {"space": db.space_id, "id": id_, "node": str(node_id)})
-    return [UUID(edge) for edge in found.scalar_one_or_none() or ()]
+    edges = await db.execute(PATH_TO, {"space": db.space_id, "id": id_, "node": str(node_id)})
+    return [UUID(edge) for edge in edges.scalar_one_or_none() or ()]
 
 
 # -- rows to nouns and back
@@ -161,11 +161,11 @@ def as_document(query: Query) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> Query:
     """The query that a document was made of; what an older log does not know is left to its default."""
-    known = {field.name: document[field.name] for field in fields(Query) if field.name in document}
-    known["mode"] = Mode(known.get("mode", Mode.NEUTRAL))
-    if "wanted" in known:
-        known["wanted"] = _filter(known["wanted"])
-    return Query(**known)
+    values = {field.name: document[field.name] for field in fields(Query) if field.name in document}
+    values["mode"] = Mode(values.get("mode", Mode.NEUTRAL))
+    if "wanted" in values:
+        values["wanted"] = _filter(values["wanted"])
+    return Query(**values)
 
 
 def _plain(value: Any) -> Any:
@@ -183,11 +183,11 @@ def _plain(value: Any) -> Any:
 
 
 def _filter(document: Mapping[str, Any]) -> NodeFilter:
-    known = {field.name: document[field.name] for field in fields(NodeFilter) if field.name in document}
+    values = {field.name: document[field.name] for field in fields(NodeFilter) if field.name in document}
     for name, kind in (("kinds", Kind), ("statuses", Status), ("subtypes", str)):
-        if name in known:
-            known[name] = tuple(kind(one) for one in known[name])
+        if name in values:
+            values[name] = tuple(kind(value) for value in values[name])
     for name in ("created_from", "created_to"):
-        if known.get(name) is not None:
-            known[name] = datetime.fromisoformat(known[name])
-    return NodeFilter(**known)
+        if values.get(name) is not None:
+            values[name] = datetime.fromisoformat(values[name])
+    return NodeFilter(**values)

@@ -35,15 +35,15 @@ class Some:
 async def some(db: Transaction, *, model: str, most: int) -> Some:
     """Memories drawn at random."""
     raw = await driver(db)
-    found = await raw.fetch(SOME, db.space_id, model, most)
-    return Some(texts=[row["text"] for row in found], vectors=_matrix([row["vector"] for row in found]))
+    rows = await raw.fetch(SOME, db.space_id, model, most)
+    return Some(texts=[row["text"] for row in rows], vectors=_matrix([row["vector"] for row in rows]))
 
 
 async def neighbours(db: Transaction, *, model: str, most: int) -> tuple[Matrix, Matrix]:
     """Pairs of memories that follow each other in a thread."""
     raw = await driver(db)
-    found = await raw.fetch(NEIGHBOURS, db.space_id, model, most)
-    return _matrix([row["one"] for row in found]), _matrix([row["other"] for row in found])
+    rows = await raw.fetch(NEIGHBOURS, db.space_id, model, most)
+    return _matrix([row["one"] for row in rows]), _matrix([row["other"] for row in rows])
 
 
 def _matrix(vectors: list[object]) -> Matrix:
