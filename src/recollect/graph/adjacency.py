@@ -80,10 +80,10 @@ class Adjacencies:
     async def current(self, db: Transaction) -> Adjacency | None:
         """The graph of a space as this connection sees it; None where it is not kept."""
         self._used_at[db.space_id] = self._clock()
-        kept = self._kept.get(db.space_id)
-        if kept is None:
+        snapshot = self._kept.get(db.space_id)
+        if snapshot is None:
             return None
-        now = await _brought_up_to_date(db, kept)
+        now = await _brought_up_to_date(db, snapshot)
         if now is None:
             self._kept.pop(db.space_id, None)
             return None
@@ -92,8 +92,8 @@ class Adjacencies:
 
     async def loaded(self, db: Transaction) -> Adjacency:
         """The same; where it is not kept it is read now."""
-        found = await self.current(db)
-        return found if found is not None else await self._load(db)
+        adjacency = await self.current(db)
+        return adjacency if adjacency is not None else await self._load(db)
 
     def load_soon(self, core: "Core", space_id: UUID) -> None:
         """Read a graph in the background, unless that is being done."""
@@ -141,8 +141,8 @@ class Adjacencies:
         self._keep(db.space_id, Kept(adjacency=adjacency, moment=moment, asleep=asleep))
         return adjacency
 
-    def _keep(self, space_id: UUID, kept: Kept) -> None:
-        self._kept[space_id] = kept
+    def _keep(self, space_id: UUID, snapshot: Kept) -> None:
+        self._kept[space_id] = snapshot
         self._used_at[space_id] = self._clock()
         for other in sorted(self._kept, key=self._used_at.__getitem__)[:-MOST_GRAPHS]:
             self._drop(other)
@@ -154,7 +154,7 @@ class Adjacencies:
 
     def drop_idle(self) -> None:
         """Give back the memory of graphs that nobody walked for a while."""
-        for space_id in [one for one in self._kept if not self.is_asked_again(one)]:
+        for space_id in [id_ for id_ in self._kept if not self.is_asked_again(id_)]:
             self._drop(space_id)
 
     def _wake_later(self) -> None:
@@ -186,17 +186,17 @@ async def walk(core: "Core", db: Transaction, seeds: Mapping[UUID, float]) -> Wa
 async def _walk_in_database(db: Transaction, seeds: Mapping[UUID, float], now: datetime) -> dict[UUID, Reached] | None:
     """Hop by hop, looking only where activation can still go; None if that is too much for it."""
     links: dict[UUID | None, SpreadLink] = {}
-    known: set[UUID] = set()
+    walked_from: set[UUID] = set()
     reached = spread(seeds, lambda _: ())
     for hop in range(1, HOPS + 1):
-        frontier = {one.node for one in reached.values() if one.activation * FADE >= LEAST} - known
+        frontier = {arrival.node for arrival in reached.values() if arrival.activation * FADE >= LEAST} - walked_from
         if not frontier:
             break
-        found = await edges.around(db, frontier, now, at_most=MOST_LINKS + 1)
-        if len(found) > MOST_LINKS:
+        around = await edges.around(db, frontier, now, at_most=MOST_LINKS + 1)
+        if len(around) > MOST_LINKS:
             return None
-        links |= {link.id: link for link in found}
-        known |= frontier
+        links |= {link.id: link for link in around}
+        walked_from |= frontier
         reached = spread(seeds, partial(_all, links.values()), hops=hop)
     return reached
 
@@ -205,18 +205,20 @@ def _all(links: Collection[SpreadLink], _nodes: Collection[UUID]) -> Collection[
     return links
 
 
-async def _brought_up_to_date(db: Transaction, kept: Kept) -> Kept | None:
+async def _brought_up_to_date(db: Transaction, snapshot: Kept) -> Kept | None:
     """What is kept, as of now; None if too much has changed since."""
     # The moment first, then what changed: what is written between the two is asked for again next time.
-    last = kept.moment
+    last = snapshot.moment
     moment = await graph.moment(db, last=last.since, at_most=MOST_CHANGES + 1)
     if moment.changed > MOST_CHANGES or moment.table != last.table:
         return None
-    asleep = kept.asleep if moment.version == last.version else await graph.asleep(db)
-    turned = np.setxor1d(as_text(asleep), as_text(kept.asleep)) if asleep is not kept.asleep else as_text(asleep[:0])
+    asleep = snapshot.asleep if moment.version == last.version else await graph.asleep(db)
+    turned = (
+        np.setxor1d(as_text(asleep), as_text(snapshot.asleep)) if asleep is not snapshot.asleep else as_text(asleep[:0])
+    )
     if len(turned) > MOST_CHANGES:
         return None
-    adjacency = kept.adjacency
+    adjacency = snapshot.adjacency
     if moment.changed or len(turned):
         nodes = as_uuids(turned.view("V16"))
         changed, alive = await StoreReader(db).edges_changed_since(last.since, nodes)

@@ -152,11 +152,11 @@ async def neighbours(
     check(all(map(is_storable, relations or ())), "relation", "without NUL bytes and lone surrogates", "this")
     async with core.transaction(space_id) as db:
         await nodes.get(db, node_id)
-        found = await around(db, node_id, core.now(), hops=hops, relations=relations, enough=limit)
-        read = await nodes.get_many(db, list(found)[:limit])
+        reached = await around(db, node_id, core.now(), hops=hops, relations=relations, enough=limit)
+        read = await nodes.get_many(db, list(reached)[:limit])
     return [
         Neighbour(node=read[id_], hops=len(walked), strength=round(strong, 6), edges=walked)
-        for id_, (strong, walked) in list(found.items())[:limit]
+        for id_, (strong, walked) in list(reached.items())[:limit]
         if id_ in read
     ]
 
@@ -171,26 +171,26 @@ async def around(
     enough: int,
 ) -> dict[UUID, tuple[float, tuple[UUID, ...]]]:
     """By node the strength of the best of the shortest ways to it, and its edges; no further once there are enough."""
-    found: dict[UUID, tuple[float, tuple[UUID, ...]]] = {node_id: (1.0, ())}
-    frontier: Mapping[UUID, tuple[float, tuple[UUID, ...]]] = dict(found)
+    reached: dict[UUID, tuple[float, tuple[UUID, ...]]] = {node_id: (1.0, ())}
+    frontier: Mapping[UUID, tuple[float, tuple[UUID, ...]]] = dict(reached)
     for _ in range(hops):
-        if not frontier or len(found) > enough:
+        if not frontier or len(reached) > enough:
             break
         links = await kept.around(db, list(frontier), now, relations=relations, at_most=MOST_LINKS)
-        frontier = _next(frontier, links, found)
-        found |= dict(sorted(frontier.items(), key=lambda item: (-item[1][0], item[0])))
-    del found[node_id]
-    return found
+        frontier = _next(frontier, links, reached)
+        reached |= dict(sorted(frontier.items(), key=lambda item: (-item[1][0], item[0])))
+    del reached[node_id]
+    return reached
 
 
 def _next(
-    frontier: Mapping[UUID, tuple[float, tuple[UUID, ...]]], links: Sequence[SpreadLink], known: Collection[UUID]
+    frontier: Mapping[UUID, tuple[float, tuple[UUID, ...]]], links: Sequence[SpreadLink], reached: Collection[UUID]
 ) -> dict[UUID, tuple[float, tuple[UUID, ...]]]:
     """Who is one hop further, each by the strongest way."""
     best: dict[UUID, tuple[float, tuple[UUID, ...]]] = {}
     for link in links:
         for here, there in ((link.source, link.target), (link.target, link.source)):
-            if here in frontier and there not in known and link.id is not None:
+            if here in frontier and there not in reached and link.id is not None:
                 strong, walked = frontier[here]
                 if there not in best or strong * link.strength > best[there][0]:
                     best[there] = strong * link.strength, (*walked, link.id)
@@ -216,18 +216,18 @@ async def find_paths(
         for end in (source, target):
             await nodes.get(db, end)
         adjacency = await core.adjacencies.loaded(db)
-        found = await anyio.to_thread.run_sync(
+        best = await anyio.to_thread.run_sync(
             lambda: paths.best_paths(adjacency, source, target, core.now(), at_most=limit, hops=hops, by=by)
         )
-        on_them = await nodes.get_many(db, list({id_ for one in found for id_ in one.nodes}))
-        walked = await kept.get_many(db, list({id_ for one in found for id_ in one.edges}))
+        on_them = await nodes.get_many(db, list({id_ for path in best for id_ in path.nodes}))
+        walked = await kept.get_many(db, list({id_ for path in best for id_ in path.edges}))
     return [
         Way(
-            nodes=tuple(on_them[id_] for id_ in one.nodes),
-            edges=tuple(walked[id_] for id_ in one.edges),
-            strength=round(one.strength, 6),
+            nodes=tuple(on_them[id_] for id_ in path.nodes),
+            edges=tuple(walked[id_] for id_ in path.edges),
+            strength=round(path.strength, 6),
         )
-        for one in found
+        for path in best
     ]
 
 
@@ -267,11 +267,11 @@ def _parts(columns: EdgeColumns, limit: int) -> tuple[int, list[_ExplorePart]]:
     largest = np.lexsort((roots, -sizes))[:limit].tolist()
     return len(roots), [
         _ExplorePart(
-            size=int(sizes[place]),
-            edges=int(within[roots[place]]),
-            examples=by_degree[root[by_degree] == roots[place]][:EXAMPLES],
+            size=int(sizes[part]),
+            edges=int(within[roots[part]]),
+            examples=by_degree[root[by_degree] == roots[part]][:EXAMPLES],
         )
-        for place in largest
+        for part in largest
     ]
 
 
@@ -313,13 +313,13 @@ async def stats(core: Core, space_id: UUID) -> Stats:
 
 def _by_relation(columns: EdgeColumns) -> dict[str, int]:
     counts = np.bincount(columns.relation, minlength=len(columns.relations)).tolist()
-    found = Counter({name: count for name, count in zip(columns.relations, counts, strict=True) if count})
-    return dict(found.most_common())
+    tally = Counter({name: count for name, count in zip(columns.relations, counts, strict=True) if count})
+    return dict(tally.most_common())
 
 
 def _weakest(columns: EdgeColumns, strong: Numbers) -> tuple[WeakEdge, ...]:
     weakest = np.argsort(strong, kind="stable")[:WEAKEST].tolist()
-    return tuple(WeakEdge(id=columns.id_of(place), strength=round(float(strong[place]), 6)) for place in weakest)
+    return tuple(WeakEdge(id=columns.id_of(row), strength=round(float(strong[row]), 6)) for row in weakest)
 
 
 def _bands(strong: Numbers) -> dict[str, int]:
@@ -334,11 +334,11 @@ def _bands(strong: Numbers) -> dict[str, int]:
 def _stretches(degree: Ints) -> dict[str, int]:
     """How many nodes have how many edges, in stretches that grow."""
     ends = [*DEGREES, np.inf]
-    found: dict[str, int] = {}
+    stretches: dict[str, int] = {}
     for low, high in pairwise(ends):
         name = f"{low:,}" if high == low + 1 else f"{low:,} and more" if high == np.inf else f"{low:,} to {high - 1:,}"
-        found[name] = int(((degree >= low) & (degree < high)).sum())
-    return {name: count for name, count in found.items() if count}
+        stretches[name] = int(((degree >= low) & (degree < high)).sum())
+    return {name: count for name, count in stretches.items() if count}
 
 
 # -- topics
@@ -347,8 +347,8 @@ def _stretches(degree: Ints) -> dict[str, int]:
 async def topics(core: Core, space_id: UUID, *, of: Sequence[UUID] | None = None) -> list[Topic]:
     """The topics of the last gathering, largest first; or those that contain one of some nodes."""
     async with core.transaction(space_id) as db:
-        found = await graph.list_topics(db)
-    return found if of is None else [topic for topic in found if not set(of).isdisjoint(topic.member_ids)]
+        gathered = await graph.list_topics(db)
+    return gathered if of is None else [topic for topic in gathered if not set(of).isdisjoint(topic.member_ids)]
 
 
 async def topic(core: Core, space_id: UUID, key: str) -> TopicView:
@@ -356,11 +356,11 @@ async def topic(core: Core, space_id: UUID, key: str) -> TopicView:
     if not is_storable(key):
         raise NotFound(graph.NO_TOPIC.format(key))
     async with core.transaction(space_id) as db:
-        found = await graph.topic(db, key)
-        members = await nodes.get_many(db, found.member_ids)
-        inside = await graph.among(db, found.member_ids)
+        gathered = await graph.topic(db, key)
+        members = await nodes.get_many(db, gathered.member_ids)
+        inside = await graph.among(db, gathered.member_ids)
     ordered = sorted(members.values(), key=lambda node: (node.created_at, node.id))
-    return TopicView(topic=found, members=tuple(ordered), edges=tuple(inside))
+    return TopicView(topic=gathered, members=tuple(ordered), edges=tuple(inside))
 
 
 async def topics_of(core: Core, space_id: UUID, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
@@ -418,10 +418,10 @@ async def _write(core: Core, space_id: UUID, out: BinaryIO, format: str, *, with
 
     async with (
         core.database.snapshot(space_id) as db,
-        aclosing(graph.stream_nodes(db, with_isolated=with_isolated)) as found,
+        aclosing(graph.stream_nodes(db, with_isolated=with_isolated)) as node_batches,
         aclosing(graph.stream_edges(db)) as linked,
     ):
-        pieces = FORMATS[format](rows(found, _node_row), rows(linked, edge_row))
+        pieces = FORMATS[format](rows(node_batches, _node_row), rows(linked, edge_row))
         await anyio.to_thread.run_sync(_write_blocks, out, pieces)
     return count
 

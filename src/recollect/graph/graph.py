@@ -31,7 +31,7 @@ class Graph(Face):
         created_by: str = "user",
     ) -> Edge:
         """Link two nodes. A link with the same ends and relation is kept once: the stronger, the newer explanation."""
-        wanted = NewEdge(
+        new_edge = NewEdge(
             source=await self.keeper_id(source),
             target=await self.keeper_id(target),
             relation=relation,
@@ -42,7 +42,7 @@ class Graph(Face):
             target_topic=target_topic,
             created_by=created_by,
         )
-        (id_,) = await self.link_many([wanted])
+        (id_,) = await self.link_many([new_edge])
         return await link.get(self.core, self.space_id, id_)
 
     async def link_many(self, wanted: Sequence[NewEdge]) -> Sequence[UUID]:
@@ -96,9 +96,9 @@ class Graph(Face):
         """A part of the graph, now or as it was: around some nodes, of some topics, or the main of all of it."""
         # In the past a node that was merged since stood for itself.
         meant = self.keeper_id if at is None else self.node_id
-        focus = [await meant(one) for one in around]
-        wanted = view.Wanted(around=focus, topics=topics, overview=overview, hops=hops, limit=limit)
-        return await view.look(self.core, self.space_id, wanted, at)
+        focus = [await meant(reference) for reference in around]
+        region = view.Wanted(around=focus, topics=topics, overview=overview, hops=hops, limit=limit)
+        return await view.look(self.core, self.space_id, region, at)
 
     @reads
     async def paths(
@@ -121,7 +121,7 @@ class Graph(Face):
     @reads
     async def topics(self, *, of: Sequence[Reference] | None = None) -> Sequence[Topic]:
         """The topics of the last gathering, largest first; or those that contain one of some nodes."""
-        ids = None if of is None else [await self.node_id(one) for one in of]
+        ids = None if of is None else [await self.node_id(reference) for reference in of]
         return await explore.topics(self.core, self.space_id, of=ids)
 
     @reads

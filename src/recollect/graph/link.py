@@ -32,43 +32,46 @@ TITLES = {
 }
 
 
-async def link_many(core: Core, space_id: UUID, wanted: Sequence[NewEdge]) -> list[UUID]:
+async def link_many(core: Core, space_id: UUID, new_edges: Sequence[NewEdge]) -> list[UUID]:
     """Make edges, all or none; an edge that is there already gains what is new about it (A00c). Ids in order."""
-    for one in wanted:
-        _check(one)
+    for new_edge in new_edges:
+        _check(new_edge)
     now = core.now()
     async with core.transaction(space_id) as db:
         await locks.hold_graph(db)
-        await _check_ends(db, wanted)
-        made, there = await edges.add_many(db, wanted, now)
-        keys = [_key(wanted[place]) for place in there]
-        known = await edges.between(db, list(dict.fromkeys(keys))) if there else {}
+        await _check_ends(db, new_edges)
+        made, there = await edges.add_many(db, new_edges, now)
+        keys = [_key(new_edges[position]) for position in there]
+        edges_there = await edges.between(db, list(dict.fromkeys(keys))) if there else {}
         draft = Draft()
-        for place, key in zip(there, keys, strict=True):
-            _link_again(draft, known[key], wanted[place], now)
+        for position, key in zip(there, keys, strict=True):
+            _link_again(draft, edges_there[key], new_edges[position], now)
         if draft.decisions:
             again = {decision.subject for decision in draft.decisions}
-            title = await _titled(db, "relink", [edge for edge in known.values() if edge.id in again])
+            title = await _titled(db, "relink", [edge for edge in edges_there.values() if edge.id in again])
             await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
-    return [made[place] if place in made else known[_key(one)].id for place, one in enumerate(wanted)]
+    return [
+        made[position] if position in made else edges_there[_key(new_edge)].id
+        for position, new_edge in enumerate(new_edges)
+    ]
 
 
-def _key(one: NewEdge) -> tuple[UUID, UUID, str]:
-    return one.source, one.target, one.relation
+def _key(new_edge: NewEdge) -> tuple[UUID, UUID, str]:
+    return new_edge.source, new_edge.target, new_edge.relation
 
 
-def _link_again(draft: Draft, edge: Edge, wanted: NewEdge, now: datetime) -> None:
+def _link_again(draft: Draft, edge: Edge, new_edge: NewEdge, now: datetime) -> None:
     """The higher confidence, the higher strength, the newest explanation; and what a person links, a person made."""
     stored = row_of(edge)
     seen = draft.row("edges", edge.id, stored) or stored
     after: dict[str, Any] = {}
-    if wanted.confidence is not None:
-        after["confidence"] = max(wanted.confidence, seen["confidence"] or 0.0)
-    if wanted.strength is not None and wanted.strength > _current(seen, now):
-        after |= {"strength": wanted.strength, "last_reinforced_at": now.isoformat()}
-    if wanted.explanation is not None:
-        after["explanation"] = wanted.explanation
-    if wanted.created_by == "user":
+    if new_edge.confidence is not None:
+        after["confidence"] = max(new_edge.confidence, seen["confidence"] or 0.0)
+    if new_edge.strength is not None and new_edge.strength > _current(seen, now):
+        after |= {"strength": new_edge.strength, "last_reinforced_at": now.isoformat()}
+    if new_edge.explanation is not None:
+        after["explanation"] = new_edge.explanation
+    if new_edge.created_by == "user":
         after["created_by"] = "user"
     change = draft.patch("edges", edge.id, stored, after)
     if change is not None:
@@ -148,8 +151,8 @@ async def _titled(db: Transaction, verb: str, some: Sequence[Edge], reason: str 
     """What is done to which link, and why where somebody said so: in a list of plans nothing else tells it."""
     first, *more = some
     names = await labels.nodes(db, [first.source, first.target])
-    one, other = (shortened(names.get(end) or str(end), COLUMNS) for end in (first.source, first.target))
-    both = f"{len(some):,} pairs" if more else f"“{one}” and “{other}”"
+    name, other = (shortened(names.get(end) or str(end), COLUMNS) for end in (first.source, first.target))
+    both = f"{len(some):,} pairs" if more else f"“{name}” and “{other}”"
     return f"{TITLES[verb].format(both=both)}{f': {reason}' if reason else ''}"
 
 
@@ -172,19 +175,19 @@ def _as_json(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _check(one: NewEdge) -> None:
-    if one.source == one.target:
+def _check(new_edge: NewEdge) -> None:
+    if new_edge.source == new_edge.target:
         raise InvalidInput("An edge links two different nodes: this one begins and ends at the same.", field="target")
-    if not one.relation.strip() or len(one.relation) > LONGEST_RELATION or not is_storable(one.relation):
+    if not new_edge.relation.strip() or len(new_edge.relation) > LONGEST_RELATION or not is_storable(new_edge.relation):
         raise InvalidInput(f"A relation is a name of 1 to {LONGEST_RELATION} characters.", field="relation")
     for field in ("strength", "confidence", "similarity"):
-        value = getattr(one, field)
+        value = getattr(new_edge, field)
         if value is not None and not (math.isfinite(value) and 0 <= value <= 1):
             raise InvalidInput(f"The {field} of an edge is from 0 to 1, not {value}.", field=field)
-    if one.explanation is not None:
-        _check_explanation(one.explanation)
+    if new_edge.explanation is not None:
+        _check_explanation(new_edge.explanation)
     for field in ("source_topic", "target_topic"):
-        _check_topic(field, getattr(one, field))
+        _check_topic(field, getattr(new_edge, field))
 
 
 def _check_explanation(explanation: str) -> None:
@@ -208,12 +211,12 @@ def _checked_reason(reason: str) -> str:
     return reason
 
 
-async def _check_ends(db: Transaction, wanted: Sequence[NewEdge]) -> None:
-    ends = list({end for one in wanted for end in (one.source, one.target)})
+async def _check_ends(db: Transaction, new_edges: Sequence[NewEdge]) -> None:
+    ends = list({end for new_edge in new_edges for end in (new_edge.source, new_edge.target)})
     await nodes.hold(db, ends)
-    found = await nodes.get_many(db, ends)
-    if missing := sorted(set(ends) - found.keys()):
+    nodes_by_id = await nodes.get_many(db, ends)
+    if missing := sorted(set(ends) - nodes_by_id.keys()):
         raise NotFound(f"There is no node {missing[0]}: an edge needs both its ends. Nothing was linked.")
-    for node in found.values():
+    for node in nodes_by_id.values():
         if node.status is Status.MERGED:
             raise Conflict(f"{node.id} was merged into {node.merged_into}: link that one. Nothing was linked.")

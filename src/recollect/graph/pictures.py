@@ -76,7 +76,7 @@ async def of_plan(core: Core, space_id: UUID, plan_id: UUID, *, form: Form = "ht
         groups = await plans.group_numbers(db, plan_id)
         shown = groups[:MOST_PICTURES]
         of_groups = [await plans.decisions_of(db, plan_id, group=number) for number in shown]
-        parts = [[one for some in of_groups for one in some]] if form == "svg" else of_groups
+        parts = [[decision for some in of_groups for decision in some]] if form == "svg" else of_groups
         drawn = [await _two_sides(core, db, some) for some in parts]
     return await anyio.to_thread.run_sync(lambda: _plan_drawn(plan, drawn, len(groups), form))
 
@@ -102,8 +102,8 @@ async def _two_sides(core: Core, db: Transaction, decisions: Sequence[Decision])
 
 
 async def _edge_rows(db: Transaction, touched: Touched) -> dict[UUID, dict[str, object]]:
-    found = await edges.get_many(db, touched.ids("edges"))
-    return {id_: row_of(edge) for id_, edge in found.items()}
+    edges_by_id = await edges.get_many(db, touched.ids("edges"))
+    return {id_: row_of(edge) for id_, edge in edges_by_id.items()}
 
 
 def _fitting(decisions: Sequence[Decision], rows: dict[UUID, dict[str, object]]) -> list[Decision]:
@@ -133,7 +133,10 @@ def _title(fitting: Sequence[Decision], total: int) -> str:
     """What a reader of many pictures looks for: the only decision's reason, or what is decided how often."""
     if len(fitting) == 1:
         return f"{fitting[0].verb}: {shortened(fitting[0].reason, 100)}"
-    verbs = {verb: sum(one.verb == verb for one in fitting) for verb in dict.fromkeys(one.verb for one in fitting)}
+    verbs = {
+        verb: sum(decision.verb == verb for decision in fitting)
+        for verb in dict.fromkeys(decision.verb for decision in fitting)
+    }
     told = ", ".join(f"{verb} {number:,}" for verb, number in verbs.items()) or "nothing that changes the graph"
     return told if len(fitting) == total else f"{told} (of {counted(total, 'decision')})"
 

@@ -101,17 +101,17 @@ class _ViewPart:
     edges: SeenEdges
 
 
-async def look(core: Core, space_id: UUID, wanted: Wanted, at: datetime | None = None) -> Sight:
+async def look(core: Core, space_id: UUID, region: Wanted, at: datetime | None = None) -> Sight:
     """The part of the graph that is wanted, as of one moment."""
-    check(len(wanted.around) <= MOST_GROWN, "around", f"at most {MOST_GROWN} nodes", len(wanted.around))
-    check(1 <= wanted.hops <= FARTHEST, "hops", f"from 1 to {FARTHEST}", wanted.hops)
-    check(1 <= wanted.limit <= MOST_NODES, "limit", f"from 1 to {MOST_NODES:,}", wanted.limit)
+    check(len(region.around) <= MOST_GROWN, "around", f"at most {MOST_GROWN} nodes", len(region.around))
+    check(1 <= region.hops <= FARTHEST, "hops", f"from 1 to {FARTHEST}", region.hops)
+    check(1 <= region.limit <= MOST_NODES, "limit", f"from 1 to {MOST_NODES:,}", region.limit)
     now = core.now()
     moment = now if at is None else min(at, now)
     async with core.database.snapshot(space_id) as db:
         columns = await _columns(db, moment, is_now=moment == now)
         topics = await graph.list_topics(db)
-        part = await anyio.to_thread.run_sync(partial(_part, columns, topics, wanted, moment))
+        part = await anyio.to_thread.run_sync(partial(_part, columns, topics, region, moment))
         seen = await graph.seen(db, part.ids)
         since = await graph.oldest_edge_at(db)
         journal = await past.journal(db, limit=STEPS)
@@ -131,17 +131,17 @@ async def _columns(db: Transaction, moment: datetime, *, is_now: bool) -> EdgeCo
     return await StoreReader(db).edges() if is_now else await past.edges_at(db, moment)
 
 
-def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment: datetime) -> _ViewPart:
+def _part(columns: EdgeColumns, topics: Sequence[Topic], region: Wanted, moment: datetime) -> _ViewPart:
     strength = columns.strength_at(moment)
-    focus = places_in(columns.nodes, as_ids(list(wanted.around)))
+    focus = places_in(columns.nodes, as_ids(list(region.around)))
     parts = [
-        view.around(columns, strength, focus[focus >= 0], hops=wanted.hops, limit=wanted.limit),
-        *_members(columns, _named(topics, wanted.topics)),
+        view.around(columns, strength, focus[focus >= 0], hops=region.hops, limit=region.limit),
+        *_members(columns, _named(topics, region.topics)),
     ]
-    if wanted.overview or not (wanted.around or wanted.topics):
-        parts.append(view.overview(columns, _members(columns, topics), limit=wanted.limit))
-    numbers = view.distinct(parts)[: wanted.limit]
-    alone = [id_ for id_, number in zip(wanted.around, focus.tolist(), strict=True) if number < 0]
+    if region.overview or not (region.around or region.topics):
+        parts.append(view.overview(columns, _members(columns, topics), limit=region.limit))
+    numbers = view.distinct(parts)[: region.limit]
+    alone = [id_ for id_, number in zip(region.around, focus.tolist(), strict=True) if number < 0]
     return _ViewPart(
         ids=as_uuids(columns.nodes[numbers]) + alone,
         degrees=view.degrees(columns)[numbers].tolist() + [0] * len(alone),
@@ -150,25 +150,25 @@ def _part(columns: EdgeColumns, topics: Sequence[Topic], wanted: Wanted, moment:
 
 
 def _named(topics: Sequence[Topic], keys: Sequence[str]) -> list[Topic]:
-    known = {topic.key: topic for topic in topics}
+    by_key = {topic.key: topic for topic in topics}
     for key in keys:
-        if key not in known:
+        if key not in by_key:
             raise NotFound(NO_TOPIC.format(key))
-    return [known[key] for key in keys]
+    return [by_key[key] for key in keys]
 
 
 def _members(columns: EdgeColumns, topics: Collection[Topic]) -> list[Ints]:
-    found = [places_in(columns.nodes, as_ids(list(topic.member_ids))) for topic in topics]
-    return [numbers[numbers >= 0] for numbers in found]
+    rows = [places_in(columns.nodes, as_ids(list(topic.member_ids))) for topic in topics]
+    return [numbers[numbers >= 0] for numbers in rows]
 
 
 def _edges(columns: EdgeColumns, strength: Numbers, numbers: Ints) -> SeenEdges:
-    place = np.zeros(len(columns.nodes), dtype=np.int64)
-    place[numbers] = np.arange(len(numbers))
+    number_of = np.zeros(len(columns.nodes), dtype=np.int64)
+    number_of[numbers] = np.arange(len(numbers))
     shown = view.edges_among(columns, numbers)
     return SeenEdges(
-        source=tuple(place[columns.source[shown]].tolist()),
-        target=tuple(place[columns.target[shown]].tolist()),
+        source=tuple(number_of[columns.source[shown]].tolist()),
+        target=tuple(number_of[columns.target[shown]].tolist()),
         relation=tuple(columns.relation[shown].tolist()),
         relations=columns.relations,
         strength=tuple(strength[shown].tolist()),
@@ -178,12 +178,12 @@ def _edges(columns: EdgeColumns, strength: Numbers, numbers: Ints) -> SeenEdges:
 
 
 def _topics(topics: Sequence[Topic], ids: Sequence[UUID]) -> list[SeenTopic]:
-    place = {id_: number for number, id_ in enumerate(ids)}
+    number_of = {id_: number for number, id_ in enumerate(ids)}
     return [
         SeenTopic(
             key=topic.key,
             size=len(topic.member_ids),
-            members=tuple(place[id_] for id_ in topic.member_ids if id_ in place),
+            members=tuple(number_of[id_] for id_ in topic.member_ids if id_ in number_of),
         )
         for topic in topics
     ]

@@ -47,8 +47,11 @@ async def recheck(reader: Reader, decisions: Sequence[Waiting], options: Options
 
 
 def _outdated(edges: EdgeColumns, decisions: Sequence[Waiting], options: Options, now: datetime) -> Mapping[int, str]:
-    found = {key: _factors(row) for key, row in _rows(edges, options, now).items()}
-    if all(found.get(known["key"], _let_go_of(known["key"])) == known for known in (one.factors for one in decisions)):
+    factors = {key: _factors(row) for key, row in _rows(edges, options, now).items()}
+    if all(
+        factors.get(earlier["key"], _let_go_of(earlier["key"])) == earlier
+        for earlier in (decision.factors for decision in decisions)
+    ):
         return {}
     return dict.fromkeys(
         (decision.number for decision in decisions), "the links that topics are gathered from have changed since"
@@ -57,8 +60,10 @@ def _outdated(edges: EdgeColumns, decisions: Sequence[Waiting], options: Options
 
 def _rows(edges: EdgeColumns, options: Options, now: datetime) -> dict[str, dict[str, Any]]:
     """What is found, by key."""
-    found = gathered(edges, min_size=options.min_cluster_size, overlap=options.topic_overlap_threshold, key=options.key)
-    return {topic.key: _row(topic, edges, now) for topic in found}
+    topics = gathered(
+        edges, min_size=options.min_cluster_size, overlap=options.topic_overlap_threshold, key=options.key
+    )
+    return {topic.key: _row(topic, edges, now) for topic in topics}
 
 
 def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: datetime) -> Plan:
@@ -74,14 +79,14 @@ def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: date
 
 def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, Any]]) -> None:
     """The last result goes and this one comes, in one group: whole, or not at all. The same again is no news."""
-    known = {topic.key: topic for topic in last}
+    topics = {topic.key: topic for topic in last}
     if _found(last) == {key: _factors(row) for key, row in rows.items()}:
         return
-    for key in sorted(known.keys() - rows.keys()):
-        _let_go(draft, known[key])
+    for key in sorted(topics.keys() - rows.keys()):
+        _let_go(draft, topics[key])
     for key, row in rows.items():
-        if key in known:
-            _keep(draft, known[key], row)
+        if key in topics:
+            _keep(draft, topics[key], row)
         else:
             _add(draft, key, row)
 

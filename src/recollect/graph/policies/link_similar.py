@@ -57,8 +57,8 @@ class Nodes:
     vectors: NDArray[np.float32]
     created_at: Numbers
 
-    def id_of(self, place: int) -> UUID:
-        return UUID(bytes=self.ids[place].tobytes())
+    def id_of(self, row: int) -> UUID:
+        return UUID(bytes=self.ids[row].tobytes())
 
 
 async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
@@ -100,7 +100,7 @@ async def recheck(reader: Reader, decisions: Sequence[Waiting], _options: Any, _
 
 
 def _once_linked(ever: EdgeColumns, decisions: Sequence[Waiting]) -> Mapping[int, str]:
-    pairs = [(decision.number, (known := decision.factors)["source"], known["target"]) for decision in decisions]
+    pairs = [(decision.number, (factors := decision.factors)["source"], factors["target"]) for decision in decisions]
     ends = np.array([UUID(end).bytes for _, *both in pairs for end in both], dtype="V16")
     ids = np.unique(as_text(ends)).view("V16")
     a, b = places_in(ids, ends).reshape(-1, 2).T
@@ -141,10 +141,10 @@ def is_linked(near: NearPairs, ids: NDArray[np.void], edges: EdgeColumns) -> Fla
     if RELATION not in edges.relations:
         return np.zeros(len(near.low), dtype=np.bool_)
     alike = edges.relation == edges.relations.index(RELATION)
-    place = places_in(ids, edges.nodes)
-    a, b = place[edges.source[alike]], place[edges.target[alike]]
-    known = (a >= 0) & (b >= 0)
-    linked = _codes(np.minimum(a, b)[known], np.maximum(a, b)[known], ids)
+    rows = places_in(ids, edges.nodes)
+    a, b = rows[edges.source[alike]], rows[edges.target[alike]]
+    both_there = (a >= 0) & (b >= 0)
+    linked = _codes(np.minimum(a, b)[both_there], np.maximum(a, b)[both_there], ids)
     return np.isin(_codes(near.low, near.high, ids), linked)
 
 

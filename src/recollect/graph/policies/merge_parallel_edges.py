@@ -44,8 +44,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     groups = await anyio.to_thread.run_sync(parallel_edges, edges)
     draft = Draft()
     for some in _stretches(groups):
-        full = await reader.edges_in_full([edges.id_of(place) for places in some for place in places])
-        pairs = [[full[edges.id_of(place)] for place in places] for places in some]
+        full = await reader.edges_in_full([edges.id_of(row) for places in some for row in places])
+        pairs = [[full[edges.id_of(row)] for row in places] for places in some]
         await anyio.to_thread.run_sync(_merge_all, draft, pairs, apart, options, now)
     return _plan(draft, edges, options, now)
 
@@ -173,7 +173,7 @@ def metrics(summary: Row, measured: Row) -> Mapping[str, targets.Figure]:
 
 
 def tally(_summary: Row, applied: Sequence[Decision]) -> Mapping[str, int]:
-    return {"edges_merged": sum(one.factors["edges"] - 1 for one in applied)}
+    return {"edges_merged": sum(decision.factors["edges"] - 1 for decision in applied)}
 
 
 POLICY = Policy(

@@ -85,14 +85,14 @@ def _plan(edges: EdgeColumns, options: Options, now: datetime) -> Plan:
     look = _look(edges, now)
     fading = is_weak(look, options) & is_idle(look, options)
     pruning = prunable(edges, _weakest_first(look, fading & is_left_to_us(look)), bridge_rule=options.bridge_rule)
-    kept = {**_kept_by_hand(look, fading), **pruning.kept}
+    staying = {**_kept_by_hand(look, fading), **pruning.kept}
     draft = Draft()
     _prune(draft, look, pruning, options)
-    _note_kept(draft, look, kept)
+    _note_kept(draft, look, staying)
     return draft.plan(
         title=f"Prune {len(pruning.removed):,} of {counted(len(edges), 'link')}",
         now=now,
-        summary=_summary(edges, pruning, kept),
+        summary=_summary(edges, pruning, staying),
     )
 
 
@@ -115,9 +115,9 @@ def is_left_to_us(look: FadingEdges) -> Flags:
     return asked.lacks("protected", edges.protected) & asked.lacks("created_by_not", edges.by_user, "user")
 
 
-def _weakest_first(look: FadingEdges, wanted: Flags) -> Ints:
+def _weakest_first(look: FadingEdges, candidates: Flags) -> Ints:
     """Ties by id: edges are ordered by it, and the sorting keeps that order."""
-    places = np.flatnonzero(wanted)
+    places = np.flatnonzero(candidates)
     return places[np.argsort(look.strength[places], kind="stable")]
 
 
@@ -145,10 +145,10 @@ def _prune(draft: Draft, look: FadingEdges, pruning: Pruning, options: Options) 
         )
 
 
-def _note_kept(draft: Draft, look: FadingEdges, kept: Mapping[str, Ints]) -> None:
+def _note_kept(draft: Draft, look: FadingEdges, staying: Mapping[str, Ints]) -> None:
     """What was weak and idle and stays: the weakest of them, each with its rule."""
-    places = np.concatenate(list(kept.values()))
-    rules = np.repeat(list(kept), [len(some) for some in kept.values()])
+    places = np.concatenate(list(staying.values()))
+    rules = np.repeat(list(staying), [len(some) for some in staying.values()])
     shown = np.lexsort((places, look.strength[places]))[:LISTED]
     for (edge, factors), rule in zip(_each(look, places[shown]), rules[shown].tolist(), strict=True):
         was = f"strength {factors['strength']:.2g}, idle {factors['idle_days']:.0f} days"
@@ -181,13 +181,13 @@ def _under(strength: float, threshold: float) -> str:
     return short if float(short) < threshold else f"{strength:.6g}"
 
 
-def _summary(edges: EdgeColumns, pruning: Pruning, kept: Mapping[str, Ints]) -> Row:
+def _summary(edges: EdgeColumns, pruning: Pruning, staying: Mapping[str, Ints]) -> Row:
     total, pruned = len(edges), len(pruning.removed)
     return {
         "total": total,
         "pruned": pruned,
         "kept": total - pruned,
-        "kept_by": {rule: len(places) for rule, places in kept.items()},
+        "kept_by": {rule: len(places) for rule, places in staying.items()},
         "scope": {"edges": total},
         "touched": {"edges": pruned},
     }
@@ -197,15 +197,15 @@ def _no_longer(edges: EdgeColumns, decisions: Sequence[Waiting], options: Option
     """Decisions whose edge has recovered, gone, or lost an end are left to their premises: such an edge stays."""
     look = _look(edges, now)
     places = edges.places_of(as_ids([decision.subject for decision in decisions]))
-    numbers = {place: decision.number for place, decision in zip(places.tolist(), decisions, strict=True)}
-    wanted = np.zeros(len(edges), dtype=np.bool_)
-    wanted[places[places >= 0]] = True
-    wanted &= is_weak(look, options) & is_idle(look, options) & is_left_to_us(look)
-    kept = prunable(edges, _weakest_first(look, wanted), bridge_rule=options.bridge_rule).kept
+    numbers = {row: decision.number for row, decision in zip(places.tolist(), decisions, strict=True)}
+    candidates = np.zeros(len(edges), dtype=np.bool_)
+    candidates[places[places >= 0]] = True
+    candidates &= is_weak(look, options) & is_idle(look, options) & is_left_to_us(look)
+    staying = prunable(edges, _weakest_first(look, candidates), bridge_rule=options.bridge_rule).kept
     return {
-        numbers[place]: f"other edges went since: {KEPT_BECAUSE[rule]}"
-        for rule, some in kept.items()
-        for place in some.tolist()
+        numbers[row]: f"other edges went since: {KEPT_BECAUSE[rule]}"
+        for rule, some in staying.items()
+        for row in some.tolist()
     }
 
 

@@ -37,8 +37,8 @@ class Links:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def only(self, wanted: Flags | Ints) -> "Links":
-        return Links(**{name: getattr(self, name)[wanted] for name in Links.__slots__})
+    def only(self, rows: Flags | Ints) -> "Links":
+        return Links(**{name: getattr(self, name)[rows] for name in Links.__slots__})
 
     def and_(self, other: "Links") -> "Links":
         both = {name: np.concatenate((getattr(self, name), getattr(other, name))) for name in Links.__slots__}
@@ -119,13 +119,13 @@ class Adjacency:
 
     def steps_from(self, nodes: Ints, now: float) -> Steps:
         """Every way out of some nodes; `from_` is a place in what was asked for."""
-        place, from_ = places_of(self.bulk.starts, nodes)
-        lives = ~self.gone[self.bulk.link[place]]
-        old = _steps(self.bulk, place[lives], from_[lives], now, ahead=0)
+        rows, from_ = places_of(self.bulk.starts, nodes)
+        lives = ~self.gone[self.bulk.link[rows]]
+        old = _steps(self.bulk, rows[lives], from_[lives], now, ahead=0)
         if not len(self.changed.links):
             return old
-        place, from_ = places_of(self.changed.starts, nodes)
-        return _both(old, _steps(self.changed, place, from_, now, ahead=len(self.bulk.links)))
+        rows, from_ = places_of(self.changed.starts, nodes)
+        return _both(old, _steps(self.changed, rows, from_, now, ahead=len(self.bulk.links)))
 
 
 def adjacency_of(columns: EdgeColumns) -> Adjacency:
@@ -140,8 +140,8 @@ def updated(adjacency: Adjacency, changed: EdgeColumns, active: Flags) -> Adjace
         return adjacency
     adjacency, numbers = _with_nodes(adjacency, changed, active)
     relations, relation = _with_relations(adjacency.relations, changed)
-    kept = adjacency.changed.links.only(~np.isin(as_text(adjacency.changed.links.ids), as_text(changed.ids)))
-    links = kept.and_(_links(changed, numbers, relation).only(active))
+    unchanged = adjacency.changed.links.only(~np.isin(as_text(adjacency.changed.links.ids), as_text(changed.ids)))
+    links = unchanged.and_(_links(changed, numbers, relation).only(active))
     gone = adjacency.gone.copy()
     places = places_in(adjacency.bulk.links.ids, changed.ids)
     gone[places[places >= 0]] = True
@@ -154,25 +154,25 @@ def updated(adjacency: Adjacency, changed: EdgeColumns, active: Flags) -> Adjace
 def _named(old: NDArray[np.void], new: NDArray[np.void], numbers: Ints) -> list[UUID]:
     """Ids by number, those of `new` numbered behind those of `old`."""
     later = numbers >= len(old)
-    found = np.empty(len(numbers), dtype="V16")
-    found[~later] = old[numbers[~later]]
-    found[later] = new[numbers[later] - len(old)]
-    return as_uuids(found)
+    ids = np.empty(len(numbers), dtype="V16")
+    ids[~later] = old[numbers[~later]]
+    ids[later] = new[numbers[later] - len(old)]
+    return as_uuids(ids)
 
 
-def _steps(wiring: Wiring, place: Ints, from_: Ints, now: float, *, ahead: int) -> Steps:
-    links = wiring.link[place].astype(np.int64)
+def _steps(wiring: Wiring, rows: Ints, from_: Ints, now: float, *, ahead: int) -> Steps:
+    links = wiring.link[rows].astype(np.int64)
     return Steps(
         from_=from_,
-        to=wiring.neighbour[place].astype(np.int64),
+        to=wiring.neighbour[rows].astype(np.int64),
         edge=links + ahead,
         relation=wiring.links.relation[links],
         strength=wiring.links.at(links, now),
     )
 
 
-def _both(one: Steps, other: Steps) -> Steps:
-    return Steps(**{name: np.concatenate((getattr(one, name), getattr(other, name))) for name in Steps.__slots__})
+def _both(steps: Steps, other: Steps) -> Steps:
+    return Steps(**{name: np.concatenate((getattr(steps, name), getattr(other, name))) for name in Steps.__slots__})
 
 
 def _links(columns: EdgeColumns, numbers: Ints, relation: Ints) -> Links:
@@ -203,9 +203,9 @@ def _with_nodes(adjacency: Adjacency, changed: EdgeColumns, active: Flags) -> tu
     return replace(adjacency, newer=newer, bulk=replace(adjacency.bulk, starts=starts)), numbers
 
 
-def _with_relations(known: tuple[str, ...], changed: EdgeColumns) -> tuple[tuple[str, ...], Ints]:
+def _with_relations(earlier: tuple[str, ...], changed: EdgeColumns) -> tuple[tuple[str, ...], Ints]:
     """All relations, and the changes' relations by their places among all."""
-    relations = (*known, *(one for one in changed.relations if one not in known))
+    relations = (*earlier, *(relation for relation in changed.relations if relation not in earlier))
     places = np.array([relations.index(relation) for relation in changed.relations], dtype=np.int64)
     return relations, places[changed.relation]
 
@@ -232,8 +232,8 @@ def _wired(links: Links, size: int) -> Wiring:
     count = max(1, len(links))
     ends = np.concatenate((links.source, links.target))
     # Ordered as one number (node, place): much quicker than asking for the order.
-    place = np.sort(ends * (2 * count) + np.arange(len(ends))) % (2 * count)
+    rows = np.sort(ends * (2 * count) + np.arange(len(ends))) % (2 * count)
     others = np.concatenate((links.target, links.source)).astype(np.int32)
     return Wiring(
-        links=links, starts=starts_of(ends, size), link=(place % count).astype(np.int32), neighbour=others[place]
+        links=links, starts=starts_of(ends, size), link=(rows % count).astype(np.int32), neighbour=others[rows]
     )

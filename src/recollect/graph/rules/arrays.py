@@ -55,8 +55,8 @@ class EdgeColumns:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def id_of(self, place: int) -> UUID:
-        return UUID(bytes=self.ids[place].tobytes())
+    def id_of(self, row: int) -> UUID:
+        return UUID(bytes=self.ids[row].tobytes())
 
     def node_of(self, number: int) -> UUID:
         return UUID(bytes=self.nodes[number].tobytes())
@@ -102,15 +102,15 @@ def as_ids(ids: list[UUID]) -> NDArray[np.void]:
 def as_uuids(ids: NDArray[np.void]) -> list[UUID]:
     """A column of ids as objects."""
     raw = ids.tobytes()
-    return [UUID(bytes=raw[place : place + 16]) for place in range(0, len(raw), 16)]
+    return [UUID(bytes=raw[start : start + 16]) for start in range(0, len(raw), 16)]
 
 
-def places_in(ordered: NDArray[np.void], wanted: NDArray[np.void]) -> Ints:
+def places_in(ordered: NDArray[np.void], ids: NDArray[np.void]) -> Ints:
     """Where some ids are in an ordered column of ids; -1 for those that are not there."""
     if not len(ordered):
-        return np.full(len(wanted), -1)
-    places = np.searchsorted(as_text(ordered), as_text(wanted)).clip(max=len(ordered) - 1)
-    return np.where(ordered[places] == wanted, places, -1)
+        return np.full(len(ids), -1)
+    places = np.searchsorted(as_text(ordered), as_text(ids)).clip(max=len(ordered) - 1)
+    return np.where(ordered[places] == ids, places, -1)
 
 
 def as_text(ids: NDArray[np.void]) -> NDArray[np.bytes_]:
@@ -149,28 +149,28 @@ def spanning_forest(size: int, a: Ints, b: Ints) -> Flags:
     In every round each component takes the last edge that leads out of it. No two edges are equally good, so this
     never closes a circle.
     """
-    kept = np.zeros(len(a), dtype=np.bool_)
-    place = np.flatnonzero(a != b)
-    a, b = a[place], b[place]
-    while len(place):
+    in_forest = np.zeros(len(a), dtype=np.bool_)
+    edges = np.flatnonzero(a != b)
+    a, b = a[edges], b[edges]
+    while len(edges):
         last = np.full(size, -1)
         np.maximum.at(last, a, np.arange(len(a)))
         np.maximum.at(last, b, np.arange(len(b)))
         chosen = last[last >= 0]
-        kept[place[chosen]] = True
+        in_forest[edges[chosen]] = True
         joined = components(size, a[chosen], b[chosen])
         a, b = joined[a], joined[b]
         apart = a != b
-        place, a, b = place[apart], a[apart], b[apart]
-    return kept
+        edges, a, b = edges[apart], a[apart], b[apart]
+    return in_forest
 
 
 def prunable(columns: EdgeColumns, weakest_first: Ints, *, bridge_rule: str = COMPONENT) -> Pruning:
     """Which candidates can go so that no node loses its last edge and no component falls apart (A06, A08)."""
     if bridge_rule == LEAF:
         return _prunable_by_degree(columns, weakest_first)
-    kept = _holding(columns, weakest_first)
-    removed, stays = weakest_first[~kept], weakest_first[kept]
+    holding = _holding(columns, weakest_first)
+    removed, stays = weakest_first[~holding], weakest_first[holding]
     # A bridge that is the only edge of an end when it is looked at is so to the last: whatever else that end had
     # could not all have gone. So the degrees that are left tell the two rules apart.
     degree = _degrees(columns, without=removed)

@@ -64,7 +64,7 @@ def loop(centre: Floats, rim: float, size: float) -> Curve:
 
 def fan(count: int) -> list[float]:
     """The heights of so many parallel lines, balanced around the straight way."""
-    return [FAN * (place - (count - 1) / 2) for place in range(count)]
+    return [FAN * (number - (count - 1) / 2) for number in range(count)]
 
 
 def clear_bow(

@@ -119,30 +119,34 @@ class Touched:
     def rows(self, table: str, stored: Mapping[UUID, Row]) -> Iterable[tuple[UUID, Row | None, Row | None]]:
         """Each row whole, before and after: its changed columns over what is stored of it."""
         for id_ in self.ids(table):
-            known = stored.get(id_, {})
+            row = stored.get(id_, {})
             was, will_be = self.before[table, id_], self.after[table, id_]
-            yield id_, None if was is None else {**known, **was}, None if will_be is None else {**known, **will_be}
+            yield (
+                id_,
+                None if was is None else {**row, **was},
+                None if will_be is None else {**row, **will_be},
+            )
 
 
 def touched_by(decisions: Iterable[Decision]) -> Touched:
-    found = Touched()
+    touched = Touched()
     for decision in decisions:
         for change in decision.changes:
-            found.note(change)
-    return found
+            touched.note(change)
+    return touched
 
 
 def nodes_touched(touched: Touched, edges: Mapping[UUID, Row]) -> list[UUID]:
     """The nodes that some decisions concern: those they change, keepers, the ends of edges, the members of topics."""
-    found: dict[UUID, None] = dict.fromkeys(touched.ids("nodes"))
+    nodes: dict[UUID, None] = dict.fromkeys(touched.ids("nodes"))
     into = [row.get("merged_into") for key, row in touched.after.items() if key[0] == "nodes" and row is not None]
-    found |= dict.fromkeys(UUID(keeper) for keeper in into if keeper)
+    nodes |= dict.fromkeys(UUID(keeper) for keeper in into if keeper)
     for _, *states in touched.rows("edges", edges):
         ends = [UUID(str(row[end])) for row in states if row for end in ("source", "target") if end in row]
-        found |= dict.fromkeys(ends)
+        nodes |= dict.fromkeys(ends)
     for _, *states in touched.rows("topics", {}):
-        found |= dict.fromkeys(UUID(member) for row in states if row for member in row.get("member_ids", ()))
-    return list(found)
+        nodes |= dict.fromkeys(UUID(member) for row in states if row for member in row.get("member_ids", ()))
+    return list(nodes)
 
 
 def before_and_after(
@@ -158,16 +162,16 @@ def before_and_after(
     changed = set(touched.ids("edges"))
     context = tuple(line_of(edge, now) for edge in around if edge.id not in changed)
 
-    def side(title: str, place: int) -> Picture:
-        states = (touched.before, touched.after)[place]
-        hubs, contained = _topic_parts(touched, topics, place)
+    def side(title: str, number: int) -> Picture:
+        states = (touched.before, touched.after)[number]
+        hubs, contained = _topic_parts(touched, topics, number)
         dots = [dot_of(node) for node in nodes if _is_alive(node, states)]
         there = {dot.id for dot in dots}
         hanging = [line for line in context if line.source in there and line.target in there]
         return Picture(
             title=title,
             dots=(*dots, *hubs),
-            lines=(*hanging, *_edge_lines(touched, edges, place, now), *contained),
+            lines=(*hanging, *_edge_lines(touched, edges, number, now), *contained),
         )
 
     return side("Before", 0), side("After", 1)
@@ -179,9 +183,9 @@ def _is_alive(node: Node, states: Mapping[tuple[str, UUID], Row | None]) -> bool
     return row is not None and row.get("status", node.status) == "active"
 
 
-def _edge_lines(touched: Touched, stored: Mapping[UUID, Row], place: int, now: datetime) -> Iterable[PictureLine]:
+def _edge_lines(touched: Touched, stored: Mapping[UUID, Row], number: int, now: datetime) -> Iterable[PictureLine]:
     for id_, *states in touched.rows("edges", stored):
-        row = states[place]
+        row = states[number]
         if row is not None and row.get("status", "active") == "active" and "source" in row:
             yield _line_of_row(id_, row, now)
 
@@ -205,11 +209,11 @@ def _line_of_row(id_: UUID, row: Row, now: datetime) -> PictureLine:
     )
 
 
-def _topic_parts(touched: Touched, stored: Mapping[UUID, Row], place: int) -> tuple[list[Dot], list[PictureLine]]:
+def _topic_parts(touched: Touched, stored: Mapping[UUID, Row], number: int) -> tuple[list[Dot], list[PictureLine]]:
     hubs: list[Dot] = []
     lines: list[PictureLine] = []
     for id_, *states in touched.rows("topics", stored):
-        row = states[place]
+        row = states[number]
         if row is not None and "key" in row:
             hubs.append(_topic_dot(str(id_), row))
             lines += _contains(str(id_), row)

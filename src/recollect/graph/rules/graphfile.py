@@ -121,7 +121,8 @@ def _learn(rows: Iterable[Row], itself: frozenset[str], prefix: str) -> tuple[Co
 
 def _columns(types: Mapping[str, str], itself: frozenset[str], prefix: str, *, all_seen: bool) -> Columns:
     named = {
-        name: Column(key=f"{prefix}{place}", name=name, type=type_) for place, (name, type_) in enumerate(types.items())
+        name: Column(key=f"{prefix}{number}", name=name, type=type_)
+        for number, (name, type_) in enumerate(types.items())
     }
     more = None if all_seen else Column(key=f"{prefix}_more", name=_unused(MORE, named), type="string")
     return Columns(named=named, more=more, itself=itself)
@@ -148,11 +149,11 @@ def _type(value: object) -> str | None:
     return None if value is None else "string"
 
 
-def _wider(one: str | None, other: str | None) -> str | None:
+def _wider(type_: str | None, other: str | None) -> str | None:
     """The type that holds both."""
-    if one is None or other is None or one == other:
-        return one or other
-    return "double" if {one, other} == {"long", "double"} else "string"
+    if type_ is None or other is None or type_ == other:
+        return type_ or other
+    return "double" if {type_, other} == {"long", "double"} else "string"
 
 
 def _unused(name: str, names: Collection[str]) -> str:

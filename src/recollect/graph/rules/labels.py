@@ -78,19 +78,19 @@ def _cut(of: list[str], columns: int) -> str:
     fitting = _fitting(of, columns)
     if fitting == len(of):
         return "".join(of)
-    kept = of[: _fitting(of, columns - 1)]
-    words = "".join(kept[: _last_space(kept)])
-    return (words if len(words) >= len(kept) * FULL_ENOUGH else "".join(kept)).rstrip(" .,;:-") + ELLIPSIS
+    beginning = of[: _fitting(of, columns - 1)]
+    words = "".join(beginning[: _last_space(beginning)])
+    return (words if len(words) >= len(beginning) * FULL_ENOUGH else "".join(beginning)).rstrip(" .,;:-") + ELLIPSIS
 
 
 def _last_space(of: list[str]) -> int:
-    return max((place for place, letter in enumerate(of) if letter == " "), default=0)
+    return max((index for index, letter in enumerate(of) if letter == " "), default=0)
 
 
 def _last_break(of: list[str], columns: int) -> int:
     """Where the first line ends: at its last space or hyphen if it is not nearly empty then, else where it is full."""
     full = max(1, _fitting(of, columns))
-    breaks = (place for place in range(full, full // 4, -1) if of[place] == " " or of[place - 1] in HYPHENS)
+    breaks = (index for index in range(full, full // 4, -1) if of[index] == " " or of[index - 1] in HYPHENS)
     return next(breaks, full)
 
 

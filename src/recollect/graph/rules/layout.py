@@ -91,7 +91,7 @@ def _halfway(weights: list[float]) -> int:
 
 
 def _in_cell(part: list[int], pairs: Pairs, sizes: Floats, cell: Cell) -> Floats:
-    number = {dot: place for place, dot in enumerate(part)}
+    number = {dot: index for index, dot in enumerate(part)}
     links = sorted({tuple(sorted((number[a], number[b]))) for a, b in pairs if a in number and a != b})
     inner = _without_margin(cell, sizes[part])
     if not links:
@@ -161,12 +161,12 @@ def _in_rays(count: int, hub: int, cell: Cell) -> Floats:
 
 def _by_distance(linked: NDArray[np.bool_]) -> Floats:
     """Places whose distances follow the distances in the graph, near ones counting most."""
-    wanted = _wanted_distances(linked)
-    weights = np.where(np.eye(len(wanted), dtype=bool), 0.0, 1 / np.maximum(wanted, 1e-9) ** 2)
+    distances = _wanted_distances(linked)
+    weights = np.where(np.eye(len(distances), dtype=bool), 0.0, 1 / np.maximum(distances, 1e-9) ** 2)
     laplacian = np.diag(weights.sum(axis=1)) - weights
-    solved = np.linalg.inv(laplacian + 1 / len(wanted))
-    pulls = -weights * wanted
-    places = _start(wanted)
+    solved = np.linalg.inv(laplacian + 1 / len(distances))
+    pulls = -weights * distances
+    places = _start(distances)
     for _ in range(STEPS):
         pull = pulls / _apart(places)
         np.fill_diagonal(pull, 0.0)
@@ -192,23 +192,23 @@ def _wanted_distances(linked: NDArray[np.bool_]) -> Floats:
     return rx.floyd_warshall_numpy(rx.PyGraph.from_adjacency_matrix(lengths), float)
 
 
-def _start(wanted: Floats) -> Floats:
+def _start(distances: Floats) -> Floats:
     """Along two axes between dots that lie far apart, stirred a little so that dots that are alike do not coincide."""
-    one = int(wanted[0].argmax())
-    other = int(wanted[one].argmax())
-    third = int(np.minimum(wanted[one], wanted[other]).argmax())
-    fourth = int(wanted[third].argmax())
-    axes = np.stack([_along(wanted, one, other), _along(wanted, third, fourth)], axis=1)
-    numbers = np.arange(len(wanted))
+    dot = int(distances[0].argmax())
+    other = int(distances[dot].argmax())
+    third = int(np.minimum(distances[dot], distances[other]).argmax())
+    fourth = int(distances[third].argmax())
+    axes = np.stack([_along(distances, dot, other), _along(distances, third, fourth)], axis=1)
+    numbers = np.arange(len(distances))
     spiral = np.stack([np.cos(GOLDEN_ANGLE * numbers), np.sin(GOLDEN_ANGLE * numbers)], axis=1)
-    start: Floats = axes + STIRRED * wanted.mean() * np.sqrt((numbers[:, None] + 0.5) / len(numbers)) * spiral
+    start: Floats = axes + STIRRED * distances.mean() * np.sqrt((numbers[:, None] + 0.5) / len(numbers)) * spiral
     return start
 
 
-def _along(wanted: Floats, one: int, other: int) -> Floats:
+def _along(distances: Floats, dot: int, other: int) -> Floats:
     """How far each dot lies along the way from one to the other, by its distances to both (the law of cosines)."""
-    between = max(float(wanted[one, other]), 1e-9)
-    along: Floats = (wanted[one] ** 2 - wanted[other] ** 2 + between**2) / (2 * between)
+    between = max(float(distances[dot, other]), 1e-9)
+    along: Floats = (distances[dot] ** 2 - distances[other] ** 2 + between**2) / (2 * between)
     return along
 
 
@@ -240,11 +240,11 @@ def _pushed_apart(places: Floats, sizes: Floats, cell: Cell) -> Floats:
     for _ in range(PUSHES):
         x, y = places.T
         meets = (np.abs(x[:, None] - x) < least_x - 0.5) & (np.abs(y[:, None] - y) < least_y - 0.5)
-        one, other = np.nonzero(np.triu(meets, k=1))
-        if len(one) == 0:
+        dot, other = np.nonzero(np.triu(meets, k=1))
+        if len(dot) == 0:
             break
-        push = _push(places[one] - places[other], np.stack([least_x[one, other], least_y[one, other]], axis=1))
-        np.add.at(places, one, push)
+        push = _push(places[dot] - places[other], np.stack([least_x[dot, other], least_y[dot, other]], axis=1))
+        np.add.at(places, dot, push)
         np.add.at(places, other, -push)
         places = np.clip(places, first, last)
     return places

@@ -175,12 +175,12 @@ class MergedLinks:
             else:
                 yield from self._join(self._edges[twin], edge, now, watch)
 
-    def _join(self, kept: Edge, absorbed: Edge, now: datetime, watch: Watch) -> Iterator[EdgeChange]:
-        joined = replace(kept, **averaged(watch(kept), watch(absorbed), now))
-        self._drop(kept)
+    def _join(self, keeper: Edge, absorbed: Edge, now: datetime, watch: Watch) -> Iterator[EdgeChange]:
+        joined = replace(keeper, **averaged(watch(keeper), watch(absorbed), now))
+        self._drop(keeper)
         self._put(joined)
-        yield _change(absorbed, replace(absorbed, status="merged", merged_into=kept.id))
-        yield _change(kept, joined)
+        yield _change(absorbed, replace(absorbed, status="merged", merged_into=keeper.id))
+        yield _change(keeper, joined)
 
     def _put(self, edge: Edge) -> None:
         self._edges[edge.id] = edge
@@ -195,21 +195,21 @@ class MergedLinks:
             self._at[end].discard(edge.id)
 
 
-def averaged(kept: Edge, absorbed: Edge, now: datetime) -> dict[str, Any]:
+def averaged(keeper: Edge, absorbed: Edge, now: datetime) -> dict[str, Any]:
     """Two edges that have become the same as one (C11): the running mean, counts summed, timestamps the latest. The
     columns of the one that is kept."""
-    both = (kept, absorbed)
+    both = (keeper, absorbed)
     strength, set_at = _mean_strength(both, now)
     return {
         "strength": strength,
         "last_reinforced_at": set_at,
         "confidence": _most([edge.confidence for edge in both]),
-        "explanation": kept.explanation or absorbed.explanation,
+        "explanation": keeper.explanation or absorbed.explanation,
         "activation_count": sum(edge.activation_count for edge in both),
         "reinforce_count": sum(edge.reinforce_count for edge in both),
         "last_activated_at": _most([edge.last_activated_at for edge in both]),
-        "protected": kept.protected or absorbed.protected or _hides_a_users(kept, absorbed),
-        "merged_from": [*(kept.merged_from or []), _remembered(absorbed, strength_at(absorbed, now))],
+        "protected": keeper.protected or absorbed.protected or _hides_a_users(keeper, absorbed),
+        "merged_from": [*(keeper.merged_from or []), _remembered(absorbed, strength_at(absorbed, now))],
     }
 
 
@@ -221,9 +221,9 @@ def _mean_strength(edges: Sequence[Edge], now: datetime) -> tuple[float | None, 
     return min(1.0, mean), now
 
 
-def _hides_a_users(kept: Edge, absorbed: Edge) -> bool:
+def _hides_a_users(keeper: Edge, absorbed: Edge) -> bool:
     """What a user made is never pruned (A07), also once it is part of what the machine made."""
-    return absorbed.created_by == "user" and kept.created_by != "user"
+    return absorbed.created_by == "user" and keeper.created_by != "user"
 
 
 def united(keeper: Mapping[str, Any], absorbed: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,10 +241,10 @@ def _place(edge: Edge) -> tuple[UUID, UUID, str]:
 
 def _change(before: Edge, after: Edge) -> EdgeChange:
     """What differs; of a strength that differs, the moment too (plan.patch says why)."""
-    differing = {one.name for one in fields(Edge) if getattr(before, one.name) != getattr(after, one.name)}
+    differing = {field.name for field in fields(Edge) if getattr(before, field.name) != getattr(after, field.name)}
     if differing & STRENGTH:
         differing |= STRENGTH
-    names = [one.name for one in fields(Edge) if one.name in differing]
+    names = [field.name for field in fields(Edge) if field.name in differing]
     old, new = ({name: _as_json(getattr(edge, name)) for name in names} for edge in (before, after))
     return EdgeChange(id=before.id, before=old, after=new)
 

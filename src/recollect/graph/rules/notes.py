@@ -47,7 +47,7 @@ def note(node: Node, links: Iterable[tuple[str, str]]) -> str:
 
 
 def _front(node: Node, links: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    known = {
+    values = {
         "id": str(node.id),
         "created_at": node.created_at.isoformat(),
         "subtype": node.subtype if node.kind is Kind.MEMORY else None,
@@ -57,4 +57,4 @@ def _front(node: Node, links: Sequence[tuple[str, str]]) -> dict[str, Any]:
         **node.metadata,
         "links": [f"[[{path}|{relation}: {path.rpartition('/')[2]}]]" for relation, path in links] or None,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}

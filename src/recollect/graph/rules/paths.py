@@ -68,12 +68,12 @@ def best_paths(
     if start < 0 or end < 0 or start == end:
         return []
     bounds = _bounds(adjacency, end, now.timestamp(), hops)
-    found: list[Path] = []
+    best: list[Path] = []
     for whole in _in_order(adjacency, start, end, bounds, now.timestamp(), by):
-        found.append(_as_path(adjacency, whole))
-        if len(found) == at_most:
+        best.append(_as_path(adjacency, whole))
+        if len(best) == at_most:
             break
-    return found
+    return best
 
 
 def _bounds(adjacency: Adjacency, end: int, now: float, hops: int) -> list[Numbers]:
@@ -97,51 +97,51 @@ def _in_order(
     waiting: list[tuple[tuple[float, float], int, _Beginning]] = []
     number = 0
 
-    def wait(one: _Beginning) -> None:
+    def wait(beginning: _Beginning) -> None:
         nonlocal number
-        bound = one.strength * float(bounds[one.left][one.nodes[-1]])
+        bound = beginning.strength * float(bounds[beginning.left][beginning.nodes[-1]])
         if bound > 0:
             number += 1
-            order = (float(one.length), -bound) if by == "shortest" else (-bound, float(one.length))
-            heapq.heappush(waiting, (order, number, one))
+            order = (float(beginning.length), -bound) if by == "shortest" else (-bound, float(beginning.length))
+            heapq.heappush(waiting, (order, number, beginning))
 
     for length in range(1, len(bounds)):
         wait(_Beginning(nodes=(start,), edges=(), strength=1.0, length=length))
     for _ in range(MOST_FOLLOWED):
         if not waiting:
             return
-        _, _, one = heapq.heappop(waiting)
-        if one.nodes[-1] == end:
-            yield one
+        _, _, beginning = heapq.heappop(waiting)
+        if beginning.nodes[-1] == end:
+            yield beginning
             continue
-        for further in _steps(adjacency, one, bounds[one.left - 1], now):
+        for further in _steps(adjacency, beginning, bounds[beginning.left - 1], now):
             wait(further)
 
 
-def _steps(adjacency: Adjacency, one: _Beginning, bound: Numbers, now: float) -> Iterator[_Beginning]:
+def _steps(adjacency: Adjacency, beginning: _Beginning, bound: Numbers, now: float) -> Iterator[_Beginning]:
     """A beginning continued by each edge that can still lead to the end; of parallel edges the strongest."""
-    steps = adjacency.steps_from(np.array([one.nodes[-1]]), now)
+    steps = adjacency.steps_from(np.array([beginning.nodes[-1]]), now)
     promising = np.flatnonzero(bound[steps.to] * steps.strength)
     strongest = promising[np.argsort(-steps.strength[promising], kind="stable")]
-    seen = set(one.nodes)
-    for place in strongest.tolist():
-        to = int(steps.to[place])
+    seen = set(beginning.nodes)
+    for step in strongest.tolist():
+        to = int(steps.to[step])
         if to not in seen:
             seen.add(to)
             yield _Beginning(
-                nodes=(*one.nodes, to),
-                edges=(*one.edges, int(steps.edge[place])),
-                strength=one.strength * float(steps.strength[place]),
-                length=one.length,
+                nodes=(*beginning.nodes, to),
+                edges=(*beginning.edges, int(steps.edge[step])),
+                strength=beginning.strength * float(steps.strength[step]),
+                length=beginning.length,
             )
 
 
-def _as_path(adjacency: Adjacency, one: _Beginning) -> Path:
+def _as_path(adjacency: Adjacency, path: _Beginning) -> Path:
     def numbers(values: tuple[int, ...]) -> Ints:
         return np.array(values, dtype=np.int64)
 
     return Path(
-        nodes=tuple(adjacency.nodes_of(numbers(one.nodes))),
-        edges=tuple(adjacency.edges_of(numbers(one.edges))),
-        strength=one.strength,
+        nodes=tuple(adjacency.nodes_of(numbers(path.nodes))),
+        edges=tuple(adjacency.edges_of(numbers(path.edges))),
+        strength=path.strength,
     )

@@ -87,8 +87,8 @@ def union(before: Picture, after: Picture) -> Picture:
     """All that is in either: a line that has been moved to other ends is in it twice."""
     dots: dict[str, Dot] = {}
     for dot in (*before.dots, *after.dots):
-        known = dots.get(dot.id)
-        longer = known.label if known and len(known.label) >= len(dot.label) else dot.label
-        dots[dot.id] = replace(dot, label=longer, mark=(known.mark if known else "") or dot.mark)
+        earlier = dots.get(dot.id)
+        longer = earlier.label if earlier and len(earlier.label) >= len(dot.label) else dot.label
+        dots[dot.id] = replace(dot, label=longer, mark=(earlier.mark if earlier else "") or dot.mark)
     lines = {(line.id, line.source, line.target): line for line in (*before.lines, *after.lines)}
     return Picture(title="", dots=tuple(dots.values()), lines=tuple(lines.values()))

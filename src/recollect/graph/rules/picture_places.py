@@ -67,7 +67,7 @@ class Stroke:
 def layout(picture: Picture, aspect: float = WHOLE_ASPECT) -> dict[str, tuple[float, float]]:
     """A place for every dot that is drawn, the same for the same dots and lines in whatever order they come."""
     dots = sorted(most_connected(picture), key=lambda dot: dot.id)
-    number = {dot.id: place for place, dot in enumerate(dots)}
+    number = {dot.id: index for index, dot in enumerate(dots)}
     lines = [line for line in picture.lines if line.source in number and line.target in number]
     pairs = sorted({(number[line.source], number[line.target]) for line in lines})
     measure = measured(len(dots))
@@ -180,7 +180,7 @@ def _between(
     head: float,
 ) -> list[tuple[PictureLine, Curve]]:
     if pair[0] == pair[1]:
-        sizes = (22.0 + 12 * place for place in range(len(lines)))
+        sizes = (22.0 + 12 * number for number in range(len(lines)))
         return [(line, loop(centres[pair[0]], radii[pair[0]], size)) for line, size in zip(lines, sizes, strict=True)]
     if len(lines) == 1 and len(centres) <= MOST_BOWED_AROUND:
         return [(lines[0], _around_others(lines[0], centres, radii))]

@@ -88,9 +88,9 @@ def side_by_side(before: Picture, after: Picture) -> str:
     places = layout(both, HALF_ASPECT)
     sides = name_sides(both, places)
     named = [replace(before, title=before.title or "Before"), replace(after, title=after.title or "After")]
-    sheets = [_sheet(one, places, sides) for one in named]
-    drawn = [sheet.box for sheet, one in zip(sheets, named, strict=True) if one.dots]
-    return _framed(sheets, box_around(drawn), " / ".join(one.title for one in named))
+    sheets = [_sheet(picture, places, sides) for picture in named]
+    drawn = [sheet.box for sheet, picture in zip(sheets, named, strict=True) if picture.dots]
+    return _framed(sheets, box_around(drawn), " / ".join(picture.title for picture in named))
 
 
 def page(title: str, pictures: Sequence[tuple[str, str]], intro: str = "") -> str:
@@ -169,8 +169,8 @@ def _framed(sheets: Sequence[Sheet], box: Box, title: str) -> str:
     whole = step * len(sheets)
     height = HEADING + bottom - top + 2 * MARGIN + (NOTE if has_note else 0.0)
     drawn = "".join(
-        _panel(sheet, step * place, (MARGIN + spare - left, HEADING + MARGIN - top), height, across)
-        for place, sheet in enumerate(sheets)
+        _panel(sheet, step * number, (MARGIN + spare - left, HEADING + MARGIN - top), height, across)
+        for number, sheet in enumerate(sheets)
     )
     spoken = attribute(f"{shortened(title, 120)}: " + "; ".join(sheet.count for sheet in sheets))
     return (
@@ -273,8 +273,8 @@ def _badge(dot: Dot, centre: Floats, radius: float) -> str:
 def _name_text(spot: Spot) -> str:
     anchor, (x, top), _ = name_places(spot.centre, spot.rim, spot.name)[spot.side]
     lines = "".join(
-        f'<tspan x="{x:.1f}" y="{top + NAME_HEIGHT * place + 10.8:.1f}">{content(line)}</tspan>'
-        for place, line in enumerate(spot.name)
+        f'<tspan x="{x:.1f}" y="{top + NAME_HEIGHT * number + 10.8:.1f}">{content(line)}</tspan>'
+        for number, line in enumerate(spot.name)
     )
     return f'<text class="name{"" if spot.is_named else " spare"}" text-anchor="{anchor}">{lines}</text>'
 
@@ -293,8 +293,8 @@ def _about_line(line: PictureLine, source: Spot, target: Spot) -> str:
 def _told(*parts: str) -> str:
     """What is read on hover, a few lines; the detail keeps its own line ends."""
     heads, detail = parts[:-1], parts[-1][: 4 * LONGEST_DETAIL]
-    kept = [shortened(line, LONGEST_DETAIL) for line in detail.splitlines()[:12]]
-    return content("\n".join(filter(None, (*heads, *kept))))
+    lines = [shortened(line, LONGEST_DETAIL) for line in detail.splitlines()[:12]]
+    return content("\n".join(filter(None, (*heads, *lines))))
 
 
 def _strength(line: PictureLine) -> str:

@@ -119,12 +119,12 @@ class Spread:
 
     def reached(self, at_most: int | None = None) -> dict[UUID, Reached]:
         """Every node reached, seeds included, or the most activated of them, with its best path and its edges."""
-        found = [Reached(node=node, activation=start, path=(node,)) for node, start in self.outside.items()]
+        arrivals = [Reached(node=node, activation=start, path=(node,)) for node, start in self.outside.items()]
         least = self._least_of(at_most)
         for wave in self.waves:
-            found += self._objects(wave.only(wave.activation >= least))
-        found.sort(key=lambda one: -one.activation)
-        return {one.node: one for one in found[:at_most]}
+            arrivals += self._objects(wave.only(wave.activation >= least))
+        arrivals.sort(key=lambda arrival: -arrival.activation)
+        return {arrival.node: arrival for arrival in arrivals[:at_most]}
 
     def _least_of(self, at_most: int | None) -> float:
         """The activation of the last of so many."""
@@ -178,9 +178,11 @@ def _seeded(adjacency: Adjacency, seeds: Mapping[UUID, float]) -> tuple[Wave, di
     """The seeds that have a number as the first wave, and those that the graph does not know."""
     numbers = adjacency.numbers_of(as_ids(list(seeds)))
     starts = np.array(list(seeds.values()), dtype=np.float64)
-    known = numbers >= 0
-    wave = Wave(activation=starts[known], path=numbers[known][:, None], edges=np.zeros((int(known.sum()), 0), np.int64))
-    return wave, {node: start for (node, start), here in zip(seeds.items(), known, strict=True) if not here}
+    in_graph = numbers >= 0
+    wave = Wave(
+        activation=starts[in_graph], path=numbers[in_graph][:, None], edges=np.zeros((int(in_graph.sum()), 0), np.int64)
+    )
+    return wave, {node: start for (node, start), here in zip(seeds.items(), in_graph, strict=True) if not here}
 
 
 def _is_new(wave: Wave, steps: Steps) -> Flags:

@@ -49,11 +49,11 @@ def gathered(
     members = _only(members, large)
     inside = _internal_edges(columns, members)
     named = _names(names, bearers.lengths, topic_of)
-    found = [
+    topics = [
         GatheredTopics(key=named[topic], members=members[number], internal_edges=int(inside[number]))
         for number, topic in enumerate(large.tolist())
     ]
-    return sorted(found, key=lambda one: one.key)
+    return sorted(topics, key=lambda topic: topic.key)
 
 
 def prefix_of(key: str) -> str:
@@ -66,10 +66,10 @@ def prefix_of(key: str) -> str:
 
 def _bearers(columns: EdgeColumns, key: str) -> tuple[list[str], Lists]:
     """The keys, and for each of them the nodes that bear it."""
-    spoken = [prefix_of(one) if key == PREFIX else one for one in columns.topics]
+    spoken = [prefix_of(topic) if key == PREFIX else topic for topic in columns.topics]
     names = sorted(set(spoken))
-    number = {name: place for place, name in enumerate(names)}
-    place_of = np.array([number[one] for one in spoken], dtype=np.int64)
+    number = {name: index for index, name in enumerate(names)}
+    place_of = np.array([number[name] for name in spoken], dtype=np.int64)
     size = len(columns.nodes)
     sides = ((columns.source_topic, columns.source), (columns.target_topic, columns.target))
     codes = [place_of[topic[topic >= 0]] * size + node[topic >= 0] for topic, node in sides]
@@ -112,11 +112,11 @@ def _keys_beside(bearers: Lists, nodes: int) -> Lists:
     # A member that bears one key alone brings no other.
     several = np.flatnonzero(borne.lengths[bearers.values] > 1)
     own, members = _rows(bearers)[several], bearers.values[several]
-    found = [np.arange(keys) * (keys + 1)]
+    codes = [np.arange(keys) * (keys + 1)]
     for some in stretches(borne.lengths[members], STRETCH):
         others, owner = borne.of(members[some])
-        found.append(distinct(own[some][owner] * keys + others, below=keys * keys))
-    return _decoded(distinct(np.concatenate(found), below=max(1, keys * keys)), keys, keys)
+        codes.append(distinct(own[some][owner] * keys + others, below=keys * keys))
+    return _decoded(distinct(np.concatenate(codes), below=max(1, keys * keys)), keys, keys)
 
 
 def _is_open(topic_of: Ints, blocks: Ints) -> NDArray[np.bool_]:
@@ -154,9 +154,7 @@ def _only(lists: Lists, rows: Ints) -> Lists:
 def _names(keys: list[str], bearers: Ints, topic_of: Ints) -> dict[int, str]:
     """What each topic is called: as the largest of its groups, the first in the alphabet of equals."""
     largest_last = np.lexsort((-np.arange(len(keys)), bearers))
-    return {
-        topic: keys[place] for topic, place in zip(topic_of[largest_last].tolist(), largest_last.tolist(), strict=True)
-    }
+    return {topic: keys[row] for topic, row in zip(topic_of[largest_last].tolist(), largest_last.tolist(), strict=True)}
 
 
 def _internal_edges(columns: EdgeColumns, members: Lists) -> Ints:
@@ -172,9 +170,9 @@ def _internal_edges(columns: EdgeColumns, members: Lists) -> Ints:
     return inside
 
 
-def _joined_pairs(columns: EdgeColumns, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _joined_pairs(columns: EdgeColumns, inside: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """The pairs of wanted nodes that an edge joins, each once."""
-    codes = pair_codes(columns)[wanted[columns.source] & wanted[columns.target]]
+    codes = pair_codes(columns)[inside[columns.source] & inside[columns.target]]
     once = np.sort(codes)
     once = once[begins(once)]
     return once // max(1, len(columns.nodes)), once % max(1, len(columns.nodes))

@@ -21,8 +21,8 @@ def bridges(columns: EdgeColumns) -> Flags:
     graph = rx.PyGraph(multigraph=False)
     graph.add_nodes_from([None] * len(columns.nodes))
     graph.add_edges_from_no_data(list(zip(columns.source[first].tolist(), columns.target[first].tolist(), strict=True)))
-    found = np.array([sorted(ends) for ends in rx.bridges(graph)], dtype=np.int64).reshape(-1, 2)
-    alone = np.isin(codes, found[:, 0] * len(columns.nodes) + found[:, 1]) & (count == 1)
+    ends = np.array([sorted(ends) for ends in rx.bridges(graph)], dtype=np.int64).reshape(-1, 2)
+    alone = np.isin(codes, ends[:, 0] * len(columns.nodes) + ends[:, 1]) & (count == 1)
     flags = np.zeros(len(columns), dtype=np.bool_)
     flags[first[alone]] = True
     return flags
@@ -38,21 +38,21 @@ def around(columns: EdgeColumns, strength: Numbers, focus: Ints, *, hops: int, l
     reach[focus] = 1.0
     seen = [focus]
     for _ in range(hops):
-        known = np.concatenate(seen)
-        if len(known) >= limit:
+        numbers = np.concatenate(seen)
+        if len(numbers) >= limit:
             break
-        new = _next(columns, known)
+        new = _next(columns, numbers)
         reach[new] = _carried(columns, strength, reach)[new]
         seen.append(new[np.lexsort((new, -reach[new]))])
     return np.concatenate(seen)[: max(limit, len(focus))]
 
 
-def _next(columns: EdgeColumns, known: Ints) -> Ints:
+def _next(columns: EdgeColumns, numbers: Ints) -> Ints:
     """The nodes that are linked with what is known, and not known yet."""
     inside = np.zeros(len(columns.nodes), dtype=np.bool_)
-    inside[known] = True
+    inside[numbers] = True
     ahead, back = inside[columns.source], inside[columns.target]
-    return np.setdiff1d(np.concatenate((columns.target[ahead], columns.source[back])), known)
+    return np.setdiff1d(np.concatenate((columns.target[ahead], columns.source[back])), numbers)
 
 
 def _carried(columns: EdgeColumns, strength: Numbers, reach: Numbers) -> Numbers:

@@ -76,31 +76,31 @@ async def around(
     return [SpreadLink(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
 
 
-async def add_many(db: Transaction, wanted: Sequence[NewEdge], now: datetime) -> tuple[dict[int, UUID], list[int]]:
+async def add_many(db: Transaction, new_edges: Sequence[NewEdge], now: datetime) -> tuple[dict[int, UUID], list[int]]:
     """Make edges: the ids of those made, by place, and the places of those that are there already."""
     raw = await driver(db)
-    ids = [uuid4() for _ in wanted]
-    columns = zip(*(_values(id_, one, now) for id_, one in zip(ids, wanted, strict=True)), strict=True)
-    made = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns)} if wanted else set()
-    places = {place: id_ for place, id_ in enumerate(ids) if id_ in made}
-    return places, [place for place in range(len(wanted)) if place not in places]
+    ids = [uuid4() for _ in new_edges]
+    columns = zip(*(_values(id_, new_edge, now) for id_, new_edge in zip(ids, new_edges, strict=True)), strict=True)
+    made = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns)} if new_edges else set()
+    places = {position: id_ for position, id_ in enumerate(ids) if id_ in made}
+    return places, [position for position in range(len(new_edges)) if position not in places]
 
 
-def _values(id_: UUID, one: NewEdge, now: datetime) -> tuple[Any, ...]:
+def _values(id_: UUID, new_edge: NewEdge, now: datetime) -> tuple[Any, ...]:
     return (
         id_,
-        one.source,
-        one.target,
-        one.relation,
-        one.strength,
-        one.confidence,
-        one.explanation,
-        one.source_topic,
-        one.target_topic,
-        one.similarity,
-        one.created_by,
-        one.created_at or now,
-        json.dumps(one.metadata),
+        new_edge.source,
+        new_edge.target,
+        new_edge.relation,
+        new_edge.strength,
+        new_edge.confidence,
+        new_edge.explanation,
+        new_edge.source_topic,
+        new_edge.target_topic,
+        new_edge.similarity,
+        new_edge.created_by,
+        new_edge.created_at or now,
+        json.dumps(new_edge.metadata),
     )
 
 
@@ -111,10 +111,10 @@ def edge_of(row: Any) -> Edge:
 
 
 async def get(db: Transaction, id_: UUID) -> Edge:
-    found = await get_many(db, [id_])
-    if id_ not in found:
+    edges_by_id = await get_many(db, [id_])
+    if id_ not in edges_by_id:
         raise NotFound(f"There is no edge {id_}: `recollect graph edges <node>` lists those of a node.")
-    return found[id_]
+    return edges_by_id[id_]
 
 
 async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Edge]:
@@ -143,8 +143,8 @@ async def between(db: Transaction, ends: Sequence[tuple[UUID, UUID, str]]) -> di
         "targets": [target for _, target, _ in ends],
         "relations": [relation for _, _, relation in ends],
     }
-    found = await db.execute(statement, values)
-    return {(row.source, row.target, row.relation): edge_of(row) for row in found}
+    rows = await db.execute(statement, values)
+    return {(row.source, row.target, row.relation): edge_of(row) for row in rows}
 
 
 async def of_node(db: Transaction, node_id: UUID, *, limit: int, statuses: Sequence[str] = ("active",)) -> list[Edge]:
@@ -158,8 +158,8 @@ async def of_node(db: Transaction, node_id: UUID, *, limit: int, statuses: Seque
 async def of_nodes(db: Transaction, ids: Sequence[UUID]) -> list[Edge]:
     """The living edges that begin or end at any of some nodes, each once."""
     raw = await driver(db)
-    found = await raw.fetch(AT, db.space_id, list(ids))
-    return list((await get_many(db, [row["id"] for row in found])).values())
+    rows = await raw.fetch(AT, db.space_id, list(ids))
+    return list((await get_many(db, [row["id"] for row in rows])).values())
 
 
 async def resolve(db: Transaction, reference: str) -> UUID:

@@ -101,14 +101,14 @@ async def asleep(db: Transaction) -> NDArray[np.void]:
 async def among(db: Transaction, nodes: Sequence[UUID], *, awake: Sequence[UUID] = ()) -> list[Edge]:
     """The living edges that begin and end within some nodes; `awake` nodes count as living, whatever they are."""
     given = {"space": db.space_id, "ids": list(nodes), "awake": list(awake)}
-    found = await db.execute(text(AMONG), given)
-    return [edges.edge_of(row) for row in found]
+    rows = await db.execute(text(AMONG), given)
+    return [edges.edge_of(row) for row in rows]
 
 
 async def seen(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     """What there is to see of some nodes, whatever their status."""
-    found = await (await driver(db)).fetch(SEEN, db.space_id, list(ids))
-    return {row["id"]: _seen(**row) for row in found}
+    rows = await (await driver(db)).fetch(SEEN, db.space_id, list(ids))
+    return {row["id"]: _seen(**row) for row in rows}
 
 
 def _seen(*, kind: str, status: str, name: str | None, text: str | None, **rest: Any) -> Seen:
@@ -138,21 +138,21 @@ async def stream_edges(db: Transaction, *, batch: int = 1000) -> AsyncGenerator[
 async def by_creator(db: Transaction) -> dict[str, int]:
     """How many living edges were made by whom, most first."""
     raw = await driver(db)
-    found = await raw.fetch(
+    rows = await raw.fetch(
         f"""SELECT created_by, count(*) AS number FROM edges e WHERE space_id = $1 AND {ALIVE}
              GROUP BY 1 ORDER BY 2 DESC, 1""",
         db.space_id,
     )
-    return {row["created_by"]: row["number"] for row in found}
+    return {row["created_by"]: row["number"] for row in rows}
 
 
 async def first_edge_at(db: Transaction) -> datetime | None:
     """When the first edge ever was added, also if it is gone by now."""
     raw = await driver(db)
-    found: datetime | None = await raw.fetchval(
+    first_at: datetime | None = await raw.fetchval(
         "SELECT first_edge_at FROM graph_losses WHERE space_id = $1", db.space_id
     )
-    return found
+    return first_at
 
 
 # -- topics
@@ -176,13 +176,13 @@ async def topic(db: Transaction, key: str) -> Topic:
 async def topics_of(db: Transaction, nodes: Sequence[UUID]) -> dict[str, list[UUID]]:
     """Which topics contain which of some nodes."""
     raw = await driver(db)
-    found = await raw.fetch(
+    rows = await raw.fetch(
         """SELECT t.key, array_agg(m ORDER BY m) AS members FROM topics t, unnest(t.member_ids) AS m
             WHERE t.space_id = $1 AND m = ANY($2) GROUP BY t.key ORDER BY count(*) DESC, t.key""",
         db.space_id,
         list(nodes),
     )
-    return {row["key"]: row["members"] for row in found}
+    return {row["key"]: row["members"] for row in rows}
 
 
 def topic_of(row: Any) -> Topic:
