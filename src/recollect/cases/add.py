@@ -34,13 +34,15 @@ async def add(core: Core, space_id: UUID, case: NewCase, *, wait: bool) -> Case:
         return await sql.get(db, added.ids[0])
 
 
-async def add_many(core: Core, space_id: UUID, wanted: Sequence[NewCase], *, wait: bool, atomic: bool = False) -> Added:
+async def add_many(
+    core: Core, space_id: UUID, new_cases: Sequence[NewCase], *, wait: bool, atomic: bool = False
+) -> Added:
     """Add cases: the good are stored, each bad one is reported by its position; `atomic` adds all or none."""
     ids: list[UUID] = []
     refused: list[Refused] = []
-    size = max(1, len(wanted)) if atomic else BATCH
-    for first in range(0, len(wanted), size):
-        part = await _store(core, space_id, wanted[first : first + size], first=first, atomic=atomic)
+    size = max(1, len(new_cases)) if atomic else BATCH
+    for first in range(0, len(new_cases), size):
+        part = await _store(core, space_id, new_cases[first : first + size], first=first, atomic=atomic)
         ids += part.ids
         refused += part.refused
     postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
@@ -65,7 +67,7 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewCase], *, first:
                 refused.append(_refusal(position, _taken(case), atomic))
         stored = tuple(id_ for id_ in ids if id_ is not None)
         await lexicon.index_missing(db, stored)  # found by their words from now on (D50)
-    return Added(ids=stored, refused=tuple(sorted(refused, key=lambda one: one.position)))
+    return Added(ids=stored, refused=tuple(sorted(refused, key=lambda refusal: refusal.position)))
 
 
 def _refusal(position: int, problem: RecollectError, atomic: bool) -> Refused:
@@ -102,7 +104,7 @@ async def update(
     core: Core,
     space_id: UUID,
     id_: UUID,
-    wanted: Changes,
+    edit: Changes,
     *,
     updated_by: str | None = None,
     reason: str | None = None,
@@ -110,38 +112,38 @@ async def update(
     wait: bool = True,
 ) -> Case:
     """A new version of a case. What it said before stays in its history; undoing the plan brings it back."""
-    if wanted.is_nothing:
+    if edit.is_nothing:
         raise InvalidInput("There is nothing to change: give query, response_text, category_path or protected.")
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
         case = await sql.get(db, id_)
         if if_version is not None and case.version != if_version:
             raise Conflict(f"{id_} is at version {case.version}, not {if_version}: read it again and repeat.")
-        node, answer = _rows(core.contract(space), wanted)
+        node, answer = _rows(core.contract(space), edit)
         draft = _drafted(core, case, node, answer, checked_name("updated_by", updated_by), reason)
         if draft.decisions:
             title = f"Edit “{short_name(case.query)}”{f': {reason}' if reason else ''}"
             plan = draft.plan(policy="hand", title=title, now=core.now(), created_by=updated_by or "user")
             await changes.apply(db, plan, core.now())
-    if wait and wanted.query is not None:
+    if wait and edit.query is not None:
         await embed.until_searchable(core, space_id, [id_])
     async with core.transaction(space_id) as db:
         return await sql.get(db, id_)
 
 
-def _rows(contract: Contract, wanted: Changes) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rows(contract: Contract, edit: Changes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of the node and those beside it that are to change."""
     node: dict[str, Any] = {}
     answer: dict[str, Any] = {}
-    if wanted.query is not None:
-        query = checked_part("query", wanted.query, contract)
+    if edit.query is not None:
+        query = checked_part("query", edit.query, contract)
         node |= {"text": query, "checksum": checksum(query)}
-    if wanted.protected is not None:
-        node["protected"] = wanted.protected
-    if wanted.response_text is not None:
-        answer["response_text"] = checked_part("response_text", wanted.response_text, contract)
-    if wanted.category_path is not None:
-        answer["category_path"] = checked_category(wanted.category_path)
+    if edit.protected is not None:
+        node["protected"] = edit.protected
+    if edit.response_text is not None:
+        answer["response_text"] = checked_part("response_text", edit.response_text, contract)
+    if edit.category_path is not None:
+        answer["category_path"] = checked_category(edit.category_path)
     return node, answer
 
 
@@ -157,8 +159,8 @@ def _drafted(
         "version": case.version,
         "updated_at": case.updated_at.isoformat(),
     }
-    known = {"response_text": case.response_text, "category_path": case.category_path, "updated_by": case.updated_by}
-    said = [name for name, value in {**node, **answer}.items() if {**before, **known}[name] != value]
+    answered = {"response_text": case.response_text, "category_path": case.category_path, "updated_by": case.updated_by}
+    said = [name for name, value in {**node, **answer}.items() if {**before, **answered}[name] != value]
     if not said:
         return draft
     if said != ["protected"]:
@@ -171,7 +173,7 @@ def _drafted(
         checked_name("reason", reason) or f"edit of {', '.join(shown)}",
         [
             patch(table="nodes", id=case.case_id, before=before, after=node),
-            patch(table="cases", id=case.case_id, before=known, after=answer),
+            patch(table="cases", id=case.case_id, before=answered, after=answer),
         ],
     )
     return draft

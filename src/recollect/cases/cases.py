@@ -93,7 +93,7 @@ class Cases(Face):
         options = case_import.CaseImportOptions(
             format=format, source=source, fractions=fractions, update=update, dry_run=dry_run
         )
-        paths = [Path(one) for one in sources]
+        paths = [Path(source_path) for source_path in sources]
         return await case_import.import_(
             self.core, self.space_id, paths, options, stdin=stdin, wait=wait, progress=progress
         )
@@ -142,13 +142,13 @@ class Cases(Face):
         cursor: str | None = None,
     ) -> CasePage:
         """Cases, newest first: of a status (None: all), of a category and those below it, by success rate."""
-        wanted = CaseFilter(
+        case_filter = CaseFilter(
             status=None if status is None else _status(status),
             category=checked_category(category),
             success_below=checked_rate(success_below),
             success_at_least=checked_rate(success_at_least),
         )
-        return await look.list_page(self.core, self.space_id, wanted, limit=limit, cursor=cursor)
+        return await look.list_page(self.core, self.space_id, case_filter, limit=limit, cursor=cursor)
 
     @reads
     async def search(self, query: str, *, category: str | None = None, limit: int = look.LIMIT) -> CaseHits:

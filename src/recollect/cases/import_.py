@@ -92,12 +92,12 @@ async def import_(
     report = CaseImport(dry_run=options.dry_run)
     rates: list[float] = []
     for source in sources:
-        found = await anyio.to_thread.run_sync(_read, source, stream, options, report)
-        rates += [one.case.success_rate for one in found if one.case.success_rate is not None]
-        for first in range(0, len(found), BATCH):
-            await _take(core, space_id, found[first : first + BATCH], options, report)
+        records = await anyio.to_thread.run_sync(_read, source, stream, options, report)
+        rates += [record.case.success_rate for record in records if record.case.success_rate is not None]
+        for first in range(0, len(records), BATCH):
+            await _take(core, space_id, records[first : first + BATCH], options, report)
             if progress:
-                progress(first + len(found[first : first + BATCH]))
+                progress(first + len(records[first : first + BATCH]))
     if rates and max(rates) <= 1 and not options.fractions:
         report.lines.append(SourceLine(what="note", file=str(sources[0]), message=PERHAPS_FRACTIONS))
     if wait and not options.dry_run:
@@ -128,12 +128,12 @@ async def _take(
 ) -> None:
     good = await _fitting(core, space_id, batch, report)
     async with core.transaction(space_id) as db:
-        there = await sql.existing(db, [one.case for one in good])
-    known = {place: id_ for place, id_ in enumerate(there) if id_ is not None}
-    fresh = _once([one for place, one in enumerate(good) if place not in known], report)
+        there = await sql.existing(db, [record.case for record in good])
+    ids_there = {position: id_ for position, id_ in enumerate(there) if id_ is not None}
+    fresh = _once([record for position, record in enumerate(good) if position not in ids_there], report)
     report.added += len(fresh) if options.dry_run else await _add(core, space_id, fresh, report)
-    for place, id_ in known.items():
-        await _meet(core, space_id, id_, good[place].case, options, report)
+    for position, id_ in ids_there.items():
+        await _meet(core, space_id, id_, good[position].case, options, report)
 
 
 async def _fitting(core: Core, space_id: UUID, batch: Sequence[FoundCase], report: CaseImport) -> list[FoundCase]:
@@ -152,16 +152,16 @@ async def _fitting(core: Core, space_id: UUID, batch: Sequence[FoundCase], repor
 def _once(batch: Sequence[FoundCase], report: CaseImport) -> list[FoundCase]:
     """Of rows that are the same, the first."""
     first: dict[object, FoundCase] = {}
-    for one in batch:
-        case = one.case
+    for record in batch:
+        case = record.case
         key = (case.source, case.source_id) if case.source_id is not None else (case.query, case.response_text)
-        first.setdefault(key, one)
+        first.setdefault(key, record)
     report.already_there += len(batch) - len(first)
     return list(first.values())
 
 
 async def _add(core: Core, space_id: UUID, fresh: Sequence[FoundCase], report: CaseImport) -> int:
-    added = await add.add_many(core, space_id, [one.case for one in fresh], wait=False)
+    added = await add.add_many(core, space_id, [record.case for record in fresh], wait=False)
     report.lines += [fresh[refused.position].refused(refused.message) for refused in added.refused]
     return len(added.ids)
 
@@ -178,5 +178,5 @@ async def _meet(
         return
     report.updated += 1
     if not options.dry_run:
-        wanted = Changes(query=case.query, response_text=case.response_text, category_path=case.category_path)
-        await add.update(core, space_id, id_, wanted, updated_by=case.updated_by, reason="import", wait=False)
+        edit = Changes(query=case.query, response_text=case.response_text, category_path=case.category_path)
+        await add.update(core, space_id, id_, edit, updated_by=case.updated_by, reason="import", wait=False)

@@ -62,15 +62,15 @@ async def get(core: Core, space_id: UUID, id_: UUID) -> Case:
 
 
 async def list_page(
-    core: Core, space_id: UUID, wanted: CaseFilter, *, limit: int = 50, cursor: str | None = None
+    core: Core, space_id: UUID, case_filter: CaseFilter, *, limit: int = 50, cursor: str | None = None
 ) -> CasePage:
     """A stretch of the cases that fit, newest first."""
     check_limit(limit)
     async with core.transaction(space_id) as db:
-        ids = await cases.list_ids(db, wanted, limit=limit + 1, cursor=cursor)
-        found = await cases.get_many(db, ids[:limit])
-    more = cursor_of(found[-1]) if len(ids) > limit else None
-    return CasePage(items=tuple(found), next_cursor=more)
+        ids = await cases.list_ids(db, case_filter, limit=limit + 1, cursor=cursor)
+        read = await cases.get_many(db, ids[:limit])
+    more = cursor_of(read[-1]) if len(ids) > limit else None
+    return CasePage(items=tuple(read), next_cursor=more)
 
 
 def check_limit(limit: int) -> None:
@@ -88,20 +88,20 @@ async def search(
     """
     check_limit(limit)
     started = time.perf_counter()
-    wanted = NodeFilter(kinds=(Kind.CASE,), excluded=False, category=checked_category(category))
-    query = Query(text=question, limit=min(limit + SPARE, recall.MOST), wanted=wanted, weak=True)
-    found = await recall.find(core, space_id, query)
+    node_filter = NodeFilter(kinds=(Kind.CASE,), excluded=False, category=checked_category(category))
+    query = Query(text=question, limit=min(limit + SPARE, recall.MOST), wanted=node_filter, weak=True)
+    recalled = await recall.find(core, space_id, query)
     async with core.transaction(space_id) as db:
-        read = await cases.get_many(db, [hit.node.id for hit in found])
+        read = await cases.get_many(db, [hit.node.id for hit in recalled])
     active = {case.case_id: case for case in read if case.status is CaseStatus.ACTIVE}
-    found = replace(found, hits=tuple(hit for hit in found if hit.node.id in active)[:limit])
-    logged = await recall.note(core, space_id, found, query=query)
+    recalled = replace(recalled, hits=tuple(hit for hit in recalled if hit.node.id in active)[:limit])
+    logged = await recall.note(core, space_id, recalled, query=query)
     return CaseHits(
         query=question,
-        hits=tuple(_hit(active[hit.node.id], hit, core.now()) for hit in found),
+        hits=tuple(_hit(active[hit.node.id], hit, core.now()) for hit in recalled),
         id=logged,
         latency_ms=round((time.perf_counter() - started) * 1000, 2),
-        notes=found.notes,
+        notes=recalled.notes,
     )
 
 
@@ -122,12 +122,12 @@ async def record_outcome(
     The outcome counts as a use (E35). `search` names the search that handed the case out: it counted that use already.
     """
     now = core.now()
-    one = checked_outcome(outcome, now)
+    checked = checked_outcome(outcome, now)
     async with core.transaction(space_id) as db:
         await cases.get(db, id_)
         if search is not None:
             await _refuse_unless_found(db, id_, str(search))
-        await cases.add_outcome(db, id_, one, now, uses=1 if search is None else 0)
+        await cases.add_outcome(db, id_, checked, now, uses=1 if search is None else 0)
         return await cases.get(db, id_)
 
 

@@ -131,16 +131,16 @@ SELECT d.plan_id, d.number FROM changes c
 
 async def add_many(
     db: Transaction,
-    wanted: Sequence[NewCase],
+    new_cases: Sequence[NewCase],
     *,
     models: Sequence[str],
     max_attempts: int,
     now: datetime,
 ) -> list[UUID | None]:
     """Store a batch, each with its counts and its embedding jobs; None for those whose id is taken."""
-    ids = [case.id or uuid4() for case in wanted]
+    ids = [case.id or uuid4() for case in new_cases]
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
-    columns = zip(*(_values(id_, wanted[number], number, now) for id_, number in first.items()), strict=True)
+    columns = zip(*(_values(id_, new_cases[number], number, now) for id_, number in first.items()), strict=True)
     raw = await driver(db)
     models_and_time = (list(models), max_attempts, now)
     stored = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns, *models_and_time)} if ids else set()
@@ -166,30 +166,30 @@ def _values(id_: UUID, case: NewCase, number: int, now: datetime) -> tuple[Any, 
     )
 
 
-async def existing(db: Transaction, wanted: Sequence[NewCase]) -> list[UUID | None]:
+async def existing(db: Transaction, new_cases: Sequence[NewCase]) -> list[UUID | None]:
     """For each case of a batch, the one that is there already."""
     raw = await driver(db)
-    found = await raw.fetch(
+    rows = await raw.fetch(
         EXISTING,
         db.space_id,
-        list(range(len(wanted))),
-        [case.source for case in wanted],
-        [case.source_id for case in wanted],
-        [checksum(case.query) for case in wanted],
-        [case.response_text for case in wanted],
+        list(range(len(new_cases))),
+        [case.source for case in new_cases],
+        [case.source_id for case in new_cases],
+        [checksum(case.query) for case in new_cases],
+        [case.response_text for case in new_cases],
     )
-    there = {row["number"]: row["id"] for row in found}
-    return [there.get(number) for number in range(len(wanted))]
+    there = {row["number"]: row["id"] for row in rows}
+    return [there.get(number) for number in range(len(new_cases))]
 
 
 # -- looking
 
 
 async def get(db: Transaction, id_: UUID) -> Case:
-    found = await get_many(db, [id_])
-    if not found:
+    read = await get_many(db, [id_])
+    if not read:
         raise NotFound(f"There is no case {id_}: `recollect cases` lists them.")
-    return found[0]
+    return read[0]
 
 
 async def get_many(db: Transaction, ids: Sequence[UUID]) -> list[Case]:
@@ -223,26 +223,26 @@ def _case(row: Any) -> Case:
     )
 
 
-async def list_ids(db: Transaction, wanted: CaseFilter, *, limit: int, cursor: str | None) -> list[UUID]:
+async def list_ids(db: Transaction, case_filter: CaseFilter, *, limit: int, cursor: str | None) -> list[UUID]:
     """The cases of a stretch of a listing, newest first."""
-    statement = _matching(db.space_id, wanted).order_by(nodes.c.created_at.desc(), nodes.c.id).limit(limit)
+    statement = _matching(db.space_id, case_filter).order_by(nodes.c.created_at.desc(), nodes.c.id).limit(limit)
     if cursor is not None:
         statement = statement.where(after(nodes, cursor))
     return list((await db.execute(statement)).scalars())
 
 
-def _matching(space_id: UUID, wanted: CaseFilter) -> Select[Any]:
+def _matching(space_id: UUID, case_filter: CaseFilter) -> Select[Any]:
     statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.kind == "case")
-    if wanted.status is CaseStatus.ACTIVE:
+    if case_filter.status is CaseStatus.ACTIVE:
         statement = statement.where(nodes.c.status == "active")
-    elif wanted.status is CaseStatus.ARCHIVED:
+    elif case_filter.status is CaseStatus.ARCHIVED:
         statement = statement.where(nodes.c.status != "active")
-    if wanted.category is not None:
-        statement = statement.where(nodes.c.id.in_(of_category(space_id, wanted.category)))
-    if wanted.success_below is not None:
-        statement = statement.where(_rated(space_id, "<", wanted.success_below))
-    if wanted.success_at_least is not None:
-        statement = statement.where(_rated(space_id, ">=", wanted.success_at_least))
+    if case_filter.category is not None:
+        statement = statement.where(nodes.c.id.in_(of_category(space_id, case_filter.category)))
+    if case_filter.success_below is not None:
+        statement = statement.where(_rated(space_id, "<", case_filter.success_below))
+    if case_filter.success_at_least is not None:
+        statement = statement.where(_rated(space_id, ">=", case_filter.success_at_least))
     return statement
 
 
@@ -263,11 +263,11 @@ async def touch(db: Transaction, id_: UUID, at: datetime, *, uses: int = 0) -> N
     await raw.execute(TOUCH, db.space_id, id_, at, uses)
 
 
-async def add_outcome(db: Transaction, id_: UUID, one: CaseOutcome, now: datetime, *, uses: int) -> None:
+async def add_outcome(db: Transaction, id_: UUID, outcome: CaseOutcome, now: datetime, *, uses: int) -> None:
     """An outcome is an access, and a use unless that was counted before (E35)."""
     raw = await driver(db)
-    at = one.created_at or now
-    await raw.execute(ADD_OUTCOME, db.space_id, id_, one.success, one.error_type, one.milliseconds, at)
+    at = outcome.created_at or now
+    await raw.execute(ADD_OUTCOME, db.space_id, id_, outcome.success, outcome.error_type, outcome.milliseconds, at)
     await touch(db, id_, at, uses=uses)
 
 
@@ -280,10 +280,10 @@ async def outcomes_of(db: Transaction, id_: UUID, *, limit: int) -> list[CaseOut
 async def error_types(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, list[tuple[str | None, int]]]:
     """Why cases fail, the commonest first; None where no type was said."""
     raw = await driver(db)
-    found: dict[UUID, list[tuple[str | None, int]]] = {}
+    types_by_case: dict[UUID, list[tuple[str | None, int]]] = {}
     for row in await raw.fetch(ERROR_TYPES, db.space_id, list(ids)):
-        found.setdefault(row["id"], []).append((row["error_type"], row["times"]))
-    return found
+        types_by_case.setdefault(row["id"], []).append((row["error_type"], row["times"]))
+    return types_by_case
 
 
 async def worst(db: Transaction, *, below: float, limit: int) -> list[UUID]:
@@ -316,8 +316,8 @@ async def totals(db: Transaction, *, warn_below: float) -> CaseTotals:
 async def counts(db: Transaction) -> Mapping[tuple[str, str | None], int]:
     """How many cases there are, by status and by the reason of their archiving."""
     raw = await driver(db)
-    found = await raw.fetch(COUNTS, db.space_id)
-    return {(row["status"], row["archived_reason"]): row["number"] for row in found}
+    rows = await raw.fetch(COUNTS, db.space_id)
+    return {(row["status"], row["archived_reason"]): row["number"] for row in rows}
 
 
 async def retired_by(db: Transaction, id_: UUID) -> tuple[UUID, int] | None:
@@ -369,16 +369,16 @@ async def columns(db: Transaction) -> CaseColumns:
     """The active cases and how they stand."""
     shape = [("fields", ">i2")]
     shape += [part for name, kind, _ in COLUMNS for part in ((f"{name}_length", ">i4"), (name, kind))]
-    found = await _copied(db, np.dtype(shape), COPY_COLUMNS, db.space_id)
+    rows = await _copied(db, np.dtype(shape), COPY_COLUMNS, db.space_id)
     return CaseColumns(
-        ids=np.ascontiguousarray(found["id"]),
-        uses=found["uses"].astype(np.int64),
-        success_rate=found["success_rate"].astype(np.float64),
-        last_used_at=found["last_used_at"].astype(np.float64),
-        created_at=found["created_at"].astype(np.float64),
-        protected=found["protected"].astype(np.bool_),
-        version=found["version"].astype(np.int64),
-        plain=found["plain"].astype(np.bool_),
+        ids=np.ascontiguousarray(rows["id"]),
+        uses=rows["uses"].astype(np.int64),
+        success_rate=rows["success_rate"].astype(np.float64),
+        last_used_at=rows["last_used_at"].astype(np.float64),
+        created_at=rows["created_at"].astype(np.float64),
+        protected=rows["protected"].astype(np.bool_),
+        version=rows["version"].astype(np.int64),
+        plain=rows["plain"].astype(np.bool_),
     )
 
 
@@ -398,9 +398,9 @@ async def texts(db: Transaction, ids: Sequence[UUID]) -> list[CaseText]:
 async def vectors_within(db: Transaction, ids: Sequence[UUID], dim: int) -> dict[UUID, NDArray[np.float16]]:
     """The vectors, of one length, of what was merged into some cases, over however many steps."""
     raw = await driver(db)
-    found = await raw.fetch(WITHIN, db.space_id, ids, dim)
+    absorbed = await raw.fetch(WITHIN, db.space_id, ids, dim)
     rows: dict[UUID, list[NDArray[np.float16]]] = defaultdict(list)
-    for row in found:
+    for row in absorbed:
         rows[row["keeper"]].append(row["vector"].to_numpy().astype(np.float16))
     return {keeper: np.vstack(some) for keeper, some in rows.items()}
 
@@ -419,8 +419,8 @@ async def _vectors(db: Transaction, dim: int) -> CaseVectors:
         ]
     )
     query = f"SELECT e.node_id, e.vector {ACTIVE_VECTORS} AND e.dim = $2 ORDER BY e.node_id"
-    found = await _copied(db, shape, query, db.space_id, dim)
-    return CaseVectors(ids=np.ascontiguousarray(found["id"]), vectors=found["vector"].astype(np.float16))
+    rows = await _copied(db, shape, query, db.space_id, dim)
+    return CaseVectors(ids=np.ascontiguousarray(rows["id"]), vectors=rows["vector"].astype(np.float16))
 
 
 async def _copied(db: Transaction, shape: np.dtype[Any], query: str, *arguments: Any) -> NDArray[np.void]:

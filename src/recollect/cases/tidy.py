@@ -127,7 +127,7 @@ def _told(
         plan_id=plan.id,
         status=status,
         doubtful_cases=doubted,
-        doubtful=tuple(_doubtful(one) for one in plan.summary["questions"]),
+        doubtful=tuple(_doubtful(question) for question in plan.summary["questions"]),
         notes=notes,
     )
 

@@ -44,8 +44,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 def decide(bank: Bank, options: Options) -> None:
     """The worst first."""
     chosen = np.flatnonzero(bank.may_go(options) & is_poor(bank, options) & is_tried(bank, options))
-    for place in chosen[np.argsort(bank.cases.success_rate[chosen], kind="stable")].tolist():
-        bank.archive(place, LOW_PERFORMANCE, _reason(bank, place, options), options.batch)
+    for row in chosen[np.argsort(bank.cases.success_rate[chosen], kind="stable")].tolist():
+        bank.archive(row, LOW_PERFORMANCE, _reason(bank, row, options), options.batch)
 
 
 def is_poor(bank: Bank, options: Options) -> Flags:
@@ -57,8 +57,8 @@ def is_tried(bank: Bank, options: Options) -> Flags:
     return bank.asked.above("case_uses_over", bank.uses, options.min_usage_count)
 
 
-def _reason(bank: Bank, place: int, options: Options) -> str:
-    standing = bank.standing(place)
+def _reason(bank: Bank, row: int, options: Options) -> str:
+    standing = bank.standing(row)
     rate, least = case_bank.percent(standing["success_rate"]), case_bank.percent(options.success_rate_below)
     return f"success {rate} < {least} in {counted(standing['usage_count'], 'use')}"
 

@@ -41,8 +41,8 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 def decide(bank: Bank, options: Options) -> None:
     """The longest unused first."""
     chosen = np.flatnonzero(bank.may_go(options) & is_unused(bank, options) & is_little_used(bank, options))
-    for place in chosen[np.argsort(-bank.idle_days[chosen], kind="stable")].tolist():
-        bank.archive(place, INACTIVE, _reason(bank, place, options), options.batch)
+    for row in chosen[np.argsort(-bank.idle_days[chosen], kind="stable")].tolist():
+        bank.archive(row, INACTIVE, _reason(bank, row, options), options.batch)
 
 
 def is_unused(bank: Bank, options: Options) -> Flags:
@@ -54,8 +54,8 @@ def is_little_used(bank: Bank, options: Options) -> Flags:
     return bank.asked.at_most("case_uses_at_most", bank.uses, options.keep_usage_count)
 
 
-def _reason(bank: Bank, place: int, options: Options) -> str:
-    idle, uses = bank.idle_days[place], int(bank.uses[place])
+def _reason(bank: Bank, row: int, options: Options) -> str:
+    idle, uses = bank.idle_days[row], int(bank.uses[row])
     return f"not used for {idle:,.4g} days > {options.inactive_days:g}, {counted(uses, 'use')} in all"
 
 

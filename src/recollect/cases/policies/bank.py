@@ -76,9 +76,9 @@ class Bank:
             ~self.gone & asked.lacks("protected", self.cases.protected) & rested & little_used, dtype=np.bool_
         )
 
-    def archive(self, place: int, why: str, reason: str, batch: int) -> None:
+    def archive(self, row: int, why: str, reason: str, batch: int) -> None:
         """A case goes to rest, with a copy of it as it was."""
-        case = self.cases.id_of(place)
+        case = self.cases.id_of(row)
         self.draft.decide(
             "archive",
             case,
@@ -87,23 +87,25 @@ class Bank:
                 Change(table="nodes", id=case, before={"status": "active"}, after={"status": "archived"}),
                 copied(case, why, self.now),
             ],
-            factors={"archived_reason": why, **self.standing(place), "usage_count": int(self.uses[place])},
+            factors={"archived_reason": why, **self.standing(row), "usage_count": int(self.uses[row])},
             group=self._group(why, batch),
             look=self.asked.one(self.draft, case),
         )
-        self.gone[place] = True
+        self.gone[row] = True
 
-    def merge(self, keeper: int, place: int, similarity: float, batch: int, *, rates: str, links: "Relinking") -> None:
+    def merge(
+        self, keeper: int, absorbed: int, similarity: float, batch: int, *, rates: str, links: "Relinking"
+    ) -> None:
         """One case goes into another: it is archived with its data and points there, its links go along."""
-        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
+        keeper_id, case = self.cases.id_of(keeper), self.cases.id_of(absorbed)
         look = self.asked.one(self.draft, case)
-        relinked = links.moved(case, kept, look)
-        merged = {"status": "merged", "merged_into": str(kept)}
-        self._note_both(look, keeper, place)
+        relinked = links.moved(case, keeper_id, look)
+        merged = {"status": "merged", "merged_into": str(keeper_id)}
+        self._note_both(look, keeper, absorbed)
         self.draft.decide(
             "merge",
             case,
-            self._why_merged(keeper, place, similarity),
+            self._why_merged(keeper, absorbed, similarity),
             [
                 Change(table="nodes", id=case, before={"status": "active", "merged_into": None}, after=merged),
                 copied(case, DUPLICATE, self.now),
@@ -111,25 +113,25 @@ class Bank:
                 self._combining(keeper, rates),
             ],
             score=similarity,
-            factors=self._factors(keeper, place, similarity),
+            factors=self._factors(keeper, absorbed, similarity),
             group=self._group(DUPLICATE, batch),
             look=look,
         )
-        self.uses[keeper] += self.uses[place]
-        self.idle_days[keeper] = min(self.idle_days[keeper], self.idle_days[place])
-        self.gone[place] = True
+        self.uses[keeper] += self.uses[absorbed]
+        self.idle_days[keeper] = min(self.idle_days[keeper], self.idle_days[absorbed])
+        self.gone[absorbed] = True
 
-    def _note_both(self, look: Look, keeper: int, place: int) -> None:
+    def _note_both(self, look: Look, keeper: int, absorbed: int) -> None:
         """Both as they were seen, and nobody keeps them apart."""
-        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
-        look.finds("nodes", kept, status="active", version=int(self.cases.version[keeper]))
-        look.finds("nodes", case, version=int(self.cases.version[place]))
-        look.not_apart("nodes", case, (str(kept), str(case)), self.state_of(keeper, place))
+        keeper_id, case = self.cases.id_of(keeper), self.cases.id_of(absorbed)
+        look.finds("nodes", keeper_id, status="active", version=int(self.cases.version[keeper]))
+        look.finds("nodes", case, version=int(self.cases.version[absorbed]))
+        look.not_apart("nodes", case, (str(keeper_id), str(case)), self.state_of(keeper, absorbed))
 
     def ask(
         self,
         keeper: int,
-        place: int,
+        other: int,
         similarity: float,
         doubts: Sequence[str],
         shown: tuple[str, str],
@@ -137,23 +139,23 @@ class Bank:
         policy: str,
     ) -> None:
         """Two cases that may be the same, and what speaks against it, for a person to look at (E34)."""
-        kept, case = self.cases.id_of(keeper), self.cases.id_of(place)
+        keeper_id, case = self.cases.id_of(keeper), self.cases.id_of(other)
         self.questions.append(
             {
-                "keeper": str(kept),
+                "keeper": str(keeper_id),
                 "other": str(case),
                 "similarity": similarity,
                 "doubts": list(doubts),
                 "keeps": self.standing(keeper),
-                "goes": self.standing(place),
+                "goes": self.standing(other),
             }
         )
         self.draft.questions.append(
             PairQuestion(
                 policy=policy,
-                keep=kept,
+                keep=keeper_id,
                 other=case,
-                versions=(int(self.cases.version[keeper]), int(self.cases.version[place])),
+                versions=(int(self.cases.version[keeper]), int(self.cases.version[other])),
                 probability=similarity,
                 reason=f"their questions are alike ({similarity:.4f}), but {_listed(doubts)}",
                 factors={"score": similarity, "doubts": [CASE_DOUBTS[doubt] for doubt in doubts]},
@@ -162,8 +164,9 @@ class Bank:
         if len(self.questions) <= LISTED:
             self.draft.note(
                 "review",
-                f"{shown[1]!r} ({str(case)[:8]}, {said(self.standing(place))}) may be the same as {shown[0]!r} "
-                f"({str(kept)[:8]}, {said(self.standing(keeper))}): similarity {similarity:.4f}, but {_listed(doubts)}",
+                f"{shown[1]!r} ({str(case)[:8]}, {said(self.standing(other))}) may be the same as {shown[0]!r} "
+                f"({str(keeper_id)[:8]}, {said(self.standing(keeper))}): similarity {similarity:.4f}, "
+                f"but {_listed(doubts)}",
                 case,
             )
 
@@ -172,37 +175,37 @@ class Bank:
         stored = {"success_rates": "plain" if self.cases.plain[keeper] else "weighted"}
         return self.draft.patch("cases", self.cases.id_of(keeper), stored, {"success_rates": rates})
 
-    def standing(self, place: int) -> Row:
+    def standing(self, row: int) -> Row:
         """How a case stood when the plan was made."""
-        rate = float(self.cases.success_rate[place])
+        rate = float(self.cases.success_rate[row])
         return {
-            "usage_count": int(self.cases.uses[place]),
+            "usage_count": int(self.cases.uses[row]),
             "success_rate": None if math.isnan(rate) else rate,
-            "idle_days": round(float(self.idle_days[place]), 4),
+            "idle_days": round(float(self.idle_days[row]), 4),
         }
 
     def state_of(self, *places: int) -> str:
         """What a declined pair was like: once a case changes, it may be offered again (P11)."""
-        return state_of([(self.cases.id_of(place), int(self.cases.version[place])) for place in places])
+        return state_of([(self.cases.id_of(row), int(self.cases.version[row])) for row in places])
 
-    def _factors(self, keeper: int, place: int, similarity: float) -> Row:
-        kept, case = str(self.cases.id_of(keeper)), str(self.cases.id_of(place))
+    def _factors(self, keeper: int, absorbed: int, similarity: float) -> Row:
+        keeper_id, case = str(self.cases.id_of(keeper)), str(self.cases.id_of(absorbed))
         return {
             "archived_reason": DUPLICATE,
-            "keeper": kept,
+            "keeper": keeper_id,
             "removed": case,
             "similarity": similarity,
             "keeps": self.standing(keeper),
-            "goes": self.standing(place),
-            "pair": sorted((kept, case)),
-            "state": self.state_of(keeper, place),
+            "goes": self.standing(absorbed),
+            "pair": sorted((keeper_id, case)),
+            "state": self.state_of(keeper, absorbed),
         }
 
-    def _why_merged(self, keeper: int, place: int, similarity: float) -> str:
+    def _why_merged(self, keeper: int, absorbed: int, similarity: float) -> str:
         """E03: both sides, so that a reader sees why this one stays."""
         return (
             f"similarity {similarity:.4f} with {str(self.cases.id_of(keeper))[:8]}, which is kept: "
-            f"{said(self.standing(keeper))} against {said(self.standing(place))}"
+            f"{said(self.standing(keeper))} against {said(self.standing(absorbed))}"
         )
 
     def _group(self, what: str, batch: int) -> int:
@@ -267,7 +270,7 @@ def state_of(cases: Sequence[tuple[UUID, int]]) -> str:
 
 def tally(_summary: Mapping[str, Any], applied: Sequence[Decision]) -> Mapping[str, int]:
     """What a run did, of each kind."""
-    reasons = [one.factors["archived_reason"] for one in applied]
+    reasons = [decision.factors["archived_reason"] for decision in applied]
     return {
         "removed": reasons.count(LOW_PERFORMANCE),
         "merged": reasons.count(DUPLICATE),

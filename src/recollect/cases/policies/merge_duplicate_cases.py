@@ -69,19 +69,19 @@ async def decide(reader: Reader, bank: Bank, options: Options) -> None:
     apart = await reader.distinct_pairs(bank.now)
     for some in await reader.case_vectors():  # of one length each: others are never compared (E32)
         stances = await _stances(reader, some, options)
-        rows, order, found = await gently(partial(_grouped, bank, some, stances, apart, options))
+        rows, order, grouping = await gently(partial(_grouped, bank, some, stances, apart, options))
         involved = {
-            bank.cases.id_of(int(order[place])): place
-            for group in found.groups
-            for place in (group.keeper, *group.members)
+            bank.cases.id_of(int(order[rank])): rank
+            for group in grouping.groups
+            for rank in (group.keeper, *group.members)
         }
         within = await reader.case_vectors_within(list(involved), some.vectors.shape[1])
         before = {involved[id]: vectors for id, vectors in within.items()}
         if before:
-            found = fitting(found, some.vectors[rows], before, above=options.similarity_threshold)
+            grouping = fitting(grouping, some.vectors[rows], before, above=options.similarity_threshold)
         links = await reader.edges_of(list(involved))
-        await anyio.to_thread.run_sync(_merge_all, bank, order, found, options, Relinking(bank.draft, links))
-        _ask(bank, order, found, [stances[row] for row in rows] if stances else [], options)
+        await anyio.to_thread.run_sync(_merge_all, bank, order, grouping, options, Relinking(bank.draft, links))
+        _ask(bank, order, grouping, [stances[row] for row in rows] if stances else [], options)
 
 
 async def _stances(reader: Reader, some: CaseVectors, options: Options) -> list[Stance]:
@@ -89,11 +89,11 @@ async def _stances(reader: Reader, some: CaseVectors, options: Options) -> list[
     if not options.ask_about:
         return []
     ids = [UUID(bytes=id_.tobytes()) for id_ in some.ids]
-    known: dict[UUID, Stance] = {}
+    stance_of: dict[UUID, Stance] = {}
     for start in range(0, len(ids), READ_AT_ONCE):  # answers may be long: none is kept
         read = await reader.case_texts(ids[start : start + READ_AT_ONCE])
-        known |= await gently(partial(_said, read))
-    return [known[id_] for id_ in ids]
+        stance_of |= await gently(partial(_said, read))
+    return [stance_of[id_] for id_ in ids]
 
 
 def _said(cases: Sequence[CaseText]) -> dict[UUID, Stance]:
@@ -106,10 +106,10 @@ def _agreement(stances: Sequence[Stance], rows: Ints, options: Options) -> Agree
         return None
     said = [stances[row] for row in rows]
     numbered: dict[tuple[object, ...], int] = {}
-    codes = [numbered.setdefault(one.marks(options.ask_about), len(numbered)) for one in said]
+    codes = [numbered.setdefault(entry.marks(options.ask_about), len(numbered)) for entry in said]
     return Agreement(
         codes=np.array(codes, dtype=np.int64),
-        differ=lambda one, other: bool(doubts(said[one], said[other], options.ask_about)),
+        differ=lambda row, other: bool(doubts(said[row], said[other], options.ask_about)),
     )
 
 
@@ -123,14 +123,14 @@ def _grouped(
     rows = there[preferred(bank, places[there])]
     order = places[rows]
     may_go, kept_apart = bank.may_go(options)[order], _kept_apart(bank, order, apart)
-    found = duplicates(
+    grouping = duplicates(
         some.vectors[rows],
         may_go,
         above=options.similarity_threshold,
         apart=kept_apart,
         agreement=_agreement(stances, rows, options),
     )
-    return rows, order, found
+    return rows, order, grouping
 
 
 def preferred(bank: Bank, places: Ints) -> NDArray[np.intp]:
@@ -143,18 +143,18 @@ def _kept_apart(bank: Bank, order: Ints, apart: Distinct) -> set[tuple[int, int]
     """P11: pairs that a person keeps apart for good, or declined as they are now."""
     if not apart:
         return set()
-    rank = {str(bank.cases.id_of(place)): number for number, place in enumerate(order.tolist())}
-    found: set[tuple[int, int]] = set()
+    rank = {str(bank.cases.id_of(row)): number for number, row in enumerate(order.tolist())}
+    pairs: set[tuple[int, int]] = set()
     for (a, b), state in apart.items():
         if a in rank and b in rank and state in (None, bank.state_of(int(order[rank[a]]), int(order[rank[b]]))):
-            found.add((min(rank[a], rank[b]), max(rank[a], rank[b])))
-    return found
+            pairs.add((min(rank[a], rank[b]), max(rank[a], rank[b])))
+    return pairs
 
 
-def _merge_all(bank: Bank, order: Ints, found: Grouping, options: Options, links: Relinking) -> None:
-    for group in found.groups:
+def _merge_all(bank: Bank, order: Ints, grouping: Grouping, options: Options, links: Relinking) -> None:
+    for group in grouping.groups:
         _merge(bank, order, group, options, links)
-    _note_chains(bank, order, found)
+    _note_chains(bank, order, grouping)
 
 
 def _merge(bank: Bank, order: Ints, group: CaseGroup, options: Options, links: Relinking) -> None:
@@ -169,15 +169,15 @@ def _merge(bank: Bank, order: Ints, group: CaseGroup, options: Options, links: R
         )
 
 
-def _note_chains(bank: Bank, order: Ints, found: Grouping) -> None:
-    for keeper, other in found.chains[:LISTED]:
-        a, b = (bank.cases.id_of(int(order[place])) for place in (keeper, other))
+def _note_chains(bank: Bank, order: Ints, grouping: Grouping) -> None:
+    for keeper, other in grouping.chains[:LISTED]:
+        a, b = (bank.cases.id_of(int(order[rank])) for rank in (keeper, other))
         bank.draft.note("chain", f"it is like {a}, but not like all that goes into it: a person should look", b)
 
 
-def _ask(bank: Bank, order: Ints, found: Grouping, said: Sequence[Stance], options: Options) -> None:
+def _ask(bank: Bank, order: Ints, grouping: Grouping, said: Sequence[Stance], options: Options) -> None:
     """E34: what is near and does not agree is for a person to look at."""
-    for keeper, other, similarity in found.doubtful:
+    for keeper, other, similarity in grouping.doubtful:
         why = doubts(said[keeper], said[other], options.ask_about)
         shown = said[keeper].shown, said[other].shown
         bank.ask(int(order[keeper]), int(order[other]), min(1.0, similarity), why, shown, policy=POLICY.name)
@@ -201,19 +201,19 @@ async def join(reader: Reader, groups: Sequence[Sequence[UUID]], scores: Mapping
     return bank.draft
 
 
-def remember(one: QuestionSide, other: QuestionSide) -> tuple[str, str, str]:
-    low, high = sorted((str(one.id), str(other.id)))
-    return low, high, case_bank.state_of([(one.id, one.version), (other.id, other.version)])
+def remember(side: QuestionSide, other: QuestionSide) -> tuple[str, str, str]:
+    low, high = sorted((str(side.id), str(other.id)))
+    return low, high, case_bank.state_of([(side.id, side.version), (other.id, other.version)])
 
 
-def _unfit(bank: Bank, free: Flags, keep: int, place: int, distinct: Collection[tuple[str, str]]) -> str | None:
+def _unfit(bank: Bank, free: Flags, keep: int, absorbed: int, distinct: Collection[tuple[str, str]]) -> str | None:
     """Why a case cannot go into another, whoever says so."""
-    if min(keep, place) < 0 or bank.gone[keep] or bank.gone[place]:
+    if min(keep, absorbed) < 0 or bank.gone[keep] or bank.gone[absorbed]:
         return "one of them is in the bank no longer"
-    one, other = sorted(str(bank.cases.id_of(at)) for at in (keep, place))
-    if not (free[keep] and free[place]):
+    low, high = sorted(str(bank.cases.id_of(at)) for at in (keep, absorbed))
+    if not (free[keep] and free[absorbed]):
         return "one of them is protected: take the protection off first"
-    return "they are on the never-merge list" if (one, other) in distinct else None
+    return "they are on the never-merge list" if (low, high) in distinct else None
 
 
 POLICY = Policy(

@@ -195,8 +195,8 @@ class CaseColumns:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def id_of(self, place: int) -> UUID:
-        return UUID(bytes=self.ids[place].tobytes())
+    def id_of(self, row: int) -> UUID:
+        return UUID(bytes=self.ids[row].tobytes())
 
     def idle_days_at(self, now: datetime) -> NDArray[np.float64]:
         """Whole microseconds divided once, so that exactly 7 days are 7.0."""

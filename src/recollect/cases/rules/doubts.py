@@ -55,14 +55,14 @@ def _same_answer(answer: str) -> bytes:
     return hashlib.blake2b(repr((Name(given=answer).words, numbers(answer))).encode(), digest_size=16).digest()
 
 
-def doubts(one: Stance, other: Stance, ask_about: Collection[str] = ALL) -> list[str]:
+def doubts(case: Stance, other: Stance, ask_about: Collection[str] = ALL) -> list[str]:
     """Everything that speaks against merging the two without asking."""
     differing = {
-        ANSWER: one.answer != other.answer,
-        CATEGORY: one.category != other.category,
-        NUMBERS: one.numbers != other.numbers,
-        DENIAL: one.denials != other.denials,
-        OPPOSITES: are_opposed(frozenset(one.words), frozenset(other.words)),
-        ORDER: are_turned(one.words, other.words),
+        ANSWER: case.answer != other.answer,
+        CATEGORY: case.category != other.category,
+        NUMBERS: case.numbers != other.numbers,
+        DENIAL: case.denials != other.denials,
+        OPPOSITES: are_opposed(frozenset(case.words), frozenset(other.words)),
+        ORDER: are_turned(case.words, other.words),
     }
     return [doubt for doubt, differs in differing.items() if differs and doubt in ask_about]

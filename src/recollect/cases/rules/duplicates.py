@@ -54,8 +54,8 @@ class Agreement:
 
     def with_row(self, row: int, others: Ints) -> Flags:
         agree: Flags = self.codes[others] == self.codes[row]
-        for place in np.flatnonzero(agree):
-            agree[place] = not self.differ(row, int(others[place]))
+        for index in np.flatnonzero(agree):
+            agree[index] = not self.differ(row, int(others[index]))
         return agree
 
 
@@ -77,21 +77,21 @@ def duplicates(
 
 
 def fitting(
-    found: Grouping, vectors: NDArray[np.floating], before: Mapping[int, NDArray[np.floating]], *, above: float
+    grouping: Grouping, vectors: NDArray[np.floating], before: Mapping[int, NDArray[np.floating]], *, above: float
 ) -> Grouping:
     """The groups without what does not fit all that its keeper, or it itself, took in before (the rows of `before`):
     else the ends of a chain, kept apart by one run, would be joined by the next."""
-    groups, chains = [], list(found.chains)
-    for group in found.groups:
-        whole, kept = _Whole(vectors[group.keeper], before.get(group.keeper)), dict[int, float]()
+    groups, chains = [], list(grouping.chains)
+    for group in grouping.groups:
+        whole, members = _Whole(vectors[group.keeper], before.get(group.keeper)), dict[int, float]()
         for member, similarity in zip(group.members, group.similarities, strict=True):
             if whole.takes_in(_Whole(vectors[member], before.get(member)), above):
-                kept[member] = similarity
+                members[member] = similarity
             else:
                 chains.append((group.keeper, member))
-        if kept:
-            groups.append(CaseGroup(keeper=group.keeper, members=tuple(kept), similarities=tuple(kept.values())))
-    return Grouping(groups=groups, chains=chains, doubtful=found.doubtful)
+        if members:
+            groups.append(CaseGroup(keeper=group.keeper, members=tuple(members), similarities=tuple(members.values())))
+    return Grouping(groups=groups, chains=chains, doubtful=grouping.doubtful)
 
 
 class _Whole:
@@ -144,8 +144,8 @@ class _TwinSearch:
             first = int(np.searchsorted(self.columns, block[0] + 1))
             near = self.unit[block] @ self.across[first:].T > self.above - MARGIN
             self._forget_itself(near, block, first)
-            for place in np.flatnonzero(near.any(axis=1)):
-                self._look(int(block[place]), self.columns[first:][near[place]])
+            for index in np.flatnonzero(near.any(axis=1)):
+                self._look(int(block[index]), self.columns[first:][near[index]])
         left = [pair for pair in self.doubtful if not self.gone[pair[1]]]
         return Grouping(groups=self.groups, chains=self.chains, doubtful=left)
 
@@ -185,9 +185,9 @@ class _TwinSearch:
         agree = self.agreement.with_row(keeper, near)
         doubtful = near[~agree & ~self.asked[near]]
         exact = similarities(self.stored, keeper, doubtful)
-        for place in np.flatnonzero((exact > self.above) & self._may_meet(keeper, doubtful)):
-            self.asked[doubtful[place]] = True
-            self.doubtful.append((keeper, int(doubtful[place]), float(exact[place])))
+        for index in np.flatnonzero((exact > self.above) & self._may_meet(keeper, doubtful)):
+            self.asked[doubtful[index]] = True
+            self.doubtful.append((keeper, int(doubtful[index]), float(exact[index])))
         return near[agree]
 
     def _complete(self, keeper: int, near: Ints, exact: Numbers) -> tuple[Ints, Numbers]:
@@ -198,13 +198,13 @@ class _TwinSearch:
             with_taken = self._all_near(some, np.array(taken, dtype=np.int64))
             among = self._near(some, some)
             fresh: list[int] = []
-            for place in np.flatnonzero(with_taken):
-                if among[place, fresh].all():
-                    fresh.append(int(place))
+            for index in np.flatnonzero(with_taken):
+                if among[index, fresh].all():
+                    fresh.append(int(index))
             taken += some[fresh].tolist()
-        self.chains += [(keeper, one) for one in np.setdiff1d(near, taken).tolist()]
-        kept = np.isin(near, taken)
-        return near[kept], exact[kept]
+        self.chains += [(keeper, row) for row in np.setdiff1d(near, taken).tolist()]
+        is_taken = np.isin(near, taken)
+        return near[is_taken], exact[is_taken]
 
     def _all_near(self, some: Ints, others: Ints) -> Flags:
         if not len(others):
@@ -217,14 +217,14 @@ class _TwinSearch:
         near: Flags = product > self.above + MARGIN
         for row, column in zip(*np.nonzero(np.abs(product - self.above) <= MARGIN), strict=True):
             near[row, column] = similarities(self.stored, int(some[row]), others[column : column + 1])[0] > self.above
-        for row, one in enumerate(some.tolist()) if self.apart else ():
-            near[row] &= self._may_meet(one, others)
+        for row, number in enumerate(some.tolist()) if self.apart else ():
+            near[row] &= self._may_meet(number, others)
         return near
 
-    def _may_meet(self, one: int, others: Ints) -> Flags:
+    def _may_meet(self, row: int, others: Ints) -> Flags:
         if not self.apart:
             return np.ones(len(others), dtype=np.bool_)
-        return np.array([(min(one, other), max(one, other)) not in self.apart for other in others.tolist()], dtype=bool)
+        return np.array([(min(row, other), max(row, other)) not in self.apart for other in others.tolist()], dtype=bool)
 
 
 def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -237,9 +237,9 @@ def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     return rows
 
 
-def similarities(vectors: NDArray[np.floating], one: int, others: Ints) -> Numbers:
+def similarities(vectors: NDArray[np.floating], row: int, others: Ints) -> Numbers:
     """The cosines of a row with others, from the stored numbers in float64; 0 with a zero vector."""
-    a, b = vectors[one].astype(np.float64), vectors[others].astype(np.float64)
+    a, b = vectors[row].astype(np.float64), vectors[others].astype(np.float64)
     lengths = np.sqrt((a @ a) * np.einsum("ij,ij->i", b, b))
     cosine: Numbers = np.divide(b @ a, lengths, out=np.zeros(len(b)), where=lengths > 0)
     return cosine

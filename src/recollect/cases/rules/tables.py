@@ -37,10 +37,10 @@ def _case_of_cells(given: dict[str, str], *, fractions: bool) -> NewCase:
 
 
 def _object(cell: str) -> dict[str, Any]:
-    found = json_object(cell)
-    if not isinstance(found.get("extra", {}), dict):
+    value = json_object(cell)
+    if not isinstance(value.get("extra", {}), dict):
         raise InvalidInput("The column metadata holds a JSON object, with an object as its extra.", field="metadata")
-    return found
+    return value
 
 
 _CELLS: dict[str, Callable[[str], Any]] = {
