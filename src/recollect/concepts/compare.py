@@ -73,10 +73,10 @@ class Why:
 
 async def find(db: Transaction, reference: Reference, node_type: str | None = None) -> Node:
     """The concept that a name, an alias or an id leads to, merges followed."""
-    known = await bearers(db, reference, node_type)
-    ends = await nodes.keepers(db, [node.id for node in known])
-    found = await nodes.get_many(db, sorted(set(ends.values())))
-    node = only(reference, list(found.values()))
+    bearing = await bearers(db, reference, node_type)
+    ends = await nodes.keepers(db, [node.id for node in bearing])
+    keepers = await nodes.get_many(db, sorted(set(ends.values())))
+    node = only(reference, list(keepers.values()))
     if node.kind is not Kind.CONCEPT:
         raise InvalidInput(f"{node.id} is a {node.kind}, not a concept.", field="reference")
     return node
@@ -95,29 +95,29 @@ async def bearers(db: Transaction, reference: Reference, node_type: str | None =
     return [await nodes.get(db, id_)]
 
 
-def only(reference: Reference, found: Sequence[Node]) -> Node:
+def only(reference: Reference, bearing: Sequence[Node]) -> Node:
     """The one node that is meant: of several the living one, if there is one."""
-    living = [node for node in found if node.status is Status.ACTIVE] or list(found)
+    living = [node for node in bearing if node.status is Status.ACTIVE] or list(bearing)
     if len(living) == 1:
         return living[0]
     which = ", ".join(f"{str(node.id)[:8]} ({node.subtype})" for node in living[:5])
     raise Conflict(f"Several concepts are called {str(reference)!r}: say which by its id, one of {which}.")
 
 
-async def traits_of(db: Transaction, found: Sequence[Node]) -> dict[UUID, Traits]:
+async def traits_of(db: Transaction, compared: Sequence[Node]) -> dict[UUID, Traits]:
     """Nodes as they are compared, by the model that search uses."""
     space = await spaces.by_id(db)
-    ids = [node.id for node in found]
-    known = await candidates.vectors_of(db, ids, model=space.embedding_model or "")
+    ids = [node.id for node in compared]
+    vectors = await candidates.vectors_of(db, ids, model=space.embedding_model or "")
     return {
         node.id: Traits(
             name=node.name or "",
-            vector=concepts.unit(known[node.id]) if node.id in known else None,
+            vector=concepts.unit(vectors[node.id]) if node.id in vectors else None,
             metadata=node.metadata,
             has_text=bool(node.text),
             text=node.text,
         )
-        for node in found
+        for node in compared
     }
 
 
@@ -129,35 +129,35 @@ async def duplicates(
 ) -> list[Duplicate]:
     """Pairs that score at least the threshold, best first. It looks, and changes nothing (C01)."""
     async with core.database.snapshot(space_id) as db:
-        known = await StoreReader(db).concepts()
-    found = await anyio.to_thread.run_sync(_found, known.columns, threshold)
+        everything = await StoreReader(db).concepts()
+    detected = await anyio.to_thread.run_sync(_found, everything.columns, threshold)
     pairs = [
         (left, right, factors)
-        for left, right, factors in _pairs(known, found)
-        if node_type in (None, known.types[left]) and factors.score >= threshold
+        for left, right, factors in _pairs(everything, detected)
+        if node_type in (None, everything.types[left]) and factors.score >= threshold
     ]
-    pairs.sort(key=lambda pair: (-pair[2].score, known.ids[pair[0]], known.ids[pair[1]]))
-    return [_duplicate(known, *pair) for pair in pairs[:limit]]
+    pairs.sort(key=lambda pair: (-pair[2].score, everything.ids[pair[0]], everything.ids[pair[1]]))
+    return [_duplicate(everything, *pair) for pair in pairs[:limit]]
 
 
 def _found(columns: ConceptColumns, threshold: float) -> FoundPairs:
     return found_around(columns, threshold, None, blocked(columns, threshold))
 
 
-def _pairs(known: KnownConcepts, found: FoundPairs) -> Iterator[tuple[int, int, Factors]]:
+def _pairs(everything: KnownConcepts, detected: FoundPairs) -> Iterator[tuple[int, int, Factors]]:
     """The pairs found, and each copy with the one that stands for it."""
-    for place, (left, right, _) in enumerate(found.pairs):
-        yield left, right, found.pairs.factors(known.columns, place)
-    for first, *copies in (rows.tolist() for rows in found.copies):
+    for index, (left, right, _) in enumerate(detected.pairs):
+        yield left, right, detected.pairs.factors(everything.columns, index)
+    for first, *copies in (rows.tolist() for rows in detected.copies):
         for row in copies:
-            yield first, row, compare(known.columns.traits(first), known.columns.traits(row))
+            yield first, row, compare(everything.columns.traits(first), everything.columns.traits(row))
 
 
-def _duplicate(known: KnownConcepts, left: int, right: int, factors: Factors) -> Duplicate:
-    names = known.columns.names
+def _duplicate(everything: KnownConcepts, left: int, right: int, factors: Factors) -> Duplicate:
+    names = everything.columns.names
     return Duplicate(
-        a=known.ids[left],
-        b=known.ids[right],
+        a=everything.ids[left],
+        b=everything.ids[right],
         a_name=names[left],
         b_name=names[right],
         score=factors.score,
@@ -171,52 +171,52 @@ def _duplicate(known: KnownConcepts, left: int, right: int, factors: Factors) ->
 async def why_of(core: Core, space_id: UUID, a: Reference, b: Reference, *, threshold: float) -> Why:
     """Two nodes compared: the factors, the bound that failed, what would change it, and what happened to them."""
     async with core.transaction(space_id) as db:
-        one, other = [only(given, await bearers(db, given)) for given in (a, b)]
-        if one.id == other.id:
+        left, right = [only(given, await bearers(db, given)) for given in (a, b)]
+        if left.id == right.id:
             raise InvalidInput("These are the same node: give two.", field="b")
-        known = await traits_of(db, [one, other])
-        ends = await nodes.keepers(db, [one.id, other.id])
-        is_same_type = (one.kind, one.subtype) == (other.kind, other.subtype)
+        traits = await traits_of(db, [left, right])
+        ends = await nodes.keepers(db, [left.id, right.id])
+        is_same_type = (left.kind, left.subtype) == (right.kind, right.subtype)
         everything = await StoreReader(db).concepts() if is_same_type else None
         explanation = why(
-            known[one.id],
-            known[other.id],
+            traits[left.id],
+            traits[right.id],
             threshold=threshold,
             is_same_type=is_same_type,
-            is_apart=await _are_apart(core, db, [one, other], resting=True),
-            is_protected=one.protected or other.protected,
-            estimate=await anyio.to_thread.run_sync(_estimate, everything, one.id, other.id),
+            is_apart=await _are_apart(core, db, [left, right], resting=True),
+            is_protected=left.protected or right.protected,
+            estimate=await anyio.to_thread.run_sync(_estimate, everything, left.id, right.id),
         )
         return Why(
-            a=one.id,
-            b=other.id,
-            a_name=_called(one),
-            b_name=_called(other),
-            is_one=ends[one.id] == ends[other.id],
+            a=left.id,
+            b=right.id,
+            a_name=_called(left),
+            b_name=_called(right),
+            is_one=ends[left.id] == ends[right.id],
             explanation=explanation,
-            history=await _history(db, [one, other]),
+            history=await _history(db, [left, right]),
         )
 
 
-def _estimate(everything: KnownConcepts | None, one: UUID, other: UUID) -> PairEstimate | None:
+def _estimate(everything: KnownConcepts | None, left: UUID, right: UUID) -> PairEstimate | None:
     """How likely two living concepts are one, by what their space teaches; a large space is not asked for one pair."""
     if everything is None:
         return None
     columns, options = everything.columns, ClusterOptions()
-    place = {id_: row for row, id_ in enumerate(everything.ids)}
-    if one not in place or other not in place or len(columns) > MOST_FOR_WHY:
+    row_of = {id_: row for row, id_ in enumerate(everything.ids)}
+    if left not in row_of or right not in row_of or len(columns) > MOST_FOR_WHY:
         return None
     blocks = blocked(columns, options.review)
-    found = found_around(columns, options.review, None, blocks)
-    evidence = weigh(blocks, found).above(options.ask_from, options.review)
-    known = KnownPairs(columns, found, options, Apart(), evidence)
-    ends = sorted((place[one], place[other]))
+    detected = found_around(columns, options.review, None, blocks)
+    evidence = weigh(blocks, detected).above(options.ask_from, options.review)
+    known_pairs = KnownPairs(columns, detected, options, Apart(), evidence)
+    ends = sorted((row_of[left], row_of[right]))
     (at,) = np.nonzero((evidence.pairs.left == ends[0]) & (evidence.pairs.right == ends[1]))
     if not len(at):
         return None
     told = evidence.told(int(at[0]))
     return PairEstimate(
-        probability=float(known.certainty[at[0]]),
+        probability=float(known_pairs.certainty[at[0]]),
         least=options.precision,
         adds=told.adds,
         fields=told.fields,
@@ -224,18 +224,18 @@ def _estimate(everything: KnownConcepts | None, one: UUID, other: UUID) -> PairE
     )
 
 
-async def _are_apart(core: Core, db: Transaction, found: Sequence[Node], *, resting: bool) -> bool:
+async def _are_apart(core: Core, db: Transaction, compared: Sequence[Node], *, resting: bool) -> bool:
     """Whether two of these are kept apart, by name or by id; `resting`: also where a declined merge rests for now."""
     pairs = await StoreReader(db).distinct_pairs(core.now())
     standing = [pair for pair, state in pairs.items() if resting or state is None]
-    names = await concepts.names_of(db, [node.id for node in found])
+    names = await concepts.names_of(db, [node.id for node in compared])
     by_name = Apart(names=[pair for pair in standing if ids_of(pair) is None])
-    by_id = {pair_of(one.id, other.id) for one in found for other in found if one.id != other.id}
-    return by_name.parts_names([tuple(names[node.id]) for node in found]) or not by_id.isdisjoint(standing)
+    by_id = {pair_of(left.id, right.id) for left in compared for right in compared if left.id != right.id}
+    return by_name.parts_names([tuple(names[node.id]) for node in compared]) or not by_id.isdisjoint(standing)
 
 
-async def _history(db: Transaction, found: Sequence[Node]) -> tuple[HistoryEntry, ...]:
-    entries = [entry for node in found for entry in await journal.history(db, node.id)]
+async def _history(db: Transaction, compared: Sequence[Node]) -> tuple[HistoryEntry, ...]:
+    entries = [entry for node in compared for entry in await journal.history(db, node.id)]
     return tuple(sorted(entries, key=lambda entry: entry.at))
 
 
@@ -252,8 +252,8 @@ async def merge(
     """Merge concepts into the first one: a plan like any other, applied at once, to be undone like any other."""
     said = checked_reason(reason or "merged by hand")
     async with core.transaction(space_id) as db:
-        found = [await find(db, one) for one in (keep, *others)]
-        keeper, *absorbed = {node.id: node for node in found}.values()
+        merging = [await find(db, reference) for reference in (keep, *others)]
+        keeper, *absorbed = {node.id: node for node in merging}.values()
         _refuse_unfit(keeper, absorbed)
         if await _are_apart(core, db, [keeper, *absorbed], resting=False):
             raise Conflict("They are on the never-merge list: `recollect never-merge remove` takes them off it.")
@@ -263,13 +263,13 @@ async def merge(
 
 
 async def _by_hand(core: Core, db: Transaction, keeper: Node, absorbed: Sequence[Node], reason: str) -> Plan:
-    known = await traits_of(db, [keeper, *absorbed])
-    links = MergedLinks(await edges.of_nodes(db, list(known)))
+    traits = await traits_of(db, [keeper, *absorbed])
+    links = MergedLinks(await edges.of_nodes(db, list(traits)))
     draft, now = Draft(), core.now()
     for node in absorbed:
-        factors = compare(known[keeper.id], known[node.id])
-        one, into = one_of_node(node), one_of_node(keeper)
-        absorb(draft, links, into, one, reason=reason, factors=factors, group=0, now=now, resting=False)
+        factors = compare(traits[keeper.id], traits[node.id])
+        leaving, into = one_of_node(node), one_of_node(keeper)
+        absorb(draft, links, into, leaving, reason=reason, factors=factors, group=0, now=now, resting=False)
     title = f"Merge {', '.join(f'“{node.name}”' for node in absorbed)} into “{keeper.name}”"
     return draft.plan(policy=POLICY.name, title=title[:200], now=now)
 
@@ -292,12 +292,12 @@ async def keep_apart(core: Core, space_id: UUID, a: Reference, b: Reference, *, 
     """Say that two concepts are two: until either changes or the wait for declined merges ends, or for good (P11)."""
     now = core.now()
     async with core.transaction(space_id) as db:
-        one, other = [await find(db, given) for given in (a, b)]
-        if one.id == other.id:
+        left, right = [await find(db, given) for given in (a, b)]
+        if left.id == right.id:
             raise InvalidInput("These are one concept: give two.", field="b")
-        pair = pair_of(one.id, other.id)
-        state = state_of([one.name or "", other.name or ""], [one.version, other.version])
+        pair = pair_of(left.id, right.id)
+        state = state_of([left.name or "", right.name or ""], [left.version, right.version])
         days = None if never else core.settings.declined_days
         await declined.keep_apart(db, [(*pair, state)], now=now, days=days, reason=BY_HAND)
-        (kept,) = [one for one in await never_merge.list_all(db, now) if (one.a, one.b) == pair]
-        return kept
+        (entry,) = [entry for entry in await never_merge.list_all(db, now) if (entry.a, entry.b) == pair]
+        return entry

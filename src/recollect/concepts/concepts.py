@@ -194,9 +194,9 @@ class Concepts(Face):
     ) -> tuple[Sequence[Concept], str | None]:
         """A stretch of the concepts, newest first; and the cursor to go on with."""
         _check_limit(limit, LONGEST_PAGE)
-        wanted = NodeFilter(kinds=(Kind.CONCEPT,), subtypes=() if node_type is None else (node_type,))
+        node_filter = NodeFilter(kinds=(Kind.CONCEPT,), subtypes=() if node_type is None else (node_type,))
         async with self.core.transaction(self.space_id) as db:
-            page = await nodes.list_page(db, wanted, limit=limit, cursor=cursor)
+            page = await nodes.list_page(db, node_filter, limit=limit, cursor=cursor)
             return await concepts.in_full(db, page.items), page.next_cursor
 
 

@@ -80,15 +80,15 @@ async def form_many(
         for first in range(0, len(news), size or 1):
             forming = await _embedded(core, space_id, news[first : first + size], threshold)
             async with core.transaction(space_id) as db:
-                for one in forming:
-                    results.append(await one.settle(db))
+                for concept in forming:
+                    results.append(await concept.settle(db))
                     if progress and len(results) % SHOWN_EVERY == 0:
                         progress(len(results))
                 if dry_run:
                     raise _Rehearsed
     fates = Counter(result.fate for result in results)
     return FormedMany(
-        ids=tuple(one.id for one in results),
+        ids=tuple(result.id for result in results),
         made=fates["made"],
         there=fates["there"],
         joined=fates["joined"],
@@ -172,26 +172,28 @@ class Forming:
     async def best(self, db: Transaction, *, exactly: bool) -> Likeness | None:
         """What is there that comes nearest, if anything reaches the threshold: by name first, then by nearness."""
         apart_from = await never_merge.partners(db, [plain(self.new.name)], self.now)
-        found = await concepts.namesakes(db, self.new.node_type, self.new.name, model=self.model)
-        best = await self._best_of(db, found, apart_from)
+        namesakes = await concepts.namesakes(db, self.new.node_type, self.new.name, model=self.model)
+        best = await self._best_of(db, namesakes, apart_from)
         is_found = best is not None and (best.namesakes or (best.is_certain and best.factors.score == 1.0))
         if self.vector is None or is_found or (best is not None and best.by_name):
             return best
         at_least = Bounds(threshold=self.threshold, weights=WEIGHTS).cosine
-        known = {one.id for one in found}
+        ids = {candidate.id for candidate in namesakes}
         near = await concepts.near(
             db, self.new.node_type, self.vector, model=self.model, at_least=at_least, exactly=exactly
         )
-        return await self._best_of(db, [*found, *(one for one in near if one.id not in known)], apart_from)
+        return await self._best_of(
+            db, [*namesakes, *(candidate for candidate in near if candidate.id not in ids)], apart_from
+        )
 
     async def _best_of(
-        self, db: Transaction, found: list[ConceptCandidate], apart_from: frozenset[str]
+        self, db: Transaction, possible: list[ConceptCandidate], apart_from: frozenset[str]
     ) -> Likeness | None:
-        if apart_from and found:
-            names = await concepts.names_of(db, [one.id for one in found])
-            found = [replace(one, names=names.get(one.id, frozenset())) for one in found]
+        if apart_from and possible:
+            names = await concepts.names_of(db, [candidate.id for candidate in possible])
+            possible = [replace(candidate, names=names.get(candidate.id, frozenset())) for candidate in possible]
         vector = None if self.vector is None else concepts.unit(self.vector.astype(np.float16))
-        return best_likeness(self.new, vector, found, self.threshold, apart_from)
+        return best_likeness(self.new, vector, possible, self.threshold, apart_from)
 
     async def _make(self, db: Transaction, alike: Likeness | None) -> _Result:
         return _Result(id=await self._store(db), fate="made", told=_why_new(alike))
@@ -228,8 +230,8 @@ class Forming:
             await concepts.add_energy(db, keeper, self.new.energy)
             return _Result(id=keeper, fate="there", told={"reason": reason, "score": score})
         variant = await self._store(db)
-        found = await nodes.get_many(db, [keeper, variant])
-        plan = joining(found[keeper], found[variant], alike.factors, reason, self.now)
+        by_id = await nodes.get_many(db, [keeper, variant])
+        plan = joining(by_id[keeper], by_id[variant], alike.factors, reason, self.now)
         await changes.apply(db, plan, self.now)
         return _Result(id=keeper, fate="joined", told={"reason": reason, "score": score, "plan_id": plan.id})
 
@@ -248,7 +250,7 @@ def joining(keeper: Node, variant: Node, factors: Factors, reason: str, now: dat
 
     Protection does not hinder it: that keeps tidying away, not what is said of it.
     """
-    one, other = one_of_node(keeper), one_of_node(variant)
+    into, going = one_of_node(keeper), one_of_node(variant)
     draft = Draft()
     look = draft.look()
     look.finds("nodes", keeper.id, status="active")
@@ -256,9 +258,9 @@ def joining(keeper: Node, variant: Node, factors: Factors, reason: str, now: dat
         "merge",
         variant.id,
         reason,
-        [retired(other, one), enriched(draft, one, other, now)],
+        [retired(going, into), enriched(draft, into, going, now)],
         score=factors.score,
-        factors=told(one, other, factors),
+        factors=told(into, going, factors),
         look=look,
     )
     title = f"Merge “{short_name(variant.name or '')}” into “{short_name(keeper.name or '')}”"

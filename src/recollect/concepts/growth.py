@@ -35,8 +35,8 @@ class Ticked:
 async def look(core: Core, only: UUID | None = None) -> list[Ticked]:
     """Do what is due in all spaces, or in one; returns what was done."""
     async with core.database.owner() as connection:
-        known = await ticks.look(connection, only)
-    return [done for space in known if (done := await _tick(core, space)) is not None]
+        due = await ticks.look(connection, only)
+    return [done for space in due if (done := await _tick(core, space)) is not None]
 
 
 async def _tick(core: Core, space: Ticks) -> Ticked | None:
@@ -56,11 +56,11 @@ async def _merge_soon(core: Core, space: Ticks) -> Ticked:
 
 
 async def _detect(core: Core, space: Ticks) -> Ticked:
-    found = await compare.duplicates(core, space.space_id, threshold=THRESHOLD, node_type=None, limit=MOST_COUNTED)
-    await _note(core, space, ticks.DETECTION, {"pairs": len(found)})
-    if found:
-        log.info(f"Found {len(found)} duplicate pairs", space=space.slug)
-    return Ticked(space_id=space.space_id, tick=space.now, did="detection", pairs=len(found))
+    pairs = await compare.duplicates(core, space.space_id, threshold=THRESHOLD, node_type=None, limit=MOST_COUNTED)
+    await _note(core, space, ticks.DETECTION, {"pairs": len(pairs)})
+    if pairs:
+        log.info(f"Found {len(pairs)} duplicate pairs", space=space.slug)
+    return Ticked(space_id=space.space_id, tick=space.now, did="detection", pairs=len(pairs))
 
 
 async def _note(core: Core, space: Ticks, action: str, more: dict[str, int]) -> None:

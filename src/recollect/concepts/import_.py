@@ -63,13 +63,13 @@ async def import_(
     stream = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
     check(sources, format, stream)
     report = ConceptImport(dry_run=dry_run)
-    found: list[FoundConcept] = []
+    rows: list[FoundConcept] = []
     for source in sources:
-        found += await anyio.to_thread.run_sync(_read, source, stream, format, report)
-    concepts = [row.concept for row in found]
+        rows += await anyio.to_thread.run_sync(_read, source, stream, format, report)
+    concepts = [row.concept for row in rows]
     formed = await form.form_many(core, space_id, concepts, dry_run=dry_run, progress=progress)
     report.made, report.there, report.joined = formed.made, formed.there, formed.joined
-    report.lines += [found[refused.position].refused(refused.message) for refused in formed.refused]
+    report.lines += [rows[refused.position].refused(refused.message) for refused in formed.refused]
     return report
 
 

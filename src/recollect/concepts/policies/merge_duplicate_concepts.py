@@ -130,23 +130,23 @@ class One:
 
 
 async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
-    known = await reader.concepts()
-    changed = await _changed(reader, known, options)
-    apart = apart_of(known, await reader.distinct_pairs(now))
-    decided = await anyio.to_thread.run_sync(decide, known, changed, apart, options, reader.executor)
-    taking_part = [known.ids[row] for group in decided.merges for row in group.rows]
+    concepts = await reader.concepts()
+    changed = await _changed(reader, concepts, options)
+    apart = apart_of(concepts, await reader.distinct_pairs(now))
+    decided = await anyio.to_thread.run_sync(decide, concepts, changed, apart, options, reader.executor)
+    taking_part = [concepts.ids[row] for group in decided.merges for row in group.rows]
     links = MergedLinks(await reader.edges_around(taking_part))
     draft = Draft()
     for number, group in enumerate(decided.merges):
-        _merge(draft, links, known, group, number, now)
-    _ask(draft, known, decided)
-    return _plan(draft, known, changed, decided, options, now)
+        _merge(draft, links, concepts, group, number, now)
+    _ask(draft, concepts, decided)
+    return _plan(draft, concepts, changed, decided, options, now)
 
 
 # -- which are compared
 
 
-async def _changed(reader: Reader, known: KnownConcepts, options: Options) -> Mask | None:
+async def _changed(reader: Reader, concepts: KnownConcepts, options: Options) -> Mask | None:
     """The rows to compare with all others; None for all of them."""
     last: LastPass | None
     if options.only_newer_than is None:
@@ -157,7 +157,7 @@ async def _changed(reader: Reader, known: KnownConcepts, options: Options) -> Ma
     if last is None or last.again is None:
         return None
     fresh = {*await reader.concepts_changed_since(last.at - OVERLAP), *last.again}
-    return np.fromiter((id_ in fresh for id_ in known.ids), np.bool_, len(known.ids))
+    return np.fromiter((id_ in fresh for id_ in concepts.ids), np.bool_, len(concepts.ids))
 
 
 def _moment(time: str | None) -> datetime | None:
@@ -172,36 +172,36 @@ def _moment(time: str | None) -> datetime | None:
     return min(max(said if said.tzinfo else said.replace(tzinfo=UTC), EARLIEST), LATEST)
 
 
-def apart_of(known: KnownConcepts, distinct: Distinct) -> Apart:
+def apart_of(concepts: KnownConcepts, distinct: Distinct) -> Apart:
     """What a person keeps apart: names for good; nodes for good, or while both are as they were when declined (P11)."""
-    row_of = {id_: row for row, id_ in enumerate(known.ids)}
+    row_of = {id_: row for row, id_ in enumerate(concepts.ids)}
     names, ids = [], []
     for pair, state in distinct.items():
         nodes = ids_of(pair)
         if nodes is None:
             names.append(pair)
-        elif all(id_ in row_of for id_ in nodes) and state in (None, _state(known, [row_of[id_] for id_ in nodes])):
+        elif all(id_ in row_of for id_ in nodes) and state in (None, _state(concepts, [row_of[id_] for id_ in nodes])):
             ids.append(nodes)
     return Apart(names=names, ids=ids)
 
 
-def _state(known: KnownConcepts, rows: Sequence[int]) -> str:
-    return state_of([known.columns.names[row] for row in rows], [known.versions[row] for row in rows])
+def _state(concepts: KnownConcepts, rows: Sequence[int]) -> str:
+    return state_of([concepts.columns.names[row] for row in rows], [concepts.versions[row] for row in rows])
 
 
 def decide(
-    known: KnownConcepts, changed: Mask | None, apart: Apart, options: Options, executor: Executor | None = None
+    concepts: KnownConcepts, changed: Mask | None, apart: Apart, options: Options, executor: Executor | None = None
 ) -> Decided:
     """Groups to merge and groups to ask about, over everything or around what changed."""
     kinds = {kind.casefold() for kind in options.leave_types}
-    left_alone = np.fromiter((kind.casefold() in kinds for kind in known.types), np.bool_, len(known.types))
-    columns = replace(known.columns, protected=known.columns.protected | left_alone)
+    left_alone = np.fromiter((kind.casefold() in kinds for kind in concepts.types), np.bool_, len(concepts.types))
+    columns = replace(concepts.columns, protected=concepts.columns.protected | left_alone)
     rules = options.rules()
     blocks = blocked(columns, rules.review)
-    found = found_around(columns, rules.review, changed, blocks, executor)
-    taught = weigh(blocks, found).above(rules.ask_from, rules.review) if rules.precision else None
-    decided = clusters.decide(columns, found, rules, apart, None if taught is None else taught.around(changed))
-    return replace(decided, left_out=found.left_out, unreached=0 if taught is None else taught.skipped)
+    detected = found_around(columns, rules.review, changed, blocks, executor)
+    taught = weigh(blocks, detected).above(rules.ask_from, rules.review) if rules.precision else None
+    decided = clusters.decide(columns, detected, rules, apart, None if taught is None else taught.around(changed))
+    return replace(decided, left_out=detected.left_out, unreached=0 if taught is None else taught.skipped)
 
 
 def blocked(columns: ConceptColumns, threshold: float) -> Blocks:
@@ -216,11 +216,11 @@ def found_around(
         return detect(columns, threshold, blocks=blocks, here=HERE, executor=executor)
     asked = changed
     while True:
-        found = detect(columns, threshold, changed=asked, blocks=blocks, here=HERE, executor=executor)
+        detected = detect(columns, threshold, changed=asked, blocks=blocks, here=HERE, executor=executor)
         wider = asked.copy()
-        wider[found.pairs.left] = wider[found.pairs.right] = True
+        wider[detected.pairs.left] = wider[detected.pairs.right] = True
         if np.array_equal(wider, asked):
-            return found
+            return detected
         asked = wider
 
 
@@ -228,16 +228,16 @@ def found_around(
 
 
 def _merge(
-    draft: Draft, links: MergedLinks, known: KnownConcepts, group: ConceptGroup, number: int, now: datetime
+    draft: Draft, links: MergedLinks, concepts: KnownConcepts, group: ConceptGroup, number: int, now: datetime
 ) -> None:
-    keeper = one_of(known, group.keeper)
+    keeper = one_of(concepts, group.keeper)
     for row in group.absorbed:
-        factors = _factors_of(known, group, row)
+        factors = _factors_of(concepts, group, row)
         absorb(
             draft,
             links,
             keeper,
-            one_of(known, row),
+            one_of(concepts, row),
             reason=group.reason,
             factors=factors,
             group=number,
@@ -245,14 +245,14 @@ def _merge(
         )
 
 
-def one_of(known: KnownConcepts, row: int) -> One:
+def one_of(concepts: KnownConcepts, row: int) -> One:
     return One(
-        id=known.ids[row],
-        name=known.columns.names[row],
-        version=known.versions[row],
-        metadata=known.metadata[row],
-        created_at=known.created_at[row],
-        updated_at=known.updated_at[row],
+        id=concepts.ids[row],
+        name=concepts.columns.names[row],
+        version=concepts.versions[row],
+        metadata=concepts.metadata[row],
+        created_at=concepts.created_at[row],
+        updated_at=concepts.updated_at[row],
     )
 
 
@@ -267,13 +267,13 @@ def one_of_node(node: Node) -> One:
     )
 
 
-def _factors_of(known: KnownConcepts, group: ConceptGroup, row: int) -> Factors:
+def _factors_of(concepts: KnownConcepts, group: ConceptGroup, row: int) -> Factors:
     """What led to this merge (C15): the keeper and the absorbed, compared."""
     ends = {group.keeper, row}
     for link in group.links:
         if {link.left, link.right} == ends:
             return link.factors
-    return compare(known.columns.traits(group.keeper), known.columns.traits(row))
+    return compare(concepts.columns.traits(group.keeper), concepts.columns.traits(row))
 
 
 def absorb(
@@ -301,8 +301,10 @@ def absorb(
             retired(absorbed, keeper),
             enriched(draft, keeper, absorbed, now),
             *(
-                Change(table="edges", id=one.id, before=one.before, after=one.after)
-                for one in links.move(absorbed.id, keeper.id, now, lambda edge: look.at("edges", edge, status="active"))
+                Change(table="edges", id=moved.id, before=moved.before, after=moved.after)
+                for moved in links.move(
+                    absorbed.id, keeper.id, now, lambda edge: look.at("edges", edge, status="active")
+                )
             ),
         ],
         score=factors.score,
@@ -336,9 +338,9 @@ def enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change 
 def _note_both(look: Look, keeper: One, absorbed: One, *, resting: bool) -> None:
     """The score speaks of both as they were seen (what the plan itself has added by then is no change), and nobody may
     keep them apart."""
-    for one in (keeper, absorbed):
-        look.finds("nodes", one.id, status="active", protected=False)
-        look.reads("nodes", one.id, {**one.row(), "name": one.name}, "name", "version")
+    for concept in (keeper, absorbed):
+        look.finds("nodes", concept.id, status="active", protected=False)
+        look.reads("nodes", concept.id, {**concept.row(), "name": concept.name}, "name", "version")
     state = state_of([keeper.name, absorbed.name], [keeper.version, absorbed.version]) if resting else None
     look.not_apart("nodes", absorbed.id, pair_of(keeper.id, absorbed.id), state)
 
@@ -359,19 +361,19 @@ def told(keeper: One, absorbed: One, factors: Factors) -> Row:
 # -- asking
 
 
-def _ask(draft: Draft, known: KnownConcepts, decided: Decided) -> None:
+def _ask(draft: Draft, concepts: KnownConcepts, decided: Decided) -> None:
     """Chains, middle scores and doubts are for a person to look at."""
     for group in decided.questions[:MOST_FINDINGS]:
-        names = ", ".join(f"{known.columns.names[row]!r} ({str(known.ids[row])[:8]})" for row in group.rows[:5])
+        names = ", ".join(f"{concepts.columns.names[row]!r} ({str(concepts.ids[row])[:8]})" for row in group.rows[:5])
         more = f" and {len(group.rows) - 5} more" if len(group.rows) > 5 else ""
-        draft.note("review", f"{names}{more} may be the same: {group.reason}", known.ids[group.keeper])
+        draft.note("review", f"{names}{more} may be the same: {group.reason}", concepts.ids[group.keeper])
     if (left := len(decided.questions) - MOST_FINDINGS) > 0:
         draft.note("review", f"{counted(left, 'more group')} may be the same, less surely than those above")
     if decided.left_out:
         draft.note(
             "bounded", f"{counted(decided.left_out, 'pair')} not compared: too many are like each other, or of one name"
         )
-    draft.questions += questions_of(known, decided, POLICY.name)
+    draft.questions += questions_of(concepts, decided, POLICY.name)
 
 
 # -- answering
@@ -380,55 +382,55 @@ def _ask(draft: Draft, known: KnownConcepts, decided: Decided) -> None:
 async def join(reader: Reader, groups: Sequence[Sequence[UUID]], _scores: Mapping[UUID, float], now: datetime) -> Draft:
     """What a person says is one becomes one, whatever speaks against it but the never-merge list and protection."""
     ids = sorted({id_ for group in groups for id_ in group})
-    known = await reader.concepts(ids)
+    concepts = await reader.concepts(ids)
     distinct = await reader.distinct_pairs(now)
-    apart = apart_of(known, {pair: state for pair, state in distinct.items() if state is None})
+    apart = apart_of(concepts, {pair: state for pair, state in distinct.items() if state is None})
     links = MergedLinks(await reader.edges_around(ids))
-    row_of = {id_: row for row, id_ in enumerate(known.ids)}
+    row_of = {id_: row for row, id_ in enumerate(concepts.ids)}
     draft = Draft()
     for number, group in enumerate(groups):
         taken = [row_of[group[0]]] if group[0] in row_of else []
         for id_ in group[1:]:
-            if why := _unfit(known, apart, taken, row_of.get(id_)):
+            if why := _unfit(concepts, apart, taken, row_of.get(id_)):
                 draft.note(REFUSED, why, id_)
                 continue
             row = row_of[id_]
-            factors = compare(known.columns.traits(taken[0]), known.columns.traits(row))
-            ends = one_of(known, taken[0]), one_of(known, row)
+            factors = compare(concepts.columns.traits(taken[0]), concepts.columns.traits(row))
+            ends = one_of(concepts, taken[0]), one_of(concepts, row)
             absorb(draft, links, *ends, reason=ANSWERED, factors=factors, group=number, now=now)
             taken.append(row)
     return draft
 
 
-def remember(one: QuestionSide, other: QuestionSide) -> tuple[str, str, str]:
-    return *pair_of(one.id, other.id), state_of([one.name, other.name], [one.version, other.version])
+def remember(left: QuestionSide, right: QuestionSide) -> tuple[str, str, str]:
+    return *pair_of(left.id, right.id), state_of([left.name, right.name], [left.version, right.version])
 
 
-def _unfit(known: KnownConcepts, apart: Apart, taken: Sequence[int], row: int | None) -> str | None:
+def _unfit(concepts: KnownConcepts, apart: Apart, taken: Sequence[int], row: int | None) -> str | None:
     """Why a concept cannot go into another, whoever says so."""
     if row is None or not taken:
         return "one of them is there no longer"
-    for one in (taken[0], row):
-        if known.columns.protected[one]:
-            return f"{known.columns.names[one]!r} is protected: take the protection off first"
-    if known.types[row] != known.types[taken[0]]:
-        return f"{known.columns.names[row]!r} is a {known.types[row]}: only concepts of one type merge"
-    if apart.forbids(known.columns, [*taken, row]):
+    for end in (taken[0], row):
+        if concepts.columns.protected[end]:
+            return f"{concepts.columns.names[end]!r} is protected: take the protection off first"
+    if concepts.types[row] != concepts.types[taken[0]]:
+        return f"{concepts.columns.names[row]!r} is a {concepts.types[row]}: only concepts of one type merge"
+    if apart.forbids(concepts.columns, [*taken, row]):
         return "they are on the never-merge list: `recollect never-merge remove` takes them off it"
     return None
 
 
 def _plan(
-    draft: Draft, known: KnownConcepts, changed: Mask | None, decided: Decided, options: Options, now: datetime
+    draft: Draft, concepts: KnownConcepts, changed: Mask | None, decided: Decided, options: Options, now: datetime
 ) -> Plan:
     merged, groups = len(draft.decisions), len(decided.merges)
-    left_over = [str(known.ids[row]) for group in decided.postponed for row in group.rows]
+    left_over = [str(concepts.ids[row]) for group in decided.postponed for row in group.rows]
     return draft.plan(
         title=f"Merge {counted(merged, 'duplicate concept')} into {groups:,}",
         now=now,
         summary={
-            "concepts": len(known.ids),
-            "compared": len(known.ids) if changed is None else int(changed.sum()),
+            "concepts": len(concepts.ids),
+            "compared": len(concepts.ids) if changed is None else int(changed.sum()),
             "merged": merged,
             "groups": groups,
             "review": len(decided.questions),
@@ -436,7 +438,7 @@ def _plan(
             "left_out": decided.left_out,
             "unreached": decided.unreached,
             "again": left_over if len(left_over) <= MOST_LEFT_OVER else None,
-            "scope": {"concepts": len(known.ids)},
+            "scope": {"concepts": len(concepts.ids)},
             "touched": {"concepts": merged + groups},
         },
     )
@@ -450,7 +452,7 @@ async def recheck(reader: Reader, waiting: Sequence[Waiting], _options: Any, now
     distinct = await reader.distinct_pairs(now)
     apart = Apart(names=[pair for pair in distinct if ids_of(pair) is None])
     for_good = {pair for pair, state in distinct.items() if state is None}
-    ends = {one.number: (UUID(one.factors["keeper"]), one.subject) for one in waiting}
+    ends = {decision.number: (UUID(decision.factors["keeper"]), decision.subject) for decision in waiting}
     names = await reader.names_of({id_ for pair in ends.values() for id_ in pair}) if distinct else {}
     return {
         number: "it is on the never-merge list now"
@@ -461,7 +463,7 @@ async def recheck(reader: Reader, waiting: Sequence[Waiting], _options: Any, now
 
 async def audit(reader: Reader, written: Sequence[Decision]) -> Sequence[str]:
     """Every absorbed id leads to a keeper. (Dangling edges are looked for after every group; no edge is a loop.)"""
-    absorbed = [one.subject for one in written]
+    absorbed = [decision.subject for decision in written]
     keepers = await reader.keepers(absorbed)
     lost = [id_ for id_ in absorbed if keepers.get(id_, id_) == id_]
     return [f"{id_} does not lead to a keeper" for id_ in lost]

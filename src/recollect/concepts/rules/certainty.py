@@ -46,7 +46,7 @@ def codes_compared(pairs: Pairs, names: Sequence[str]) -> tuple[Mask, Mask]:
     bearers = Counter(code for some in codes.values() for code in some)
     ends = list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
     same = np.array([_share_their_own(codes, bearers, *both) for both in ends], np.bool_)
-    bear = np.array([bool(codes[one] and codes[other]) for one, other in ends], np.bool_)
+    bear = np.array([bool(codes[left] and codes[right]) for left, right in ends], np.bool_)
     return same, bear & ~same
 
 
@@ -56,8 +56,8 @@ def codes_of(name: str) -> frozenset[str]:
     return frozenset(word for word in words if _CODE.fullmatch(word))
 
 
-def _share_their_own(codes: Mapping[int, frozenset[str]], bearers: Mapping[str, int], one: int, other: int) -> bool:
-    return any(bearers[code] <= FAMILY for code in codes[one] & codes[other])
+def _share_their_own(codes: Mapping[int, frozenset[str]], bearers: Mapping[str, int], left: int, right: int) -> bool:
+    return any(bearers[code] <= FAMILY for code in codes[left] & codes[right])
 
 
 def rivals(left: Ints, right: Ints, score: Floats, floor: float) -> tuple[Floats, Floats]:
@@ -78,7 +78,7 @@ def rivals(left: Ints, right: Ints, score: Floats, floor: float) -> tuple[Floats
     next_best[rows[starts[has_second]]] = score[pair[second[has_second]]]
 
     def rival(end: Ints) -> Floats:
-        found = np.where(best_pair[end] == np.arange(count), next_best[end], best[end])
-        return np.maximum(found, floor)
+        nearest = np.where(best_pair[end] == np.arange(count), next_best[end], best[end])
+        return np.maximum(nearest, floor)
 
     return rival(left), rival(right)

@@ -79,73 +79,75 @@ class Decided:
 
 def decide(
     concepts: ConceptColumns,
-    found: FoundPairs,
+    detected: FoundPairs,
     options: ClusterOptions | None = None,
     apart: Apart | None = None,
     evidence: Evidence | None = None,
 ) -> Decided:
-    """Groups from pairs. `found` should reach down to `options.review`, or nothing in between is asked about.
+    """Groups from pairs. `detected` should reach down to `options.review`, or nothing in between is asked about.
 
     With `evidence` it is the estimate that decides, over all pairs that it knows; without, the score of C03 alone.
     """
-    known = KnownPairs(concepts, found, options or ClusterOptions(), apart or Apart(), evidence)
-    sure = [*merge_groups(known)]
-    sure += copies_of_others(known, sure)
-    weighed = [asked_if_weighty(known, group) for group in sure if len(group.rows) > 1]
+    known_pairs = KnownPairs(concepts, detected, options or ClusterOptions(), apart or Apart(), evidence)
+    sure = [*merge_groups(known_pairs)]
+    sure += copies_of_others(known_pairs, sure)
+    weighed = [asked_if_weighty(known_pairs, group) for group in sure if len(group.rows) > 1]
     merges = [group for group in weighed if group.verdict is GroupVerdict.MERGE]
     asked = [group for group in weighed if group.verdict is GroupVerdict.REVIEW]
-    return in_order(known, merges, [*asked, *questions(known, merges, asked)])
+    return in_order(known_pairs, merges, [*asked, *questions(known_pairs, merges, asked)])
 
 
 # -- merges
 
 
-def merge_groups(known: KnownPairs) -> Iterator[ConceptGroup]:
-    for rows in components(known.near):
-        if known.options.linkage is Linkage.KEEPER:
-            yield from around_keepers(known, rows)
+def merge_groups(known_pairs: KnownPairs) -> Iterator[ConceptGroup]:
+    for rows in components(known_pairs.near):
+        if known_pairs.options.linkage is Linkage.KEEPER:
+            yield from around_keepers(known_pairs, rows)
         else:
-            yield from holding_together(known, rows)
+            yield from holding_together(known_pairs, rows)
 
 
-def holding_together(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
+def holding_together(known_pairs: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """The cliques among rows that hang together: all of them, or those that remain without the weaker links."""
-    levels = [known.least + share * (1 - known.least) for share in (0.0, *CLEARER)]
+    levels = [known_pairs.least + share * (1 - known_pairs.least) for share in (0.0, *CLEARER)]
     parts = [list(rows)]
     for level in levels:
         chains = []
-        for near in (strong_links(known, part, level) for part in parts):
+        for near in (strong_links(known_pairs, part, level) for part in parts):
             for part in components(near):
-                if is_clique(near, part) and known.crowded.isdisjoint(part) and may_be_so_many(known, part):
-                    yield known.merge(part, told_alike(known, part))
+                if is_clique(near, part) and known_pairs.crowded.isdisjoint(part) and may_be_so_many(known_pairs, part):
+                    yield known_pairs.merge(part, told_alike(known_pairs, part))
                 else:
                     chains.append(part)
         parts = chains
 
 
-def strong_links(known: KnownPairs, rows: Sequence[Row], level: float) -> dict[Row, set[Row]]:
+def strong_links(known_pairs: KnownPairs, rows: Sequence[Row], level: float) -> dict[Row, set[Row]]:
     inside = set(rows)
-    scores = known.strength
+    scores = known_pairs.strength
     return neighbours(
         (row, other)
         for row in rows
-        for other in known.near[row]
-        if row < other and other in inside and scores[known.place[row, other]] >= level
+        for other in known_pairs.near[row]
+        if row < other and other in inside and scores[known_pairs.index_of[row, other]] >= level
     )
 
 
-def may_be_so_many(known: KnownPairs, rows: Sequence[Row]) -> bool:
+def may_be_so_many(known_pairs: KnownPairs, rows: Sequence[Row]) -> bool:
     """Errors grow with the group: where an estimate decides, three or more must be nearly equal in every factor."""
-    if known.evidence is None or len(rows) == 2:
+    if known_pairs.evidence is None or len(rows) == 2:
         return True
-    return all(known.pairs.score[known.place[ends]] >= NEARLY_EQUAL for ends in combinations(sorted(rows), 2))
+    return all(
+        known_pairs.pairs.score[known_pairs.index_of[ends]] >= NEARLY_EQUAL for ends in combinations(sorted(rows), 2)
+    )
 
 
-def told_alike(known: KnownPairs, rows: Sequence[Row]) -> str:
-    links = known.links(rows)
+def told_alike(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
+    links = known_pairs.links(rows)
     lowest = min(link.factors.score for link in links)
     words = f"they score {lowest:.3f}" if len(rows) == 2 else f"each scores at least {lowest:.3f} with every other"
-    if known.evidence is not None:
+    if known_pairs.evidence is not None:
         words += f", {100 * min(link.certainty for link in links):.1f} % sure"
     return f"{words}, and nothing speaks against it"
 
@@ -169,41 +171,41 @@ def is_clique(near: dict[Row, set[Row]], rows: Sequence[Row]) -> bool:
     return all(len(near[row]) == len(rows) - 1 for row in rows)
 
 
-def around_keepers(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
+def around_keepers(known_pairs: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """The literal reading: the keeper takes whatever is like it, then the next keeper of those that are left."""
-    left = sorted(rows, key=lambda row: keeper_rank(known.concepts, row, known.options.keep))
+    left = sorted(rows, key=lambda row: keeper_rank(known_pairs.concepts, row, known_pairs.options.keep))
     while left:
         keeper, *others = left
         taken = [keeper]
         for row in others:
-            if row in known.near[keeper] and not known.apart.forbids(known.concepts, [*taken, row]):
+            if row in known_pairs.near[keeper] and not known_pairs.apart.forbids(known_pairs.concepts, [*taken, row]):
                 taken.append(row)
         if len(taken) > 1:
-            yield known.merge(taken, f"they are like {known.concepts.names[keeper]!r}, which is kept")
+            yield known_pairs.merge(taken, f"they are like {known_pairs.concepts.names[keeper]!r}, which is kept")
         left = [row for row in left if row not in taken]
 
 
-def copies_of_others(known: KnownPairs, merges: Sequence[ConceptGroup]) -> Iterator[ConceptGroup]:
+def copies_of_others(known_pairs: KnownPairs, merges: Sequence[ConceptGroup]) -> Iterator[ConceptGroup]:
     """Identical rows that are in no merge yet: one is enough, unless there is a doubt about what they are."""
     taken = {row for group in merges for row in group.rows}
-    for first, rows in sorted(known.copies.items()):
+    for first, rows in sorted(known_pairs.copies.items()):
         if len(rows) < 2 or not taken.isdisjoint(rows):
             continue
-        group = known.merge([first], "they are identical in all that is compared")
+        group = known_pairs.merge([first], "they are identical in all that is compared")
         if not group.links:
             continue
-        against = [doubt for doubt in group.links[0].factors.doubts if doubt in known.options.ask]
+        against = [doubt for doubt in group.links[0].factors.doubts if doubt in known_pairs.options.ask]
         reason = f"they are identical, but {DOUBTS[against[0]]}" if against else group.reason
         yield replace(group, reason=reason, verdict=GroupVerdict.REVIEW if against else GroupVerdict.MERGE)
 
 
-def asked_if_weighty(known: KnownPairs, group: ConceptGroup) -> ConceptGroup:
+def asked_if_weighty(known_pairs: KnownPairs, group: ConceptGroup) -> ConceptGroup:
     """A merge that would move much is a question, however sure."""
     rows = list(group.rows)
-    links, energy = int(known.concepts.degree[rows].max()), float(known.concepts.energy[rows].max())
-    if links >= known.options.ask_from_degree:
+    links, energy = int(known_pairs.concepts.degree[rows].max()), float(known_pairs.concepts.energy[rows].max())
+    if links >= known_pairs.options.ask_from_degree:
         return replace(group, verdict=GroupVerdict.REVIEW, reason=f"{group.reason}; but one of them has {links} links")
-    if energy >= known.options.ask_from_energy:
+    if energy >= known_pairs.options.ask_from_energy:
         return replace(
             group, verdict=GroupVerdict.REVIEW, reason=f"{group.reason}; but one has an energy of {energy:.3g}"
         )
@@ -214,106 +216,115 @@ def asked_if_weighty(known: KnownPairs, group: ConceptGroup) -> ConceptGroup:
 
 
 def questions(
-    known: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[ConceptGroup]
+    known_pairs: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[ConceptGroup]
 ) -> Iterator[ConceptGroup]:
     """Chains first, then the pairs that are likely enough. Of what merges, one row speaks for the keeper."""
-    keeper_of = {known.first_of.get(group.keeper, group.keeper): group.keeper for group in merges}
+    keeper_of = {known_pairs.first_of.get(group.keeper, group.keeper): group.keeper for group in merges}
     silent = {row for group in merges for row in group.rows} - keeper_of.keys()
     silent |= {row for group in asked for row in group.rows}
-    for crowd in known.found.crowds:
-        question = crowd_question(known, [row for row in crowd.tolist() if row not in silent])
+    for crowd in known_pairs.detected.crowds:
+        question = crowd_question(known_pairs, [row for row in crowd.tolist() if row not in silent])
         silent.update(crowd.tolist())
         if question is not None:
-            yield about_keepers(known, question, keeper_of)
-    for rows in components(known.near):
-        for question in chain_questions(known, [row for row in rows if row not in silent]):
+            yield about_keepers(known_pairs, question, keeper_of)
+    for rows in components(known_pairs.near):
+        for question in chain_questions(known_pairs, [row for row in rows if row not in silent]):
             silent.update(question.rows)
-            yield about_keepers(known, question, keeper_of)
-    worth = [ends for ends, place in known.place.items() if known.may_be_asked(place) and silent.isdisjoint(ends)]
-    for rows in cliques(known, worth):
-        yield about_keepers(known, known.question(rows, why_asked(known, rows)), keeper_of)
+            yield about_keepers(known_pairs, question, keeper_of)
+    worth = [
+        ends
+        for ends, index in known_pairs.index_of.items()
+        if known_pairs.may_be_asked(index) and silent.isdisjoint(ends)
+    ]
+    for rows in cliques(known_pairs, worth):
+        yield about_keepers(known_pairs, known_pairs.question(rows, why_asked(known_pairs, rows)), keeper_of)
 
 
-def about_keepers(known: KnownPairs, question: ConceptGroup, keeper_of: Mapping[Row, Row]) -> ConceptGroup:
+def about_keepers(known_pairs: KnownPairs, question: ConceptGroup, keeper_of: Mapping[Row, Row]) -> ConceptGroup:
     """The question, asked about what will be kept: of copies, the one that was compared need not be the keeper."""
     links = [
         replace(link, left=keeper_of.get(link.left, link.left), right=keeper_of.get(link.right, link.right))
         for link in question.links
     ]
-    rows = known.ranked(keeper_of.get(row, row) for row in question.rows)
+    rows = known_pairs.ranked(keeper_of.get(row, row) for row in question.rows)
     return replace(question, rows=rows, links=tuple(links))
 
 
-def crowd_question(known: KnownPairs, rows: Sequence[Row]) -> ConceptGroup | None:
+def crowd_question(known_pairs: KnownPairs, rows: Sequence[Row]) -> ConceptGroup | None:
     """Very many of one name that differ: one question, with a reason that says where they were not compared."""
-    free = unprotected(known.concepts, rows)
+    free = unprotected(known_pairs.concepts, rows)
     if len(free) < 2:
         return None
-    bound = "" if known.crowded.isdisjoint(free) else ", too many to compare each with each"
-    group = known.crowd_question(free, f"{len(free):,} are named {known.concepts.names[free[0]]!r}{bound}")
+    bound = "" if known_pairs.crowded.isdisjoint(free) else ", too many to compare each with each"
+    group = known_pairs.crowd_question(free, f"{len(free):,} are named {known_pairs.concepts.names[free[0]]!r}{bound}")
     return group if group.links else None
 
 
-def chain_questions(known: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
+def chain_questions(known_pairs: KnownPairs, rows: Sequence[Row]) -> Iterator[ConceptGroup]:
     """A question about a whole chain; piece by piece where it is long or holds what must stay apart."""
-    inside = strong_links(known, rows, known.least)
+    inside = strong_links(known_pairs, rows, known_pairs.least)
     for part in components(inside):
-        crowd = "" if known.crowded.isdisjoint(part) else "one of them is near to very many others, and "
-        if len(part) <= LONGEST_CHAIN and not known.apart.forbids(known.concepts, part):
-            yield known.question(part, crowd + told_as_chain(known, part))
+        crowd = "" if known_pairs.crowded.isdisjoint(part) else "one of them is near to very many others, and "
+        if len(part) <= LONGEST_CHAIN and not known_pairs.apart.forbids(known_pairs.concepts, part):
+            yield known_pairs.question(part, crowd + told_as_chain(known_pairs, part))
         else:
             pairs = [(row, other) for row in part for other in inside[row] if row < other]
-            for piece in cliques(known, pairs):
-                yield known.question(piece, f"{crowd}they are part of a chain of {len(part)}")
+            for piece in cliques(known_pairs, pairs):
+                yield known_pairs.question(piece, f"{crowd}they are part of a chain of {len(part)}")
 
 
-def told_as_chain(known: KnownPairs, rows: Sequence[Row]) -> str:
-    by_id = sorted(rows, key=lambda row: str(known.concepts.ids[row]))
-    gap = next(((a, b) for a, b in combinations(by_id, 2) if b not in known.near[a]), None)
+def told_as_chain(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
+    by_id = sorted(rows, key=lambda row: str(known_pairs.concepts.ids[row]))
+    gap = next(((a, b) for a, b in combinations(by_id, 2) if b not in known_pairs.near[a]), None)
     if gap is None:
         return "they are what is left of a chain"
-    one, other = (known.concepts.names[row] for row in gap)
-    return f"a chain: {one!r} and {other!r} hang together only through others"
+    left, right = (known_pairs.concepts.names[row] for row in gap)
+    return f"a chain: {left!r} and {right!r} hang together only through others"
 
 
-def cliques(known: KnownPairs, pairs: Iterable[tuple[Row, Row]]) -> Iterator[list[Row]]:
+def cliques(known_pairs: KnownPairs, pairs: Iterable[tuple[Row, Row]]) -> Iterator[list[Row]]:
     """Disjoint sets of rows all of whose pairs are known, grown from the surest pair on."""
     home: dict[Row, set[Row]] = {}
-    for one, other in sorted(pairs, key=lambda ends: sureness(known, ends)):
-        ours, theirs = home.get(one, {one}), home.get(other, {other})
-        if ours is theirs or not all_pairs_known(known, ours, theirs):
+    for row, other in sorted(pairs, key=lambda ends: sureness(known_pairs, ends)):
+        ours, theirs = home.get(row, {row}), home.get(other, {other})
+        if ours is theirs or not all_pairs_known(known_pairs, ours, theirs):
             continue
         joined = ours | theirs
         home.update(dict.fromkeys(joined, joined))
     yield from sorted({id(rows): sorted(rows) for rows in home.values()}.values())
 
 
-def sureness(known: KnownPairs, ends: tuple[Row, Row]) -> tuple[object, ...]:
-    return (-known.certainty[known.place[ends]], *sorted(str(known.concepts.ids[row]) for row in ends))
+def sureness(known_pairs: KnownPairs, ends: tuple[Row, Row]) -> tuple[object, ...]:
+    return (
+        -known_pairs.certainty[known_pairs.index_of[ends]],
+        *sorted(str(known_pairs.concepts.ids[row]) for row in ends),
+    )
 
 
-def all_pairs_known(known: KnownPairs, ours: Collection[Row], theirs: Collection[Row]) -> bool:
-    return all((min(a, b), max(a, b)) in known.place for a in ours for b in theirs)
+def all_pairs_known(known_pairs: KnownPairs, ours: Collection[Row], theirs: Collection[Row]) -> bool:
+    return all((min(a, b), max(a, b)) in known_pairs.index_of for a in ours for b in theirs)
 
 
-def why_asked(known: KnownPairs, rows: Sequence[Row]) -> str:
+def why_asked(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
     """The first thing that stands between these rows and a merge."""
-    weakest = min(known.links(rows), key=lambda link: link.factors.score)
-    score, options = weakest.factors.score, known.options
-    if known.evidence is not None:
-        return why_asked_by_estimate(known, rows)
+    weakest = min(known_pairs.links(rows), key=lambda link: link.factors.score)
+    score, options = weakest.factors.score, known_pairs.options
+    if known_pairs.evidence is not None:
+        return why_asked_by_estimate(known_pairs, rows)
     if score < options.threshold:
         return f"the score {score:.3f} lies between {options.review:g} and {options.threshold:g}"
-    against = [doubt for link in known.links(rows) for doubt in link.factors.doubts if doubt in options.ask]
+    against = [doubt for link in known_pairs.links(rows) for doubt in link.factors.doubts if doubt in options.ask]
     said = dict.fromkeys(DOUBTS[doubt] for doubt in against)
     return f"the score is {score:.3f}, but {listed(said) if said else 'a person decides'}"
 
 
-def why_asked_by_estimate(known: KnownPairs, rows: Sequence[Row]) -> str:
+def why_asked_by_estimate(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
     """How likely the least likely pair is, and what speaks against it."""
-    links = known.links(rows)
+    links = known_pairs.links(rows)
     weakest = min(links, key=lambda link: link.certainty)
-    return estimated(weakest, (doubt for link in links for doubt in link.factors.doubts if doubt in known.options.ask))
+    return estimated(
+        weakest, (doubt for link in links for doubt in link.factors.doubts if doubt in known_pairs.options.ask)
+    )
 
 
 def estimated(link: PairLink, doubts: Iterable[str]) -> str:
@@ -325,14 +336,14 @@ def estimated(link: PairLink, doubts: Iterable[str]) -> str:
 # -- limits
 
 
-def in_order(known: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[ConceptGroup]) -> Decided:
+def in_order(known_pairs: KnownPairs, merges: Sequence[ConceptGroup], asked: Sequence[ConceptGroup]) -> Decided:
     """The surest first, and no more merges than a run may make."""
 
     def order(group: ConceptGroup) -> tuple[object, ...]:
-        first = (-group.score, -group.certainty) if known.evidence is None else (-group.certainty, -group.score)
-        return *first, known.concepts.ids[group.keeper]
+        first = (-group.score, -group.certainty) if known_pairs.evidence is None else (-group.certainty, -group.score)
+        return *first, known_pairs.concepts.ids[group.keeper]
 
-    most, ordered = known.options.most_merges, sorted(merges, key=order)
+    most, ordered = known_pairs.options.most_merges, sorted(merges, key=order)
     return Decided(
         merges=tuple(ordered[:most]), postponed=tuple(ordered[most:]), questions=tuple(sorted(asked, key=order))
     )

@@ -135,10 +135,10 @@ def checked(new: NewConcept, now: datetime, *, max_text_bytes: int, max_metadata
 
 
 def checked_concept_name(name: object) -> str:
-    found = checked_name("name", name)
-    if found is None or not plain(found):
+    full_name = checked_name("name", name)
+    if full_name is None or not plain(full_name):
         raise InvalidInput("A concept needs a name.", field="name")
-    return normalise(found)
+    return normalise(full_name)
 
 
 def checked_type(node_type: object) -> str:
@@ -165,13 +165,13 @@ def checked_energy(energy: object) -> dict[str, float]:
 
 def checked_open_metadata(metadata: object, most_bytes: int) -> Metadata:
     """Any JSON object: what describes concepts is not known beforehand. What a merge shows of itself is not given."""
-    found = checked_metadata_filter(metadata)
-    size = len(json.dumps(found, ensure_ascii=False).encode())
+    fields = checked_metadata_filter(metadata)
+    size = len(json.dumps(fields, ensure_ascii=False).encode())
     if size > most_bytes:
         raise InvalidInput(f"Metadata has {size:,} bytes as JSON, the limit is {most_bytes:,}.", field="metadata")
-    if taken := sorted(NOT_COMPARED & found.keys()):
+    if taken := sorted(NOT_COMPARED & fields.keys()):
         raise InvalidInput(f"{taken[0]} is kept by Recollect itself: leave it out.", field=f"metadata.{taken[0]}")
-    return found
+    return fields
 
 
 def _checked_text(text: object, most_bytes: int) -> str | None:
@@ -207,16 +207,16 @@ def best_likeness(
 ) -> Likeness | None:
     """The candidate that the new concept duplicates most surely, if any reaches the threshold; none kept apart."""
     free = [candidate for candidate in candidates if candidate.names.isdisjoint(apart)]
-    found = [likeness(new, vector, candidate) for candidate in free]
-    if not new.text and not statements(new.metadata) and (meant := _meant_by_name(new.name, found)):
+    likenesses = [likeness(new, vector, candidate) for candidate in free]
+    if not new.text and not statements(new.metadata) and (meant := _meant_by_name(new.name, likenesses)):
         return meant
-    return min((alike for alike in found if alike.factors.score >= threshold), key=_rank, default=None)
+    return min((alike for alike in likenesses if alike.factors.score >= threshold), key=_rank, default=None)
 
 
 def likeness(new: NewConcept, vector: Vector | None, candidate: ConceptCandidate) -> Likeness:
     """Scored against every name and every text that the candidate has (C32): its best name, with each of its texts."""
     ours = name_of(new.name)
-    name = min({one.name for one in candidate.wordings}, key=lambda given: _unlikeness(ours, name_of(given)))
+    name = min({wording.name for wording in candidate.wordings}, key=lambda given: _unlikeness(ours, name_of(given)))
     compared = [
         _compared(new, vector, candidate.metadata, replace(wording, name=name) if wording.text else wording)
         for wording in candidate.wordings
@@ -225,25 +225,25 @@ def likeness(new: NewConcept, vector: Vector | None, candidate: ConceptCandidate
     return Likeness(candidate=candidate, factors=best)
 
 
-def _unlikeness(one: Name, other: Name) -> tuple[object, ...]:
-    alike = max(name_likeness(one.plain, other.plain), name_likeness(one.ordered, other.ordered))
-    return bool(name_doubts(one, other)), -alike, other.given
+def _unlikeness(left: Name, right: Name) -> tuple[object, ...]:
+    alike = max(name_likeness(left.plain, right.plain), name_likeness(left.ordered, right.ordered))
+    return bool(name_doubts(left, right)), -alike, right.given
 
 
 def _compared(new: NewConcept, vector: Vector | None, metadata: Metadata, wording: Wording) -> Factors:
     theirs = wording.vector
     if words_of(new.name, new.text) == words_of(wording.name, wording.text):
         vector = theirs = SAME
-    one, other = (
-        Traits(name=said.name, vector=own, metadata=known, has_text=bool(said.text), text=said.text)
-        for said, own, known in ((new, vector, new.metadata), (wording, theirs, metadata))
+    left, right = (
+        Traits(name=said.name, vector=own, metadata=fields, has_text=bool(said.text), text=said.text)
+        for said, own, fields in ((new, vector, new.metadata), (wording, theirs, metadata))
     )
-    return compare(one, other, WEIGHTS)
+    return compare(left, right, WEIGHTS)
 
 
-def _meant_by_name(name: str, found: Sequence[Likeness]) -> Likeness | None:
+def _meant_by_name(name: str, likenesses: Sequence[Likeness]) -> Likeness | None:
     """A bare name is the one concept described under it; of several, the one that comes nearest is a question (C33)."""
-    bearers = [alike for alike in found if alike.factors.same_name and alike.candidate.is_described]
+    bearers = [alike for alike in likenesses if alike.factors.same_name and alike.candidate.is_described]
     if not bearers:
         return None
     if len(bearers) == 1:
@@ -260,17 +260,17 @@ def _rank(alike: Likeness) -> tuple[object, ...]:
 # -- pairs that are kept apart
 
 
-def pair_of(one: UUID, other: UUID) -> tuple[str, str]:
-    low, high = sorted((f"{NODE}{one}", f"{NODE}{other}"))
+def pair_of(left: UUID, right: UUID) -> tuple[str, str]:
+    low, high = sorted((f"{NODE}{left}", f"{NODE}{right}"))
     return low, high
 
 
 def ids_of(pair: tuple[str, str]) -> tuple[UUID, UUID] | None:
     """The nodes that a pair names by their ids; None where it names something else."""
-    if not all(one.startswith(NODE) for one in pair):
+    if not all(part.startswith(NODE) for part in pair):
         return None
-    one, other = (UUID(part.removeprefix(NODE)) for part in pair)
-    return one, other
+    left, right = (UUID(part.removeprefix(NODE)) for part in pair)
+    return left, right
 
 
 def state_of(names: Sequence[str], versions: Sequence[int]) -> str:

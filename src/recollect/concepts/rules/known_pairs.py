@@ -118,17 +118,17 @@ class KnownPairs:
     def __init__(
         self,
         concepts: ConceptColumns,
-        found: FoundPairs,
+        detected: FoundPairs,
         options: ClusterOptions,
         apart: Apart,
         evidence: Evidence | None = None,
     ) -> None:
-        self.concepts, self.found, self.options, self.apart = concepts, found, options, apart
+        self.concepts, self.detected, self.options, self.apart = concepts, detected, options, apart
         self.evidence = None if evidence is None else evidence.above(options.ask_from, options.review)
-        self.pairs = pairs = found.pairs if self.evidence is None else self.evidence.pairs
-        self.copies = {int(rows[0]): unprotected(concepts, rows.tolist()) for rows in found.copies}
-        self.crowded = frozenset(found.crowded.tolist())
-        said = [doubts(concepts.traits(one), concepts.traits(other)) for one, other, _ in pairs]
+        self.pairs = pairs = detected.pairs if self.evidence is None else self.evidence.pairs
+        self.copies = {int(rows[0]): unprotected(concepts, rows.tolist()) for rows in detected.copies}
+        self.crowded = frozenset(detected.crowded.tolist())
+        said = [doubts(concepts.traits(row), concepts.traits(other)) for row, other, _ in pairs]
         self.doubts = with_namesakes(pairs, said if self.evidence is None else reconciled(said, self.evidence.agrees))
         self.meant = self._meant_by_name()
         self.certainty = self._certainty()
@@ -137,14 +137,14 @@ class KnownPairs:
         self.strength, self.least = (
             (pairs.score, options.threshold) if by_score else (self.certainty, options.precision)
         )
-        self.place = {(one, other): place for place, (one, other, _) in enumerate(pairs) if self._may_meet(place)}
+        self.index_of = {(row, other): index for index, (row, other, _) in enumerate(pairs) if self._may_meet(index)}
         self.first_of = {copy: first for first, rows in self.copies.items() for copy in rows}
-        self.near = neighbours(ends for ends, place in self.place.items() if self._is_clean(place))
+        self.near = neighbours(ends for ends, index in self.index_of.items() if self._is_clean(index))
 
     def _certainty(self) -> Floats:
         if self.evidence is None:
             other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
-            return certainties(self.pairs, self.concepts.names, other_numbers, self.found.threshold)
+            return certainties(self.pairs, self.concepts.names, other_numbers, self.detected.threshold)
         clean = np.array([self.options.ask.isdisjoint(said) for said in self.doubts], np.bool_)
         estimates = self.evidence.estimates(clean, self.options.threshold)
         return np.where(self.meant, np.maximum(estimates, MEANT), estimates)
@@ -158,62 +158,62 @@ class KnownPairs:
         told = Counter((types[row], plain(names[row])) for row in np.flatnonzero(~bare).tolist())
         return np.array(
             [
-                alike and doubts == (BARE,) and bare[one] != bare[other] and told[types[one], plain(names[one])] == 1
-                for (one, other, _), doubts, alike in zip(self.pairs, self.doubts, alike_in_name, strict=True)
+                alike and doubts == (BARE,) and bare[row] != bare[other] and told[types[row], plain(names[row])] == 1
+                for (row, other, _), doubts, alike in zip(self.pairs, self.doubts, alike_in_name, strict=True)
             ],
             np.bool_,
         )
 
-    def _may_meet(self, place: int) -> bool:
-        ends = int(self.pairs.left[place]), int(self.pairs.right[place])
+    def _may_meet(self, index: int) -> bool:
+        ends = int(self.pairs.left[index]), int(self.pairs.right[index])
         return (
-            (self.evidence is not None or self.pairs.score[place] >= self.options.review)
-            and DIGITS not in self.doubts[place]
+            (self.evidence is not None or self.pairs.score[index] >= self.options.review)
+            and DIGITS not in self.doubts[index]
             and not self.concepts.protected[list(ends)].any()
             and not self.apart.forbids(self.concepts, ends)
         )
 
-    def _is_clean(self, place: int) -> bool:
-        sure = self.strength[place] >= self.least
-        return bool(sure) and (self.options.ask.isdisjoint(self.doubts[place]) or bool(self.meant[place]))
+    def _is_clean(self, index: int) -> bool:
+        sure = self.strength[index] >= self.least
+        return bool(sure) and (self.options.ask.isdisjoint(self.doubts[index]) or bool(self.meant[index]))
 
-    def may_be_asked(self, place: int) -> bool:
+    def may_be_asked(self, index: int) -> bool:
         """Likely enough; and one name for two things is always worth a question (C33)."""
         if self.evidence is None:
-            return bool(self.certainty[place] >= self.options.review)
-        return bool(self.certainty[place] >= self.options.ask_from or self.evidence.is_named_alike[place])
+            return bool(self.certainty[index] >= self.options.review)
+        return bool(self.certainty[index] >= self.options.ask_from or self.evidence.is_named_alike[index])
 
-    def link(self, one: Row, other: Row) -> PairLink:
+    def link(self, row: Row, other: Row) -> PairLink:
         """The link of a known pair, or of two copies."""
-        left, right = min(one, other), max(one, other)
-        place = self.place.get((left, right))
-        if place is None:
-            factors = compare(self.concepts.traits(left), self.concepts.traits(right), self.found.weights)
+        left, right = min(row, other), max(row, other)
+        index = self.index_of.get((left, right))
+        if index is None:
+            factors = compare(self.concepts.traits(left), self.concepts.traits(right), self.detected.weights)
             return PairLink(left=left, right=right, factors=factors, certainty=factors.score)
-        factors = replace(self.pairs.factors(self.concepts, place), doubts=self.doubts[place])
-        told = None if self.evidence is None else self.evidence.told(place)
-        return PairLink(left=left, right=right, factors=factors, certainty=float(self.certainty[place]), evidence=told)
+        factors = replace(self.pairs.factors(self.concepts, index), doubts=self.doubts[index])
+        told = None if self.evidence is None else self.evidence.told(index)
+        return PairLink(left=left, right=right, factors=factors, certainty=float(self.certainty[index]), evidence=told)
 
     def links(self, rows: Sequence[Row]) -> list[PairLink]:
-        return [self.link(*ends) for ends in combinations(sorted(rows), 2) if ends in self.place]
+        return [self.link(*ends) for ends in combinations(sorted(rows), 2) if ends in self.index_of]
 
     def merge(self, rows: Sequence[Row], reason: str) -> ConceptGroup:
         """These rows and their copies become one."""
         copied = [(row, copy) for row in rows for copy in self.copies.get(row, ()) if copy != row]
-        kept = self.together([copy for row in rows for copy in self.copies.get(row, (row,))])
+        group = self.together([copy for row in rows for copy in self.copies.get(row, (row,))])
         links = [*self.links(rows), *(self.link(*ends) for ends in copied)]
-        inside = [link for link in links if link.left in kept and link.right in kept]
-        return ConceptGroup(rows=self.ranked(kept), verdict=GroupVerdict.MERGE, reason=reason, links=tuple(inside))
+        inside = [link for link in links if link.left in group and link.right in group]
+        return ConceptGroup(rows=self.ranked(group), verdict=GroupVerdict.MERGE, reason=reason, links=tuple(inside))
 
     def together(self, rows: Collection[Row]) -> set[Row]:
         """The rows, less those copies that bear an absorbed name which is kept apart from another's (C21)."""
         if not self.apart.forbids(self.concepts, list(rows)):
             return set(rows)
-        kept: list[Row] = []
+        allowed: list[Row] = []
         for row in self.ranked(rows):
-            if not self.apart.forbids(self.concepts, [*kept, row]):
-                kept.append(row)
-        return set(kept)
+            if not self.apart.forbids(self.concepts, [*allowed, row]):
+                allowed.append(row)
+        return set(allowed)
 
     def question(self, rows: Sequence[Row], reason: str) -> ConceptGroup:
         return ConceptGroup(
@@ -259,7 +259,7 @@ def unprotected(concepts: ConceptColumns, rows: Sequence[Row]) -> list[Row]:
 
 def neighbours(pairs: Iterable[tuple[Row, Row]]) -> dict[Row, set[Row]]:
     near: defaultdict[Row, set[Row]] = defaultdict(set)
-    for one, other in pairs:
-        near[one].add(other)
-        near[other].add(one)
+    for row, other in pairs:
+        near[row].add(other)
+        near[other].add(row)
     return dict(near)

@@ -23,7 +23,7 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
 # Raised or lowered they are other numbers: 10⁶ is not 106, though NFKC makes it that.
-_RAISED = str.maketrans({sign: f"^{place % 10}" for place, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉")})
+_RAISED = str.maketrans({sign: f"^{number % 10}" for number, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉")})
 _FRACTION = re.compile("[¼-¾⅐-⅞]")
 _EDGE_SIGNS, _ENDS = ",;:", ".,;:()!?"
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -104,10 +104,10 @@ class Name:
     @cached_property
     def capitals(self) -> tuple[str, ...]:
         """Words with a capital beyond the first letter (HEAT is not Heat), or that are another word without theirs."""
-        found = _CAPITALS.findall(_compatible(self.given).replace("_", " "))
+        words = _CAPITALS.findall(_compatible(self.given).replace("_", " "))
         if self.plain in _TWO_WORDS and self.given.strip()[:1].isupper():
-            found.append(self.given.strip())
-        return tuple(sorted(found + _UNITS.findall(self._visible)))
+            words.append(self.given.strip())
+        return tuple(sorted(words + _UNITS.findall(self._visible)))
 
     @cached_property
     def _visible(self) -> str:
@@ -115,7 +115,7 @@ class Name:
         apart = self.given.replace("_", " ")
         if apart.isascii():
             return apart
-        return _compatible(_FRACTION.sub(lambda found: f" {found[0]}", apart.translate(_RAISED)))
+        return _compatible(_FRACTION.sub(lambda fraction: f" {fraction[0]}", apart.translate(_RAISED)))
 
     @cached_property
     def _romans(self) -> tuple[str, ...]:
@@ -151,11 +151,11 @@ def _measured(text: str) -> list[str]:
     """The numbers of a text, their digits as our own, whatever script they are of."""
     if not any(sign.isdecimal() for sign in text):
         return []
-    return ["".join(str(unicodedata.decimal(sign, sign)) for sign in found) for found in measured(text)]
+    return ["".join(str(unicodedata.decimal(sign, sign)) for sign in number) for number in measured(text)]
 
 
-def _kept_mark(found: re.Match[str]) -> str:
-    return f"{found[1]}{_MARKS[found[2]]}"
+def _kept_mark(match: re.Match[str]) -> str:
+    return f"{match[1]}{_MARKS[match[2]]}"
 
 
 # Written otherwise, so that they are not taken for signs that join.

@@ -19,9 +19,9 @@ class Apart:
         for name, other_name in names:
             self._names[plain(name)].add(plain(other_name))
             self._names[plain(other_name)].add(plain(name))
-        for one, other in ids:
-            self._ids[one].add(other)
-            self._ids[other].add(one)
+        for id_, other in ids:
+            self._ids[id_].add(other)
+            self._ids[other].add(id_)
 
     @property
     def is_empty(self) -> bool:
@@ -48,7 +48,7 @@ class Apart:
         )
 
     def _parts_ids(self, ids: set[Id]) -> bool:
-        return any(self._ids[one] & ids for one in ids & self._ids.keys())
+        return any(self._ids[id_] & ids for id_ in ids & self._ids.keys())
 
 
 def all_names(concepts: ConceptColumns, row: int) -> list[str]:

@@ -18,12 +18,12 @@ def probability(link: PairLink) -> float:
     return link.certainty
 
 
-def questions_of(known: KnownConcepts, decided: Decided, policy: str) -> list[PairQuestion]:
-    return [question for group in decided.questions for question in _asked(known, group, policy)]
+def questions_of(concepts: KnownConcepts, decided: Decided, policy: str) -> list[PairQuestion]:
+    return [question for group in decided.questions for question in _asked(concepts, group, policy)]
 
 
-def _asked(known: KnownConcepts, group: ConceptGroup, policy: str) -> Iterator[PairQuestion]:
-    rank = {row: place for place, row in enumerate(group.rows)}
+def _asked(concepts: KnownConcepts, group: ConceptGroup, policy: str) -> Iterator[PairQuestion]:
+    rank = {row: index for index, row in enumerate(group.rows)}
     best: dict[int, PairLink] = {}
     # The last one stands: those with the keeper come after all others, the likeliest after the less likely.
     for link in sorted(group.links, key=lambda link: (group.keeper in (link.left, link.right), probability(link))):
@@ -31,18 +31,18 @@ def _asked(known: KnownConcepts, group: ConceptGroup, policy: str) -> Iterator[P
     for row in group.absorbed:
         if row in best:
             keep, other = sorted((best[row].left, best[row].right), key=rank.__getitem__)
-            yield _question(known, group, best[row], keep, other, policy)
+            yield _question(concepts, group, best[row], keep, other, policy)
 
 
 def _question(
-    known: KnownConcepts, group: ConceptGroup, link: PairLink, keep: int, other: int, policy: str
+    concepts: KnownConcepts, group: ConceptGroup, link: PairLink, keep: int, other: int, policy: str
 ) -> PairQuestion:
     factors = link.factors
     return PairQuestion(
         policy=policy,
-        keep=known.ids[keep],
-        other=known.ids[other],
-        versions=(known.versions[keep], known.versions[other]),
+        keep=concepts.ids[keep],
+        other=concepts.ids[other],
+        versions=(concepts.versions[keep], concepts.versions[other]),
         probability=probability(link),
         # A group's reason tells of its least likely pair: one of several is told of by itself.
         reason=group.reason if len(group.rows) == 2 else estimated(link, factors.doubts),

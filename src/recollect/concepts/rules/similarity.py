@@ -138,47 +138,47 @@ CASE_DOUBTS = {
 # -- names
 
 
-def likeness(one: str, other: str) -> float:
+def likeness(left: str, right: str) -> float:
     """1 - edit distance / longer length; two empty names are alike (C05)."""
-    longer = max(len(one), len(other))
-    return 1.0 - Levenshtein.distance(one, other) / longer if longer else 1.0
+    longer = max(len(left), len(right))
+    return 1.0 - Levenshtein.distance(left, right) / longer if longer else 1.0
 
 
-def name_doubts(one: Name, other: Name) -> list[str]:
+def name_doubts(left: Name, right: Name) -> list[str]:
     """What in two names speaks against taking them for one without asking."""
-    if one.given == other.given:
+    if left.given == right.given:
         return []
-    found = []
-    if hold_other_numbers(one, other):
-        is_series = one.letters == other.letters and one.round_numbers != other.round_numbers
-        found.append(DIGITS if is_series and one.plain != other.plain else NUMBERS)
-    if one.words != other.words:
-        found.append(SIGNS if one.unsigned == other.unsigned else WORDS)
-    if one.capitals != other.capitals:
-        found.append(CAPITALS)
-    return found
+    against = []
+    if hold_other_numbers(left, right):
+        is_series = left.letters == right.letters and left.round_numbers != right.round_numbers
+        against.append(DIGITS if is_series and left.plain != right.plain else NUMBERS)
+    if left.words != right.words:
+        against.append(SIGNS if left.unsigned == right.unsigned else WORDS)
+    if left.capitals != right.capitals:
+        against.append(CAPITALS)
+    return against
 
 
 @lru_cache(maxsize=65_536)
-def text_doubts(one: str, other: str) -> tuple[str, ...]:
+def text_doubts(left: str, right: str) -> tuple[str, ...]:
     """What in two texts says that they cannot both be meant: other numbers, a denial, an opposite, a direction."""
-    if one == other:
+    if left == right:
         return ()
-    ours, theirs = words(one), words(other)
+    ours, theirs = words(left), words(right)
     differing = {
-        TEXT_NUMBERS: numbers(one) != numbers(other),
-        DENIAL: denials(one) != denials(other),
+        TEXT_NUMBERS: numbers(left) != numbers(right),
+        DENIAL: denials(left) != denials(right),
         OPPOSITES: are_opposed(frozenset(ours), frozenset(theirs)),
         ORDER: are_turned(ours, theirs),
     }
     return tuple(doubt for doubt, differs in differing.items() if differs)
 
 
-def hold_other_numbers(one: Name, other: Name) -> bool:
+def hold_other_numbers(left: Name, right: Name) -> bool:
     """Other digits, another sign, another unit; where only capitals differ they make no unit (100 aud, 100 AUD)."""
-    if one.plain == other.plain:
-        return one.small_numbers != other.small_numbers
-    return one.numbers != other.numbers
+    if left.plain == right.plain:
+        return left.small_numbers != right.small_numbers
+    return left.numbers != right.numbers
 
 
 # -- metadata
@@ -210,28 +210,28 @@ def _folded_text(text: str) -> str:
     return " ".join(_WORDS.findall(unicodedata.normalize("NFC", text.casefold()))) or text
 
 
-def overlap(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) -> float:
+def overlap(left: frozenset[tuple[str, str]], right: frozenset[tuple[str, str]]) -> float:
     """Jaccard of the (key, value) pairs; two without metadata are alike (C03)."""
-    together = len(one | other)
-    return len(one & other) / together if together else 1.0
+    together = len(left | right)
+    return len(left & right) / together if together else 1.0
 
 
-def conflicts(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, ...]:
+def conflicts(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys whose values contradict each other. Lists only add to each other; to say more is no contradiction."""
-    shared = sorted(key for key in one.keys() & other.keys() if key not in NOT_COMPARED)
-    return tuple(key for key in shared if contradict(one[key], other[key]))
+    shared = sorted(key for key in left.keys() & right.keys() if key not in NOT_COMPARED)
+    return tuple(key for key in shared if contradict(left[key], right[key]))
 
 
-def contradict(one: Any, other: Any) -> bool:
+def contradict(left: Any, right: Any) -> bool:
     """Whether neither value is covered by the other: "SIGMOD Record" agrees with "ACM SIGMOD Record"."""
-    if isinstance(one, list | tuple) or isinstance(other, list | tuple):
+    if isinstance(left, list | tuple) or isinstance(right, list | tuple):
         return False
-    return _say_different(folded(one), folded(other))
+    return _say_different(folded(left), folded(right))
 
 
 @lru_cache(maxsize=65_536)
-def _say_different(one: str, other: str) -> bool:
-    ours, theirs = one.split(), other.split()
+def _say_different(left: str, right: str) -> bool:
+    ours, theirs = left.split(), right.split()
     return not covers(ours, theirs) and not covers(theirs, ours)
 
 
@@ -249,11 +249,11 @@ def is_initial(letter: str, word: str) -> bool:
 # -- the score
 
 
-def cosine(one: Vector | None, other: Vector | None) -> float | None:
+def cosine(left: Vector | None, right: Vector | None) -> float | None:
     """0 to 1: opposite is no less alike than unrelated. None where a vector is missing, or of another model."""
-    if one is None or other is None or one.shape != other.shape:
+    if left is None or right is None or left.shape != right.shape:
         return None
-    return min(1.0, max(0.0, float(np.dot(one.astype(np.float64), other.astype(np.float64)))))
+    return min(1.0, max(0.0, float(np.dot(left.astype(np.float64), right.astype(np.float64)))))
 
 
 def total(cosine: float | None, name: float, metadata: float, same_name: bool, weights: FactorWeights) -> float:
@@ -265,29 +265,29 @@ def total(cosine: float | None, name: float, metadata: float, same_name: bool, w
     return round((weights.name * name + weights.metadata * metadata) / weights.without_cosine, PLACES)
 
 
-def doubts(one: Traits, other: Traits) -> tuple[str, ...]:
+def doubts(left: Traits, right: Traits) -> tuple[str, ...]:
     """Everything that speaks against merging the two without asking, whatever they score."""
-    found = name_doubts(name_of(one.name), name_of(other.name))
-    if one.metadata and other.metadata and conflicts(one.metadata, other.metadata):
-        found.append(CONFLICT)
-    if one.text and other.text:
-        found.extend(text_doubts(one.text, other.text))
-    if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
-        found.append(NO_EMBEDDING)
-    if not one.name.strip() and not other.name.strip():
-        found.append(NAMELESS)
-    elif one.is_bare or other.is_bare:
-        found.append(BARE)
-    return tuple(found)
+    against = name_doubts(name_of(left.name), name_of(right.name))
+    if left.metadata and right.metadata and conflicts(left.metadata, right.metadata):
+        against.append(CONFLICT)
+    if left.text and right.text:
+        against.extend(text_doubts(left.text, right.text))
+    if left.vector is None or right.vector is None or left.vector.shape != right.vector.shape:
+        against.append(NO_EMBEDDING)
+    if not left.name.strip() and not right.name.strip():
+        against.append(NAMELESS)
+    elif left.is_bare or right.is_bare:
+        against.append(BARE)
+    return tuple(against)
 
 
-def compare(one: Traits, other: Traits, weights: FactorWeights = WEIGHTS) -> Factors:
+def compare(left: Traits, right: Traits, weights: FactorWeights = WEIGHTS) -> Factors:
     """All there is to say about how alike two concepts are. Vectors are unit vectors."""
-    ours, theirs = name_of(one.name), name_of(other.name)
+    ours, theirs = name_of(left.name), name_of(right.name)
     name_plain, name_ordered = likeness(ours.plain, theirs.plain), likeness(ours.ordered, theirs.ordered)
     same_name = ours.plain == theirs.plain != ""
-    meaning = cosine(one.vector, other.vector)
-    metadata = overlap(statements(one.metadata), statements(other.metadata))
+    meaning = cosine(left.vector, right.vector)
+    metadata = overlap(statements(left.metadata), statements(right.metadata))
     return Factors(
         score=total(meaning, max(name_plain, name_ordered), metadata, same_name, weights),
         cosine=meaning,
@@ -295,6 +295,6 @@ def compare(one: Traits, other: Traits, weights: FactorWeights = WEIGHTS) -> Fac
         name_ordered=name_ordered,
         metadata=metadata,
         same_name=same_name,
-        doubts=doubts(one, other),
-        conflicts=conflicts(one.metadata, other.metadata),
+        doubts=doubts(left, right),
+        conflicts=conflicts(left.metadata, right.metadata),
     )

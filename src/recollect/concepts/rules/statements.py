@@ -59,14 +59,14 @@ _DENIALS, _UNITS, _SMALL = (frozenset(some.split()) for some in (_DENYING, _MEAS
 
 def numbers(text: str) -> tuple[str, ...]:
     """The numbers of a text as they stand, each with its sign and its unit: `-40 c`, `100 eur`, `1041 `."""
-    return tuple(_with_unit(text, found) for found in _NUMBER.finditer(text))
+    return tuple(_with_unit(text, number) for number in _NUMBER.finditer(text))
 
 
-def _with_unit(text: str, found: re.Match[str]) -> str:
-    before, after = _CURRENCY.search(text[max(0, found.start() - 5) : found.start()]), _UNIT.match(text, found.end())
+def _with_unit(text: str, number: re.Match[str]) -> str:
+    before, after = _CURRENCY.search(text[max(0, number.start() - 5) : number.start()]), _UNIT.match(text, number.end())
     unit = before[1] if before else after[1] if after else ""
     is_unit = not unit.isalpha() or (len(unit) == 3 and unit.isupper()) or unit.casefold() in _UNITS
-    return f"{found[0].replace('−', '-')} {unit.replace(' ', '').casefold().rstrip('s') if is_unit else ''}"
+    return f"{number[0].replace('−', '-')} {unit.replace(' ', '').casefold().rstrip('s') if is_unit else ''}"
 
 
 def denials(text: str) -> int:
@@ -79,21 +79,21 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(_WORDS.findall(unicodedata.normalize("NFC", text.casefold())))
 
 
-def are_opposed(one: AbstractSet[str], other: AbstractSet[str]) -> bool:
+def are_opposed(left: AbstractSet[str], right: AbstractSet[str]) -> bool:
     """Whether words that only one of two texts has are opposites: left and right, available and unavailable."""
-    ours, theirs = one - other, other - one
+    ours, theirs = left - right, right - left
     return _oppose(ours, theirs) or _oppose(theirs, ours)
 
 
 def _oppose(some: AbstractSet[str], others: AbstractSet[str]) -> bool:
     denied = (prefix + word for word in some for prefix in _DENYING_PREFIXES)
-    return not others.isdisjoint(denied) or any(one in some and other in others for one, other in _OPPOSITE_PAIRS)
+    return not others.isdisjoint(denied) or any(word in some and other in others for word, other in _OPPOSITE_PAIRS)
 
 
-def are_turned(one: Sequence[str], other: Sequence[str]) -> bool:
+def are_turned(left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether words that both texts have stand in another order: CSV to JSON, JSON to CSV. Small words do not count."""
-    both = _once(one) & _once(other)
-    return [word for word in one if word in both] != [word for word in other if word in both]
+    both = _once(left) & _once(right)
+    return [word for word in left if word in both] != [word for word in right if word in both]
 
 
 def _once(words: Sequence[str]) -> set[str]:

@@ -36,13 +36,13 @@ def concept_from_mapping(given: Mapping[str, Any]) -> NewConcept:
     own: dict[str, Any] = {}
     more: dict[str, Any] = {}
     for name, value in given.items():
-        known = _column(name)
-        if known not in FIELDS:
+        field = _column(name)
+        if field not in FIELDS:
             more[name] = value
-        elif known in own:
-            raise InvalidInput(f"{known} is given twice: say it once.", field=known)
+        elif field in own:
+            raise InvalidInput(f"{field} is given twice: say it once.", field=field)
         else:
-            own[known] = value
+            own[field] = value
     metadata = own.pop("metadata", None) or {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput("metadata is a JSON object.", field="metadata")

@@ -46,30 +46,30 @@ _ONE_LETTER = str.maketrans(
 
 def variants(names: Sequence[str], types: Sequence[int]) -> dict[tuple[int, int], tuple[NameVariant, float]]:
     """Pairs of places whose names are variants of each other, the likeliest kind of each, and how likely it is."""
-    found: dict[tuple[int, int], tuple[NameVariant, float]] = {}
+    likeliest: dict[tuple[int, int], tuple[NameVariant, float]] = {}
     for kind in NameVariant:
-        for one, other, likely in _pairs(kind, names, types):
-            ends = min(one, other), max(one, other)
-            if found.get(ends, (kind, 0.0))[1] < likely:
-                found[ends] = kind, likely
-    return found
+        for left, right, likely in _pairs(kind, names, types):
+            ends = min(left, right), max(left, right)
+            if likeliest.get(ends, (kind, 0.0))[1] < likely:
+                likeliest[ends] = kind, likely
+    return likeliest
 
 
 def _pairs(kind: NameVariant, names: Sequence[str], types: Sequence[int]) -> Iterator[tuple[int, int, float]]:
     bearers: defaultdict[tuple[int, Key], dict[int, str]] = defaultdict(dict)
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         for key, side in keys_of(kind, name):
-            bearers[types[place], key].setdefault(place, side)
+            bearers[types[index], key].setdefault(index, side)
     for sides in bearers.values():
         if 1 < len(sides) <= MOST_ALIKE:
             pairs = [ends for ends in combinations(sides, 2) if _fit(kind, *(sides[end] for end in ends))]
             shared = len(pairs) if kind is NameVariant.INITIALS else 1
-            yield from ((one, other, LIKELY[kind] / shared) for one, other in pairs)
+            yield from ((left, right, LIKELY[kind] / shared) for left, right in pairs)
 
 
-def _fit(kind: NameVariant, one: str, other: str) -> bool:
+def _fit(kind: NameVariant, side: str, other: str) -> bool:
     """Initials stand for words, not for other initials; a name in the middle is there or not."""
-    return kind in (NameVariant.SPELLING, NameVariant.ORDER) or one != other
+    return kind in (NameVariant.SPELLING, NameVariant.ORDER) or side != other
 
 
 def keys_of(kind: NameVariant, name: str) -> set[tuple[Key, str]]:

@@ -102,8 +102,8 @@ class Explanation:
 
 
 def why(
-    one: Traits,
-    other: Traits,
+    left: Traits,
+    right: Traits,
     *,
     threshold: float,
     weights: FactorWeights = WEIGHTS,
@@ -113,7 +113,7 @@ def why(
     estimate: PairEstimate | None = None,
 ) -> Explanation:
     """Why these two would, or would not, become one by themselves."""
-    factors = compare(one, other, weights)
+    factors = compare(left, right, weights)
     steps = steps_of(factors, weights)
     against = [
         *reasons(not is_same_type, "they are of different types", "only concepts of one type are compared"),
@@ -210,16 +210,16 @@ def lines(told: Explanation) -> Iterator[str]:
         yield "they would become one by themselves, unless others hang on them in a chain"
 
 
-def estimated(found: PairEstimate) -> Iterator[str]:
+def estimated(estimate: PairEstimate) -> Iterator[str]:
     """The estimate, its factors with the weightiest first, and the rivals."""
-    wanted = f"a merge without asking needs {100 * found.least:g} %"
-    yield f"estimate   {100 * found.probability:.1f} % that they are one; {wanted}"
-    for title, parts in (("factors", found.adds), ("metadata", found.fields)):
+    needed = f"a merge without asking needs {100 * estimate.least:g} %"
+    yield f"estimate   {100 * estimate.probability:.1f} % that they are one; {needed}"
+    for title, parts in (("factors", estimate.adds), ("metadata", estimate.fields)):
         told = sorted(parts, key=lambda part: -abs(part[1]))
         if told:
             yield f"{title:<11}" + ", ".join(f"{name} {value:+.1f}" for name, value in told if abs(value) >= 0.05)
-    one, other = found.rivals
-    yield f"rivals     the next nearest comes to {one:.2f} for the first and {other:.2f} for the second"
+    left, right = estimate.rivals
+    yield f"rivals     the next nearest comes to {left:.2f} for the first and {right:.2f} for the second"
 
 
 def bar(before: float, adds: float) -> str:

@@ -112,14 +112,14 @@ def _metadata(row: asyncpg.Record) -> dict[str, Any]:
 
 def _homes(living: Sequence[UUID], merged: Iterable[asyncpg.Record]) -> dict[UUID, int]:
     """For each concept, living or merged, the place of the living one that it is now part of."""
-    home = {id_: place for place, id_ in enumerate(living)}
+    home = {id_: index for index, id_ in enumerate(living)}
     into = {row["id"]: row["merged_into"] for row in merged}
     for id_ in into:
         path = [id_]
         while path[-1] in into and path[-1] not in home and len(path) <= len(into):
             path.append(into[path[-1]])
-        if (place := home.get(path[-1])) is not None:
-            home.update(dict.fromkeys(path, place))
+        if (index := home.get(path[-1])) is not None:
+            home.update(dict.fromkeys(path, index))
     return home
 
 
@@ -129,29 +129,29 @@ async def _activity(
     """The summed energy and the mean weight of each, over all it is made of."""
     energy, weight, weighed = np.zeros(count), np.zeros(count), np.zeros(count)
     for row in await raw.fetch(ACTIVITY, space_id):
-        if (place := home.get(row["node_id"])) is None:
+        if (index := home.get(row["node_id"])) is None:
             continue
-        energy[place] += row["energy"] or 0.0
+        energy[index] += row["energy"] or 0.0
         if row["base_weight"] is not None:
-            weight[place] += row["base_weight"]
-            weighed[place] += 1
+            weight[index] += row["base_weight"]
+            weighed[index] += 1
     return energy, weight / np.maximum(weighed, 1)
 
 
 def _placed(home: Mapping[UUID, int], rows: Iterable[asyncpg.Record], column: str, count: int) -> NDArray[np.int64]:
     placed = np.zeros(count, np.int64)
     for row in rows:
-        if (place := home.get(row["id"])) is not None:
-            placed[place] += row[column]
+        if (index := home.get(row["id"])) is not None:
+            placed[index] += row[column]
     return placed
 
 
 async def _aliases(raw: asyncpg.Connection, space_id: UUID, home: Mapping[UUID, int]) -> dict[int, list[str]]:
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    aliases: defaultdict[int, list[str]] = defaultdict(list)
     for row in await raw.fetch(NAMES, space_id):
-        if (place := home.get(row["node_id"])) is not None:
-            found[place].append(row["alias"])
-    return dict(found)
+        if (index := home.get(row["node_id"])) is not None:
+            aliases[index].append(row["alias"])
+    return dict(aliases)
 
 
 async def _vectors(
@@ -167,11 +167,11 @@ async def _vectors(
         written.extend(piece)
 
     await raw.copy_from_query(VECTORS, space_id, used["model"], used["dim"], only, output=take, format="binary")
-    found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=_row_of(used["dim"]))
-    place = {id_.bytes: at for at, id_ in enumerate(ids)}
-    at = np.fromiter((place.get(id_.tobytes(), -1) for id_ in found["id"]), np.int64, len(found))
+    rows = np.frombuffer(memoryview(written)[HEADER:-2], dtype=_row_of(used["dim"]))
+    row_of = {id_.bytes: at for at, id_ in enumerate(ids)}
+    at = np.fromiter((row_of.get(id_.tobytes(), -1) for id_ in rows["id"]), np.int64, len(rows))
     matrix = np.zeros((len(ids), used["dim"]), np.float32)
-    matrix[at[at >= 0]] = found["vector"][at >= 0].astype(np.float32)
+    matrix[at[at >= 0]] = rows["vector"][at >= 0].astype(np.float32)
     return matrix
 
 

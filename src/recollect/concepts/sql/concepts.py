@@ -220,9 +220,9 @@ async def near(
     most = FIRST_LOOK
     while True:
         given = (db.space_id, model, dim, HalfVector(vector), most, 1.0 - at_least)
-        found = await raw.fetch(f"WITH {source} {NEAR}", *given)
-        if len(found) < most or most >= MOST_LOOKED_AT:
-            ids = [row["id"] for row in found if row["subtype"] == node_type]
+        rows = await raw.fetch(f"WITH {source} {NEAR}", *given)
+        if len(rows) < most or most >= MOST_LOOKED_AT:
+            ids = [row["id"] for row in rows if row["subtype"] == node_type]
             return await _candidates(db, BY_ID, node_type, ids, model) if ids else []
         most *= 10
 
@@ -240,8 +240,8 @@ async def _candidates(
 def _candidate(rows: Sequence[asyncpg.Record]) -> ConceptCandidate:
     """A keeper and what it absorbed, the keeper first; then each other name it was given since."""
     put = [_wording(row, row["name"] or "") for row in rows]
-    known = {plain(one.name) for one in put}
-    more = [_wording(row, name) for row in rows for name in row["names"] if name not in known]
+    known_names = {plain(wording.name) for wording in put}
+    more = [_wording(row, name) for row in rows for name in row["names"] if name not in known_names]
     return ConceptCandidate(
         id=rows[0]["keeper"],
         wordings=(*put, *more),
@@ -268,26 +268,26 @@ def unit(vector: NDArray[Any]) -> Vector:
 async def bearers(db: Transaction, name: str, node_type: str | None = None) -> list[Node]:
     """The concepts that bear a name, as their own or as an alias; also such as were merged into others."""
     raw = await driver(db)
-    found = await raw.fetch(
+    rows = await raw.fetch(
         """SELECT DISTINCT node_id FROM aliases WHERE space_id = $1 AND kind = 'concept' AND alias = $2
               AND ($3::text IS NULL OR subtype = $3) LIMIT 1000""",
         *(db.space_id, plain(name), node_type),
     )
-    known = await nodes.get_many(db, [row["node_id"] for row in found])
-    return sorted(known.values(), key=lambda node: (node.created_at, node.id))
+    by_id = await nodes.get_many(db, [row["node_id"] for row in rows])
+    return sorted(by_id.values(), key=lambda node: (node.created_at, node.id))
 
 
 async def names_of(db: Transaction, ids: Collection[UUID]) -> dict[UUID, frozenset[str]]:
     """Every name of some concepts, and of what was merged into them."""
-    found = await parts(db, ids)
-    return {keeper: frozenset(part.names) for keeper, part in found.items()}
+    by_keeper = await parts(db, ids)
+    return {keeper: frozenset(part.names) for keeper, part in by_keeper.items()}
 
 
 async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, ConceptParts]:
     raw = await driver(db)
-    found: defaultdict[UUID, ConceptParts] = defaultdict(ConceptParts)
+    by_keeper: defaultdict[UUID, ConceptParts] = defaultdict(ConceptParts)
     for row in await raw.fetch(DOWN, db.space_id, list(ids)):
-        part = found[row["keeper"]]
+        part = by_keeper[row["keeper"]]
         part.members.append(row["id"])
         part.given_names[row["id"]] = row["name"] or ""
         part.names.update(row["names"] or [plain(row["name"] or "")])
@@ -296,7 +296,7 @@ async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, ConceptPar
             part.weights.append(row["base_weight"])
         if row["id"] != row["keeper"]:
             part.variants.append(_variant(row))
-    return dict(found)
+    return dict(by_keeper)
 
 
 def _variant(row: asyncpg.Record) -> Variant:
@@ -310,21 +310,21 @@ def _variant(row: asyncpg.Record) -> Variant:
     )
 
 
-async def in_full(db: Transaction, found: Sequence[Node]) -> list[Concept]:
+async def in_full(db: Transaction, concept_nodes: Sequence[Node]) -> list[Concept]:
     """Concepts with all they are made of, in the order given."""
-    ids = [node.id for node in found]
+    ids = [node.id for node in concept_nodes]
     made_of = await parts(db, ids)
     raw = await driver(db)
     members = [id_ for part in made_of.values() for id_ in part.members]
     merged = {row["id"]: row for row in await raw.fetch(HISTORY, db.space_id, members)}
     links = {row["id"]: row["links"] for row in await raw.fetch(LINKS, db.space_id, ids)}
-    return [_concept(node, made_of[node.id], merged, links.get(node.id, 0)) for node in found]
+    return [_concept(node, made_of[node.id], merged, links.get(node.id, 0)) for node in concept_nodes]
 
 
 def _concept(node: Node, part: ConceptParts, merged: Mapping[UUID, asyncpg.Record], links: int) -> Concept:
     summed = energy.summed(part.energies)
     absorbed = tuple(sorted((id_ for id_ in part.members if id_ != node.id), key=lambda id_: id_.bytes))
-    weight, known = energy.running_mean([(value, 1) for value in part.weights])
+    weight, count = energy.running_mean([(value, 1) for value in part.weights])
     return Concept(
         id=node.id,
         node_type=node.subtype,
@@ -333,7 +333,7 @@ def _concept(node: Node, part: ConceptParts, merged: Mapping[UUID, asyncpg.Recor
         metadata=_with_history(node, part, absorbed, merged),
         energy={entity: energy.shown(value) for entity, value in summed.items()},
         raw_energy=summed,
-        base_weight=weight if known else None,
+        base_weight=weight if count else None,
         aliases=tuple(sorted(part.names - {plain(node.name or "")})),
         absorbed=absorbed,
         links=links,
@@ -343,7 +343,7 @@ def _concept(node: Node, part: ConceptParts, merged: Mapping[UUID, asyncpg.Recor
         created_by=node.source,
         created_at=node.created_at,
         updated_at=node.updated_at,
-        variants=tuple(sorted(part.variants, key=lambda one: (one.created_at, one.id.bytes))),
+        variants=tuple(sorted(part.variants, key=lambda variant: (variant.created_at, variant.id.bytes))),
     )
 
 
@@ -351,8 +351,8 @@ def _with_history(
     node: Node, part: ConceptParts, absorbed: Sequence[UUID], merged: Mapping[UUID, asyncpg.Record]
 ) -> dict[str, Any]:
     """The metadata, with an entry for everything that was merged into it, directly or through others (C14, C17)."""
-    known = sorted((merged[id_] for id_ in absorbed if id_ in merged), key=lambda row: (row["applied_at"], row["id"]))
-    if not known:
+    merges = sorted((merged[id_] for id_ in absorbed if id_ in merged), key=lambda row: (row["applied_at"], row["id"]))
+    if not merges:
         return node.metadata
     history = [
         {
@@ -361,6 +361,6 @@ def _with_history(
             "merge_timestamp": row["applied_at"].isoformat(),
             "similarity_score": row["score"],
         }
-        for row in known
+        for row in merges
     ]
     return {**node.metadata, "merge_history": history}

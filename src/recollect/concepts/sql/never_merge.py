@@ -26,29 +26,29 @@ async def add(db: Transaction, pairs: Sequence[tuple[str, str]], *, reason: str 
     return len(added)
 
 
-async def remove(db: Transaction, one: str, other: str) -> bool:
+async def remove(db: Transaction, name: str, other: str) -> bool:
     raw = await driver(db)
-    a, b = sorted((plain(one), plain(other)))
+    a, b = sorted((plain(name), plain(other)))
     gone = await raw.execute("DELETE FROM never_merge WHERE space_id = $1 AND a = $2 AND b = $3", db.space_id, a, b)
     return bool(gone != "DELETE 0")
 
 
 async def list_all(db: Transaction, now: datetime) -> list[KeptApart]:
     raw = await driver(db)
-    found = await raw.fetch(
+    rows = await raw.fetch(
         f"""SELECT a, b, reason, until, created_at FROM never_merge WHERE space_id = $1 AND {OF_NODES}
                AND (until IS NULL OR until > $2) ORDER BY until IS NOT NULL, a, b""",
         *(db.space_id, now),
     )
-    return [KeptApart(**row) for row in found]
+    return [KeptApart(**row) for row in rows]
 
 
 async def partners(db: Transaction, names: Sequence[str], now: datetime) -> frozenset[str]:
     """The names that must never become one with any of these."""
     raw = await driver(db)
-    found = await raw.fetch(
+    rows = await raw.fetch(
         """SELECT b AS name FROM never_merge WHERE space_id = $1 AND a = ANY($2) AND (until IS NULL OR until > $3)
             UNION SELECT a FROM never_merge WHERE space_id = $1 AND b = ANY($2) AND (until IS NULL OR until > $3)""",
         *(db.space_id, list(names), now),
     )
-    return frozenset(row["name"] for row in found)
+    return frozenset(row["name"] for row in rows)

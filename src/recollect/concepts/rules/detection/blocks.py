@@ -81,9 +81,9 @@ class Blocks:
     def long_series(self) -> list[Ints]:
         """The series too long to be paired, as rows."""
         members = defaultdict(list)
-        for place in np.flatnonzero(self.series >= 0):
-            members[int(self.series[place])].append(int(self.rows[place]))
-        return [np.array(one) for _, one in sorted(members.items())]
+        for index in np.flatnonzero(self.series >= 0):
+            members[int(self.series[index])].append(int(self.rows[index]))
+        return [np.array(rows) for _, rows in sorted(members.items())]
 
 
 def block(concepts: ConceptColumns, *, dimensions: int | None = DIMENSIONS) -> Blocks:
@@ -132,22 +132,22 @@ def folded(
     concepts: ConceptColumns, names: Sequence[str], order: Sequence[int]
 ) -> tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]:
     """One row for each set of identical ones, in order; those sets, that row first; and the crowds that are left."""
-    kept: list[int] = []
+    firsts: list[int] = []
     copies: list[Ints] = []
     crowds: list[Ints] = []
     for run in runs(concepts.types, names, order):
         if len(run) == 1:
-            kept += run
+            firsts += run
             continue
         sets = identical(concepts, run)
         if len(sets) > MOST_NAMESAKES and names[run[0]]:
             sets = nearly_identical(concepts, sets)
         first = [alike[0] for alike in sets]
-        kept += first
+        firsts += first
         copies += (np.array(alike, np.int64) for alike in sets if len(alike) > 1)
         if len(first) > MOST_NAMESAKES and names[run[0]]:
             crowds.append(np.array(first, np.int64))
-    return np.array(kept, np.int64), tuple(copies), tuple(crowds)
+    return np.array(firsts, np.int64), tuple(copies), tuple(crowds)
 
 
 def nearly_identical(concepts: ConceptColumns, sets: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -172,18 +172,18 @@ def _around_the_first(concepts: ConceptColumns, sets: Sequence[list[int]]) -> It
             return
         near = vectors[left] @ vectors[left[0]] >= NEAR_THE_FIRST
         near[0] = True
-        joined = [row for place in left[near].tolist() for row in sets[place]]
+        joined = [row for index in left[near].tolist() for row in sets[index]]
         yield sorted(joined, key=lambda row: bool(concepts.protected[row]))
         left = left[~near]
-    yield from (sets[place] for place in left.tolist())
+    yield from (sets[index] for index in left.tolist())
 
 
 def crowd_numbers(count: int, crowds: Sequence[Ints]) -> Ints:
     """The number of the crowd that each row is in; -1 for none."""
-    found = np.full(count, -1, np.int64)
+    crowd_of = np.full(count, -1, np.int64)
     for number, rows in enumerate(crowds):
-        found[rows] = number
-    return found
+        crowd_of[rows] = number
+    return crowd_of
 
 
 def runs(types: Ints, names: Sequence[str], order: Sequence[int]) -> Iterator[list[int]]:
@@ -218,9 +218,9 @@ def everything_compared(concepts: ConceptColumns, row: int) -> tuple[object, ...
 
 
 def _strings(names: Iterator[str]) -> Strings:
-    found = list(names)
-    array = np.empty(len(found), object)
-    array[:] = found
+    strings = list(names)
+    array = np.empty(len(strings), object)
+    array[:] = strings
     return array
 
 

@@ -85,13 +85,13 @@ def useful_cells(blocks: Blocks, least: float, count: int | None, executor: Exec
     `least` is what the product of two vectors must reach.
     """
     places = np.flatnonzero(blocks.has_vector)
-    wanted = count or number_worth_making(blocks.types[places])
-    if not wanted or not len(places) or not np.isfinite(least):
+    number = count or number_worth_making(blocks.types[places])
+    if not number or not len(places) or not np.isfinite(least):
         return None
     basis = basis_of(blocks, places)
-    step = max(1, len(places) // (wanted * A_CELL_LEARNS_FROM))
+    step = max(1, len(places) // (number * A_CELL_LEARNS_FROM))
     sample = shortened(blocks, places[::step], basis)
-    centres = Centres.of(middles_of(sample, wanted), furthest_apart(least))
+    centres = Centres.of(middles_of(sample, number), furthest_apart(least))
     if not count and share_reached(sample, centres) > SHARE_WORTH_CELLS:
         return None
     return cells_around(centres, blocks, basis, executor)
@@ -158,9 +158,9 @@ def cells_around(centres: Centres, blocks: Blocks, basis: Matrix | None, executo
     def in_a_part(_: None, first: int) -> None:
         places = np.arange(first, min(first + ROWS, count))
         cells, table = cells_reached(shortened(blocks, places, basis), centres)
-        known = blocks.has_vector[places]
-        own[places[known]] = cells[known]
-        reached[first // 8 : -(-int(places[-1] + 1) // 8)] = np.packbits(table & known[:, np.newaxis], axis=0)
+        has_vector = blocks.has_vector[places]
+        own[places[has_vector]] = cells[has_vector]
+        reached[first // 8 : -(-int(places[-1] + 1) // 8)] = np.packbits(table & has_vector[:, np.newaxis], axis=0)
 
     for _ in executor.map(in_a_part, None, range(0, count, ROWS)):
         pass

@@ -35,15 +35,15 @@ class Sets:
     def sizes(self) -> Ints:
         return np.diff(self.starts)
 
-    def row(self, place: int) -> Ints:
-        return self.values[self.starts[place] : self.starts[place + 1]]
+    def row(self, index: int) -> Ints:
+        return self.values[self.starts[index] : self.starts[index + 1]]
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]]) -> "Sets":
-        kept = [sorted(set(row)) for row in rows]
-        starts = np.zeros(len(kept) + 1, np.int64)
-        np.cumsum([len(row) for row in kept], out=starts[1:])
-        values = np.array([value for row in kept for value in row], np.int64)
+        sets = [sorted(set(row)) for row in rows]
+        starts = np.zeros(len(sets) + 1, np.int64)
+        np.cumsum([len(row) for row in sets], out=starts[1:])
+        values = np.array([value for row in sets for value in row], np.int64)
         return cls(values=values, starts=starts, bits=one_bit_each(values, starts))
 
     @classmethod
@@ -146,7 +146,7 @@ def _column(given: ArrayLike | None, default: NDArray[Any], kind: type[np.generi
 
 def codes(values: Sequence[str]) -> Ints:
     """Numbers in the order of the values, so that they do not depend on the order of the rows."""
-    number = {value: place for place, value in enumerate(sorted(set(values)))}
+    number = {value: index for index, value in enumerate(sorted(set(values)))}
     return np.fromiter((number[value] for value in values), np.int64, len(values))
 
 
@@ -166,12 +166,12 @@ def unit_rows(given: ArrayLike | Sequence[ArrayLike | None] | None, count: int) 
 
 
 def _stacked(rows: Sequence[ArrayLike | None], count: int) -> NDArray[Any]:
-    known = [np.asarray(row, np.float32) for row in rows if row is not None]
-    width = len(known[0]) if known else 1
+    vectors = [np.asarray(row, np.float32) for row in rows if row is not None]
+    width = len(vectors[0]) if vectors else 1
     matrix = np.zeros((count, width), np.float32)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row is not None:
-            matrix[place] = row
+            matrix[index] = row
     return matrix
 
 
@@ -180,4 +180,4 @@ def numbered_statements(metadata: Sequence[Mapping[str, Any]] | None, count: int
     if metadata is None or not any(metadata):
         return Sets.empty(count)
     numbers: dict[tuple[str, str], int] = {}
-    return Sets.of([numbers.setdefault(said, len(numbers)) for said in statements(one)] for one in metadata)
+    return Sets.of([numbers.setdefault(said, len(numbers)) for said in statements(row)] for row in metadata)

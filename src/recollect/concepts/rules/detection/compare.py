@@ -105,8 +105,8 @@ def as_written(blocks: Blocks, bounds: Bounds, asked: Mask, executor: Executor) 
     queries = everyone if asked.all() else everyone[asked[everyone]]
     for left, right, cosine in sweep(blocks, bounds, queries, everyone, blocks.plain_lengths, executor):
         once = (left < right) | ((left != right) & ~asked[right])
-        kept = once & are_near(blocks.plain_lengths, left, right, bounds.name)
-        yield left[kept], right[kept], cosine[kept]
+        fits = once & are_near(blocks.plain_lengths, left, right, bounds.name)
+        yield left[fits], right[fits], cosine[fits]
 
 
 def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, executor: Executor) -> Iterator[Bounded]:
@@ -119,8 +119,8 @@ def as_sorted(blocks: Blocks, bounds: Bounds, asked: Mask, executor: Executor) -
         queries, targets = everyone[queried[everyone]], everyone[sought[everyone]]
         for left, right, cosine in sweep(blocks, bounds, queries, targets, lengths, executor):
             once = (left < right) | ((left != right) & ~queried[right])
-            kept = once & ~are_near(blocks.plain_lengths, left, right, bounds.name)
-            yield left[kept], right[kept], cosine[kept]
+            fits = once & ~are_near(blocks.plain_lengths, left, right, bounds.name)
+            yield left[fits], right[fits], cosine[fits]
 
 
 def by_sorted_name(blocks: Blocks) -> Ints:
@@ -136,8 +136,8 @@ def sweep(
     rows = of_places(blocks.short, targets)
     table = Table(ours=None if rows is blocks.short else blocks.short, theirs=padded(rows), least=bounds.product)
     spans = spans_of(blocks.types, lengths, queries, targets, bounds.name)
-    for found in executor.map(multiply, table, gathered(spans)):
-        for left, right, most in found:
+    for bounded in executor.map(multiply, table, gathered(spans)):
+        for left, right, most in bounded:
             yield left, targets[right], most
 
 
@@ -169,12 +169,12 @@ def within_cells(blocks: Blocks, bounds: Bounds, cells: Cells, executor: Executo
     """The same pairs: each row with those in the cells that it reaches."""
     everything = Table(ours=None, theirs=blocks.short, least=bounds.product)
     for left, right, cosine in executor.map(meet, everything, written_in_cells(blocks, bounds, cells)):
-        kept = once_in_cells(cells, left, right) & are_near(blocks.plain_lengths, left, right, bounds.name)
-        yield left[kept], right[kept], cosine[kept]
+        fits = once_in_cells(cells, left, right) & are_near(blocks.plain_lengths, left, right, bounds.name)
+        yield left[fits], right[fits], cosine[fits]
     if bounds.name > 0:
         for left, right, cosine in executor.map(meet, everything, sorted_in_cells(blocks, bounds, cells)):
-            kept = once_in_cells(cells, left, right) & ~are_near(blocks.plain_lengths, left, right, bounds.name)
-            yield left[kept], right[kept], cosine[kept]
+            fits = once_in_cells(cells, left, right) & ~are_near(blocks.plain_lengths, left, right, bounds.name)
+            yield left[fits], right[fits], cosine[fits]
 
 
 def once_in_cells(cells: Cells, left: Ints, right: Ints) -> Mask:
@@ -214,10 +214,10 @@ def meetings_of(blocks: Blocks, bounds: Bounds, queries: Ints, targets: Ints, le
 def within_reach(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, cosine: Matrix) -> Candidates:
     """What remains when names and metadata are bounded too."""
     paired = ~in_long_series(blocks, left, right)
-    one, other = left[paired], right[paired]
-    best = best_name(blocks, one, other), best_metadata(blocks, one, other)
+    ours, theirs = left[paired], right[paired]
+    best = best_name(blocks, ours, theirs), best_metadata(blocks, ours, theirs)
     possible = bounds.in_reach(cosine[paired], *best)
-    return one[possible], other[possible]
+    return ours[possible], theirs[possible]
 
 
 def are_near(lengths: Ints, left: Ints, right: Ints, least_name: float) -> Mask:
@@ -268,11 +268,11 @@ def best_metadata(blocks: Blocks, left: Ints, right: Ints) -> Floats:
 def without_vectors(blocks: Blocks, bounds: Bounds, asked: Mask) -> Iterator[Candidates]:
     """Where an embedding is missing only an equal name counts (C04): the rows of one name, each with those after it."""
     for first, last in same_names(blocks):
-        for place in range(first, last - 1):
-            others = np.arange(place + 1, last)
-            others = others[asked[others] | asked[place]]
-            others = others[~(blocks.has_vector[others] & blocks.has_vector[place])]
-            ones = np.full(len(others), place)
+        for index in range(first, last - 1):
+            others = np.arange(index + 1, last)
+            others = others[asked[others] | asked[index]]
+            others = others[~(blocks.has_vector[others] & blocks.has_vector[index])]
+            ones = np.full(len(others), index)
             possible = best_metadata(blocks, ones, others) >= bounds.metadata_without_cosine - MARGIN
             if possible.any():
                 yield ones[possible], others[possible]

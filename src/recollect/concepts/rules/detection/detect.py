@@ -86,14 +86,14 @@ def detect(
         crowd.count(places[part.left], places[part.right])
         parts.append(part)
     pairs = Pairs.joined(parts)
-    kept = ~crowd.holds(blocks.crowd, places[pairs.left], places[pairs.right])
+    outside = ~crowd.holds(blocks.crowd, places[pairs.left], places[pairs.right])
     return FoundPairs(
-        pairs=lower_left(pairs.only(kept)).best_first(),
+        pairs=lower_left(pairs.only(outside)).best_first(),
         copies=tuple(copy for copy in blocks.copies if changed is None or changed[copy].any()),
         crowded=np.sort(blocks.rows[crowd.is_full()]),
         series=tuple(blocks.long_series()),
-        crowds=tuple(one for one in blocks.crowds if changed is None or changed[one].any()),
-        left_out=crowd.left_out + int(len(pairs) - np.count_nonzero(kept)),
+        crowds=tuple(rows for rows in blocks.crowds if changed is None or changed[rows].any()),
+        left_out=crowd.left_out + int(len(pairs) - np.count_nonzero(outside)),
         threshold=threshold,
         weights=weights,
     )

@@ -45,24 +45,24 @@ class Pairs:
         return self.each(lambda column: column[which])
 
     def each(self, change: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> "Pairs":
-        return Pairs(**{one.name: change(getattr(self, one.name)) for one in fields(self)})  # type: ignore[arg-type]
+        return Pairs(**{field.name: change(getattr(self, field.name)) for field in fields(self)})  # type: ignore[arg-type]
 
     def best_first(self) -> "Pairs":
         return self.only(np.lexsort((self.right, self.left, -self.score)))
 
-    def factors(self, concepts: ConceptColumns, place: int) -> Factors:
+    def factors(self, concepts: ConceptColumns, index: int) -> Factors:
         """One pair laid open, with its doubts."""
-        one, other = concepts.traits(int(self.left[place])), concepts.traits(int(self.right[place]))
-        cosine = float(self.cosine[place])
+        left, right = concepts.traits(int(self.left[index])), concepts.traits(int(self.right[index]))
+        cosine = float(self.cosine[index])
         return Factors(
-            score=float(self.score[place]),
+            score=float(self.score[index]),
             cosine=None if np.isnan(cosine) else cosine,
-            name_plain=float(self.name_plain[place]),
-            name_ordered=float(self.name_ordered[place]),
-            metadata=float(self.metadata[place]),
-            same_name=plain(one.name) == plain(other.name) != "",
-            doubts=doubts(one, other),
-            conflicts=conflicts(one.metadata, other.metadata),
+            name_plain=float(self.name_plain[index]),
+            name_ordered=float(self.name_ordered[index]),
+            metadata=float(self.metadata[index]),
+            same_name=plain(left.name) == plain(right.name) != "",
+            doubts=doubts(left, right),
+            conflicts=conflicts(left.metadata, right.metadata),
         )
 
     @classmethod
@@ -75,14 +75,14 @@ class Pairs:
             kind = np.int64 if name in ("left", "right") else np.float64
             return np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)])
 
-        return cls(**{one.name: column(one.name) for one in fields(cls)})  # type: ignore[arg-type]
+        return cls(**{field.name: column(field.name) for field in fields(cls)})  # type: ignore[arg-type]
 
 
 def scored(blocks: Blocks, bounds: Bounds, left: Ints, right: Ints, threads: int = 1) -> Pairs:
     """The pairs of places that reach the threshold, as pairs of rows."""
     cosine = cosines(blocks, left, right)
-    known = ~np.isnan(cosine)
-    hopeful = ~known | bounds.in_reach(
+    has_cosine = ~np.isnan(cosine)
+    hopeful = ~has_cosine | bounds.in_reach(
         np.nan_to_num(cosine), best_name(blocks, left, right), best_metadata(blocks, left, right)
     )
     left, right, cosine = left[hopeful], right[hopeful], cosine[hopeful]
@@ -109,13 +109,13 @@ def is_same_name(blocks: Blocks, left: Ints, right: Ints) -> Mask:
 
 def cosines(blocks: Blocks, left: Ints, right: Ints) -> Floats:
     """0 to 1, NaN where one has no vector; in double precision, a stretch at a time."""
-    found = np.full(len(left), np.nan)
-    known = np.flatnonzero(blocks.has_vector[left] & blocks.has_vector[right])
-    for start in range(0, len(known), GATHER):
-        part = known[start : start + GATHER]
+    values = np.full(len(left), np.nan)
+    comparable = np.flatnonzero(blocks.has_vector[left] & blocks.has_vector[right])
+    for start in range(0, len(comparable), GATHER):
+        part = comparable[start : start + GATHER]
         ours, theirs = blocks.vectors(left[part]), blocks.vectors(right[part])
-        found[part] = np.einsum("ij,ij->i", ours, theirs, dtype=np.float64).clip(0.0, 1.0)
-    return found
+        values[part] = np.einsum("ij,ij->i", ours, theirs, dtype=np.float64).clip(0.0, 1.0)
+    return values
 
 
 def likenesses(names: Strings, left: Ints, right: Ints, threads: int) -> Floats:

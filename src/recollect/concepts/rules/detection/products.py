@@ -56,16 +56,16 @@ class Table:
 def multiply(table: Table, spans: Sequence[Span]) -> list[Bounded]:
     """Pairs of a place and a row of the targets, of some spans: all of the work that is worth a journey."""
     room = np.empty(table_size(spans), np.float32)
-    found = []
+    parts = []
     for span in spans:
         rows = table.queries(span.queries)
         left, right, most = products(rows, table.theirs, span.begin, span.end, table.least, room)
-        found.append((span.queries[left], right, most))
-    return found
+        parts.append((span.queries[left], right, most))
+    return parts
 
 
-def joined(found: Sequence[Bounded]) -> Bounded:
-    left, right, most = (np.concatenate(column) for column in zip(*found, strict=True)) if found else _NOTHING
+def joined(parts: Sequence[Bounded]) -> Bounded:
+    left, right, most = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else _NOTHING
     return left, right, most
 
 

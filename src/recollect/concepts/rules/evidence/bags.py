@@ -48,9 +48,9 @@ class Bag:
         owners = np.repeat(np.arange(len(left)), sizes)
         places = np.arange(len(owners)) + np.repeat(self.starts[left] - (np.cumsum(sizes) - sizes), sizes)
         sought = right[owners] * len(self.bearers) + self.tokens[places]
-        found = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
-        shared = np.flatnonzero(keys[found] == sought)
-        products = self.weights[places[shared]] * self.weights[found[shared]]
+        positions = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+        shared = np.flatnonzero(keys[positions] == sought)
+        products = self.weights[places[shared]] * self.weights[positions[shared]]
         return np.bincount(owners[shared], products, len(left)).clip(0.0, 1.0)
 
 

@@ -36,21 +36,21 @@ class Blocked:
 def block(words: Bag, grams: Bag, more: tuple[Ints, Ints]) -> Blocked:
     """The pairs worth a thought, and `more` that are to be looked at in any case."""
     count = len(words.starts) - 1
-    found, reached = [], np.zeros(count, np.bool_)
+    shared, reached = [], np.zeros(count, np.bool_)
     for bag in (words, grams):
         codes, looked_up = _sharing(bag, count)
-        found.append(codes)
+        shared.append(codes)
         reached |= looked_up
     certain = np.unique(more[0] * count + more[1])
-    codes = np.unique(np.concatenate([*found, certain]))
+    codes = np.unique(np.concatenate([*shared, certain]))
     left, right = np.divmod(codes, max(1, count))
     by_words, by_grams = words.cosines(left, right), grams.cosines(left, right)
-    kept = (by_words >= LEAST_WORDS) | (by_grams >= LEAST_GRAMS) | np.isin(codes, certain)
+    worth_it = (by_words >= LEAST_WORDS) | (by_grams >= LEAST_GRAMS) | np.isin(codes, certain)
     return Blocked(
-        left=left[kept],
-        right=right[kept],
-        words=by_words[kept],
-        grams=by_grams[kept],
+        left=left[worth_it],
+        right=right[worth_it],
+        words=by_words[worth_it],
+        grams=by_grams[worth_it],
         skipped=int(count - reached.sum()),
     )
 
@@ -64,9 +64,9 @@ def _sharing(bag: Bag, count: int) -> tuple[Ints, Mask]:
     reached = np.zeros(count, np.bool_)
     reached[rows[rare]] = True
     tokens, rows = bag.tokens[rare], rows[rare]
-    kept = _affordable(tokens, count)
-    order = np.lexsort((rows[kept], tokens[kept]))
-    tokens, rows = tokens[kept][order], rows[kept][order]
+    affordable = _affordable(tokens, count)
+    order = np.lexsort((rows[affordable], tokens[affordable]))
+    tokens, rows = tokens[affordable][order], rows[affordable][order]
     ends = np.searchsorted(tokens, tokens, "right")
     others = ends - np.arange(len(tokens)) - 1
     left = np.repeat(rows, others)

@@ -122,26 +122,26 @@ class Evidence:
         reached = unrivalled & (self.pairs.score >= threshold)
         return probability(self.odds + CLEAN * unrivalled + REACHED * reached)
 
-    def told(self, place: int) -> PairEvidence:
-        parts = zip(self.fields.keys, self.fields.parts[place].tolist(), strict=True)
+    def told(self, index: int) -> PairEvidence:
+        parts = zip(self.fields.keys, self.fields.parts[index].tolist(), strict=True)
         return PairEvidence(
-            adds=tuple((name, float(column[place])) for name, column in self.adds.items() if column[place]),
+            adds=tuple((name, float(column[index])) for name, column in self.adds.items() if column[index]),
             fields=tuple((key, part) for key, part in parts if part),
-            rival_of_left=float(self.rivals[0][place]),
-            rival_of_right=float(self.rivals[1][place]),
+            rival_of_left=float(self.rivals[0][index]),
+            rival_of_right=float(self.rivals[1][index]),
         )
 
 
 def probability(odds: Floats) -> Floats:
-    found: Floats = 1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0)))
-    return found
+    chance: Floats = 1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0)))
+    return chance
 
 
-def weigh(blocks: Blocks, found: FoundPairs) -> Evidence:
+def weigh(blocks: Blocks, detected: FoundPairs) -> Evidence:
     """What the concepts teach about the pairs found, and about those that share what is rare."""
     words, letters = bags_of(blocks)
     written = variants(names_of(blocks), blocks.types.tolist()) if len(blocks) <= MOST_BY_LETTERS else {}
-    together = block(words, letters, must_be_looked_at(blocks, found, list(written)))
+    together = block(words, letters, must_be_looked_at(blocks, detected, list(written)))
     pairs = all_scored(blocks, together)
     left, right = together.left, together.right
     near = 0.5 * together.words + 0.5 * together.grams
@@ -210,17 +210,17 @@ def bags_of(blocks: Blocks) -> tuple[Bag, Bag]:
 def lifted(odds: Floats, written: Mapping[Ends, tuple[NameVariant, float]], left: Ints, right: Ints) -> Floats:
     """What a pair of variants lacks to be as likely as its kind is."""
     likely = [written.get(ends, _NO_VARIANT)[1] for ends in zip(left.tolist(), right.tolist(), strict=True)]
-    wanted = np.array(likely, np.float64).clip(1e-9, 1.0 - 1e-9)
-    return np.where(wanted > 1e-6, np.maximum(np.log(wanted / (1.0 - wanted)) - odds, 0.0), 0.0)
+    likelihood = np.array(likely, np.float64).clip(1e-9, 1.0 - 1e-9)
+    return np.where(likelihood > 1e-6, np.maximum(np.log(likelihood / (1.0 - likelihood)) - odds, 0.0), 0.0)
 
 
-def must_be_looked_at(blocks: Blocks, found: FoundPairs, more: Sequence[Ends]) -> tuple[Ints, Ints]:
+def must_be_looked_at(blocks: Blocks, detected: FoundPairs, more: Sequence[Ends]) -> tuple[Ints, Ints]:
     """What detection found, namesakes, and `more`, as places, the lower one left."""
-    place = np.empty(len(blocks.concepts), np.int64)
-    place[blocks.rows] = np.arange(len(blocks))
-    one, other = place[found.pairs.left], place[found.pairs.right]
+    place_of = np.empty(len(blocks.concepts), np.int64)
+    place_of[blocks.rows] = np.arange(len(blocks))
+    ours, theirs = place_of[detected.pairs.left], place_of[detected.pairs.right]
     named = np.array([*namesakes(blocks), *more], np.int64).reshape(-1, 2)
-    left, right = np.concatenate([one, named[:, 0]]), np.concatenate([other, named[:, 1]])
+    left, right = np.concatenate([ours, named[:, 0]]), np.concatenate([theirs, named[:, 1]])
     return np.minimum(left, right), np.maximum(left, right)
 
 
@@ -231,7 +231,9 @@ def namesakes(blocks: Blocks) -> Iterator[tuple[int, int]]:
     for first, last in pairwise(edges):
         if last - first > 1 and blocks.plain_lengths[first]:
             few = last - first <= FEW_NAMESAKES
-            yield from combinations(range(first, last), 2) if few else ((first, one) for one in range(first + 1, last))
+            yield from (
+                combinations(range(first, last), 2) if few else ((first, later) for later in range(first + 1, last))
+            )
 
 
 def all_scored(blocks: Blocks, together: Blocked) -> Pairs:
@@ -256,8 +258,8 @@ def codes_of_pairs(blocks: Blocks, left: Ints, right: Ints) -> tuple[Mask, Mask]
 def differ(values: Sequence[object], left: Ints, right: Ints) -> Mask:
     numbers: dict[object, int] = {}
     told = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values))
-    found: Mask = told[left] != told[right]
-    return found
+    differs: Mask = told[left] != told[right]
+    return differs
 
 
 def surely_one(near: Floats, candidates: Mask) -> Mask:

@@ -54,12 +54,12 @@ def compare_fields(
 ) -> Fields:
     """`surely` marks pairs to learn from first; `likely` is how probable each pair is without its metadata."""
     keys = _keys(metadata)
-    values = [[folded_value(one.get(key)) for key in keys] for one in metadata or ()]
+    values = [[folded_value(row.get(key)) for key in keys] for row in metadata or ()]
     levels = np.zeros((len(left), len(keys)), np.int8)
-    for place, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True) if keys else ()):
-        levels[place] = [level(a, b) for a, b in zip(values[one], values[other], strict=True)]
-    for place in range(len(keys)):
-        _reconcile(levels[:, place], [row[place] for row in values], left, right, surely)
+    for index, (row, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True) if keys else ()):
+        levels[index] = [level(a, b) for a, b in zip(values[row], values[other], strict=True)]
+    for column in range(len(keys)):
+        _reconcile(levels[:, column], [row[column] for row in values], left, right, surely)
     parts = _learnt(levels, surely, likely)
     return Fields(
         keys=keys,
@@ -73,7 +73,7 @@ def compare_fields(
 
 def _keys(metadata: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
     """The keys that at least two bear, the most common first."""
-    bearers = Counter(key for one in metadata or () for key in one if key not in NOT_COMPARED)
+    bearers = Counter(key for row in metadata or () for key in row if key not in NOT_COMPARED)
     shared = sorted((-count, key) for key, count in bearers.items() if count > 1)
     return tuple(key for _, key in shared[:MOST_KEYS])
 
@@ -86,12 +86,12 @@ def folded_value(value: Any) -> str:
 
 
 @lru_cache(maxsize=262_144)
-def level(one: str, other: str) -> int:
-    if not one or not other:
+def level(value: str, other: str) -> int:
+    if not value or not other:
         return MISSING
-    if one == other:
+    if value == other:
         return SAME
-    ours, theirs = one.split(), other.split()
+    ours, theirs = value.split(), other.split()
     if covers(ours, theirs) or covers(theirs, ours):
         return MORE
     shared = len({*ours} & {*theirs})
@@ -101,10 +101,10 @@ def level(one: str, other: str) -> int:
 def _reconcile(levels: Levels, values: Sequence[str], left: Ints, right: Ints, surely: Mask) -> None:
     """Values that sure pairs bear again and again on either side say the same, however they are written."""
     met, seen = Counter[tuple[str, ...]](), Counter[str]()
-    for one, other in zip(left[surely].tolist(), right[surely].tolist(), strict=True):
-        if values[one] and values[other]:
-            met[_both(values[one], values[other])] += 1
-            seen.update({values[one], values[other]})
+    for row, other in zip(left[surely].tolist(), right[surely].tolist(), strict=True):
+        if values[row] and values[other]:
+            met[_both(values[row], values[other])] += 1
+            seen.update({values[row], values[other]})
     same = {
         pair
         for pair, times in met.items()
@@ -112,13 +112,13 @@ def _reconcile(levels: Levels, values: Sequence[str], left: Ints, right: Ints, s
     }
     if not same:
         return
-    for place in np.flatnonzero((levels == OTHER) | (levels == PARTLY)).tolist():
-        if _both(values[left[place]], values[right[place]]) in same:
-            levels[place] = MORE
+    for index in np.flatnonzero((levels == OTHER) | (levels == PARTLY)).tolist():
+        if _both(values[left[index]], values[right[index]]) in same:
+            levels[index] = MORE
 
 
-def _both(one: str, other: str) -> tuple[str, ...]:
-    return tuple(sorted({one, other}))
+def _both(value: str, other: str) -> tuple[str, ...]:
+    return tuple(sorted({value, other}))
 
 
 def _learnt(levels: Levels, surely: Mask, likely: Floats) -> Floats:
@@ -129,8 +129,8 @@ def _learnt(levels: Levels, surely: Mask, likely: Floats) -> Floats:
     probable = np.where(surely, np.maximum(likely, 0.9), np.minimum(likely, 0.5))
     before = np.log(probable / (1.0 - probable).clip(1e-9))
     for _ in range(ROUNDS):
-        for place in range(levels.shape[1]):
-            parts[:, place] = _weights(levels[:, place], probable)[levels[:, place]]
+        for column in range(levels.shape[1]):
+            parts[:, column] = _weights(levels[:, column], probable)[levels[:, column]]
         probable = 1.0 / (1.0 + np.exp(-np.clip(before + parts.sum(1).clip(-MOST, MOST), -20.0, 20.0)))
     return parts
 
