@@ -75,7 +75,7 @@ async def merge_plan(core: Core, space_id: UUID, plan_id: UUID, *, with_texts: b
         batch = await kept.get_batch(db, UUID(head.options["batch"]), with_texts=needed)
         fates = await kept.fates(db, batch.id)
         stored = await kept.all_pages(db) if edits else []
-    there = {one.page.id: one.page for one in stored if one.is_living}
+    there = {stored_page.page.id: stored_page.page for stored_page in stored if stored_page.is_living}
     plan = await anyio.to_thread.run_sync(_edited, batch.plan, edits, there)
     return replace(_followed(plan, head, fates), generated=head.created_at)
 
@@ -124,27 +124,29 @@ def _with_fate(node: NodePlan, fate: Mapping[str, Any] | None, head: Plan) -> No
     return replace(node, status=done, result_page_id=fate["result"] if done is NodeStatus.COMPLETED else None)
 
 
-def _status(one: SubgraphPlan, fates: Mapping[str, Mapping[str, Any]], head: Plan) -> SubgraphPlan:
+def _status(subgraph: SubgraphPlan, fates: Mapping[str, Mapping[str, Any]], head: Plan) -> SubgraphPlan:
     """How far a sub-graph is, from its pages; one that did not pass its audit says why."""
     attempt = int(head.options["attempt"])
-    if (why := _left_out(one, head)) is not None:
-        nodes = {id: replace(node, status=NodeStatus.FAILED, result_page_id=None) for id, node in one.nodes.items()}
-        failed = one.with_nodes(nodes)
+    if (why := _left_out(subgraph, head)) is not None:
+        nodes = {
+            id: replace(node, status=NodeStatus.FAILED, result_page_id=None) for id, node in subgraph.nodes.items()
+        }
+        failed = subgraph.with_nodes(nodes)
         return replace(failed, status=SubgraphStatus.FAILED, audit_result=why, retry_count=MAX_RETRIES)
-    going = [node for node in one.nodes.values() if node.decision is not Verdict.DECLINE]
+    going = [node for node in subgraph.nodes.values() if node.decision is not Verdict.DECLINE]
     notes = [fates[node.page_id]["note"] for node in going if node.status is NodeStatus.FAILED]
     if notes:
         status = SubgraphStatus.RETRY if attempt < MAX_RETRIES else SubgraphStatus.FAILED
-        return replace(one, status=status, audit_result=next(filter(None, notes), None), retry_count=attempt)
+        return replace(subgraph, status=status, audit_result=next(filter(None, notes), None), retry_count=attempt)
     done = [node for node in going if node.status is NodeStatus.COMPLETED]
     if len(done) == len(going):
-        return replace(one, status=SubgraphStatus.COMPLETED)
-    return replace(one, status=SubgraphStatus.EXECUTING if done else SubgraphStatus.PLANNED)
+        return replace(subgraph, status=SubgraphStatus.COMPLETED)
+    return replace(subgraph, status=SubgraphStatus.EXECUTING if done else SubgraphStatus.PLANNED)
 
 
-def _left_out(one: SubgraphPlan, head: Plan) -> str | None:
+def _left_out(subgraph: SubgraphPlan, head: Plan) -> str | None:
     """Why a sub-graph did not even come into the plan: nothing that was tried passed the audit."""
-    beginning = f"{one.subgraph_id} ({one.root_id}) was left out: "
+    beginning = f"{subgraph.subgraph_id} ({subgraph.root_id}) was left out: "
     said = (finding.text for finding in head.findings if finding.rule == "audit")
     return next((text.removeprefix(beginning) for text in said if text.startswith(beginning)), None)
 
@@ -167,13 +169,13 @@ async def revised(
         if text is None and not decline:
             return head
         declined = await plans.decisions_of(db, plan_id, numbers=decline) if decline else []
-    if missing := sorted(set(decline) - {one.number for one in declined}):
+    if missing := sorted(set(decline) - {decision.number for decision in declined}):
         raise InvalidInput(
             f"The plan has no decision {missing[0]}: `recollect plan show` numbers them.", field="decline"
         )
     shown = await merge_plan(core, space_id, plan_id, with_texts=True)
     edits = {} if text is None else {edit.page_id: edit for edit in edits_in(text, shown)}
-    pages = {str(one.factors["page_id"]) for one in declined}
+    pages = {str(decision.factors["page_id"]) for decision in declined}
     edits |= {id: Edit(page_id=id, decision=Verdict.DECLINE) for id in pages}
     return await _with_edits(core, space_id, head, shown, list(edits.values()), by) if edits else head
 
@@ -182,11 +184,13 @@ async def _with_edits(core: Core, space_id: UUID, head: Plan, shown: MergePlan, 
     if head.status not in (PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED, PlanStatus.FAILED):
         raise Conflict(f"The plan {head.id} is {head.status}: import the folder again to decide otherwise.")
     async with core.transaction(space_id) as db:
-        there = {one.page.id: one.page for one in await kept.all_pages(db) if one.is_living}
+        there = {
+            stored_page.page.id: stored_page.page for stored_page in await kept.all_pages(db) if stored_page.is_living
+        }
     with_edits(shown, edits, there, children_by_parent(there.values()))  # refuses what cannot be honoured
     earlier = {edit.page_id: edit for edit in _edits(head)}
-    wanted = [*{**earlier, **{edit.page_id: edit for edit in edits}}.values()]
-    options = {**head.options, "edits": [(one.page_id, one.decision.value, one.target) for one in wanted]}
+    all_edits = [*{**earlier, **{edit.page_id: edit for edit in edits}}.values()]
+    options = {**head.options, "edits": [(edit.page_id, edit.decision.value, edit.target) for edit in all_edits]}
     plan = await propose.anew(core, space_id, head, options, by)
     async with core.transaction(space_id) as db:
         await _kept_apart(core, db, shown, edits, there)

@@ -27,15 +27,15 @@ class PageFile:
 
 def read_folder(folder: Path, *, hidden: bool = False, largest: int = LARGEST_PAGE) -> Iterator[PageFile | SourceLine]:
     """Every page of a folder, by name; for everything else a line that says why not."""
-    found = False
+    has_pages = False
     for file in walk(folder, hidden=hidden):
         if isinstance(file, SourceLine):
             yield replace(file, file=file.file.removeprefix(f"{shown(folder)}/"))
             continue
-        one = _read(file, file.relative_to(folder), largest)
-        found = found or isinstance(one, PageFile)
-        yield one
-    if not found:
+        page = _read(file, file.relative_to(folder), largest)
+        has_pages = has_pages or isinstance(page, PageFile)
+        yield page
+    if not has_pages:
         yield skipped(shown(folder), f"It holds no pages: files that end in {', '.join(PAGE_SUFFIXES)}.")
 
 

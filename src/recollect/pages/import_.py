@@ -63,9 +63,9 @@ class How:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("scope", get_args(Scope)), ("judge", (None, *get_args(JudgeName)))):
-            if getattr(self, name) not in known:
-                said = ", ".join(filter(None, known))
+        for name, choices in (("scope", get_args(Scope)), ("judge", (None, *get_args(JudgeName)))):
+            if getattr(self, name) not in choices:
+                said = ", ".join(filter(None, choices))
                 raise InvalidInput(f"There is no {name} {getattr(self, name)!r}: it is one of {said}.", field=name)
 
 
@@ -135,21 +135,21 @@ class _There:
 
     @property
     def pages(self) -> list[WikiPage]:
-        return [one.page for one in self.stored]
+        return [stored_page.page for stored_page in self.stored]
 
     @property
     def known_vectors(self) -> dict[str, Vectors]:
         """The vectors that the store has, by the texts they are of."""
-        there = (one for one in self.stored if one.node_id in self.vectors)
-        return {text_for_vector(one.page): self.vectors[one.node_id] for one in there}
+        there = (page for page in self.stored if page.node_id in self.vectors)
+        return {text_for_vector(page.page): self.vectors[page.node_id] for page in there}
 
 
 async def _there(core: Core, space_id: UUID, new: Sequence[WikiPage]) -> _There:
     """The living pages; and their vectors, if any of them is of a type that comes in."""
     async with core.database.snapshot(space_id) as db:
         reader = StoreReader(db)
-        living = [one for one in await reader.pages() if one.is_living]
-        may_meet = not {one.page.type for one in living}.isdisjoint(page.type for page in new)
+        living = [page for page in await reader.pages() if page.is_living]
+        may_meet = not {stored_page.page.type for stored_page in living}.isdisjoint(page.type for page in new)
         return _There(
             stored=living,
             vectors=await page_store.vectors(db, core.embedder().model) if may_meet else {},

@@ -68,9 +68,9 @@ class PageView:
 async def resolved(core: Core, space_id: UUID, reference: UUID | str) -> UUID:
     """The page that is meant: by its id (`Principle:Loading`), name, path or alias, or by the UUID of its node."""
     async with core.transaction(space_id) as db:
-        found = None if isinstance(reference, UUID) else await kept.meant(db, reference)
-        if found is not None:
-            return found
+        page_id = None if isinstance(reference, UUID) else await kept.meant(db, reference)
+        if page_id is not None:
+            return page_id
         try:
             return await nodes.resolve(db, str(reference))
         except (InvalidInput, NotFound) as problem:
@@ -78,10 +78,10 @@ async def resolved(core: Core, space_id: UUID, reference: UUID | str) -> UUID:
 
 
 async def _stored(db: Transaction, id_: UUID) -> StoredPage:
-    found = await kept.all_pages(db, [id_])
-    if not found:
+    stored_pages = await kept.all_pages(db, [id_])
+    if not stored_pages:
         raise NotFound(kept.NO_PAGE.format(id_))
-    return found[0]
+    return stored_pages[0]
 
 
 async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
@@ -94,8 +94,8 @@ async def get(core: Core, space_id: UUID, reference: UUID | str) -> PageView:
         others = await nodes.get_many(db, [*ends])
         history = await journal.history(db, id_)
     page = stored.page
-    known = [_named(others[end]) for end in ends if others[end].source_id]
-    nowhere = [resolved.link.target for resolved in resolve([page], known).links if resolved.target is None]
+    linked = [_named(others[end]) for end in ends if others[end].source_id]
+    nowhere = [resolved.link.target for resolved in resolve([page], linked).links if resolved.target is None]
     return PageView(
         node=node,
         page_id=page.id,
@@ -123,7 +123,7 @@ def _named(node: Node) -> WikiPage:
 
 def _links(touching: Sequence[Edge], others: Mapping[UUID, Node], end: str, own: UUID) -> tuple[PageLink, ...]:
     """The edges that lead to (`target`) or come from (`source`) other nodes."""
-    found = [
+    links = [
         PageLink(
             relation=edge.relation,
             page_id=others[other].source_id or others[other].name or str(other),
@@ -134,7 +134,7 @@ def _links(touching: Sequence[Edge], others: Mapping[UUID, Node], end: str, own:
         for other in [getattr(edge, end)]
         if other != own and others[other].status == "active"
     ]
-    return tuple(sorted(found, key=lambda one: (one.relation, one.page_id)))
+    return tuple(sorted(links, key=lambda link: (link.relation, link.page_id)))
 
 
 # -- versions
@@ -151,8 +151,10 @@ async def versions(core: Core, space_id: UUID, reference: UUID | str) -> list[Ve
 def _versions(history: Sequence[HistoryEntry]) -> list[Version]:
     texts = [entry for entry in history if entry.after is not None and entry.after.get("text") is not None]
     return [
-        Version(number=number, at=one.at, reason=one.reason, plan_id=one.plan_id, text=(one.after or {})["text"])
-        for number, one in enumerate(texts, start=1)
+        Version(
+            number=number, at=entry.at, reason=entry.reason, plan_id=entry.plan_id, text=(entry.after or {})["text"]
+        )
+        for number, entry in enumerate(texts, start=1)
     ]
 
 
@@ -160,14 +162,14 @@ async def diff(
     core: Core, space_id: UUID, reference: UUID | str, first: int | None = None, second: int | None = None
 ) -> str:
     """What changed between two versions, line by line; between the last two where none are named."""
-    found = await versions(core, space_id, reference)
-    latest = len(found)
+    all_versions = await versions(core, space_id, reference)
+    latest = len(all_versions)
     b = latest if second is None else second
     a = max(1, b - 1) if first is None else first
     for number in (a, b):
         if not 1 <= number <= latest:
             raise InvalidInput(f"There is no version {number}: the page has {latest}.", field="version")
-    old, new = found[a - 1].text, found[b - 1].text
+    old, new = all_versions[a - 1].text, all_versions[b - 1].text
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), f"version {a}", f"version {b}", lineterm="")
     return "\n".join(lines)
 
@@ -178,16 +180,16 @@ async def diff(
 async def list_pages(
     core: Core, space_id: UUID, *, type: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> Stretch:
-    wanted = NodeFilter(kinds=(Kind.PAGE,), subtypes=(type,) if type else ())
+    node_filter = NodeFilter(kinds=(Kind.PAGE,), subtypes=(type,) if type else ())
     async with core.transaction(space_id) as db:
-        return await nodes.list_page(db, wanted, limit=limit, cursor=cursor)
+        return await nodes.list_page(db, node_filter, limit=limit, cursor=cursor)
 
 
 async def export(core: Core, space_id: UUID, folder: Path, *, format: Format | None = None) -> PagesWritten:
     """Write every page to its path; as it came where it was not touched, and else, or on demand, in a format."""
     async with core.database.snapshot(space_id) as db:
-        stored = [one for one in await kept.all_pages(db) if one.is_living]
-    return await anyio.to_thread.run_sync(_write, folder, [one.page for one in stored], format)
+        stored = [page for page in await kept.all_pages(db) if page.is_living]
+    return await anyio.to_thread.run_sync(_write, folder, [page.page for page in stored], format)
 
 
 def _write(folder: Path, pages: Sequence[WikiPage], format: Format | None) -> PagesWritten:
@@ -205,4 +207,4 @@ def _free(path: str, taken: set[str]) -> str:
     if path not in taken:
         return path
     stem, dot, suffix = path.rpartition(".")
-    return free_id(stem, {one.rpartition(".")[0] for one in taken}) + dot + suffix
+    return free_id(stem, {name.rpartition(".")[0] for name in taken}) + dot + suffix

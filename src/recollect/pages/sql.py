@@ -74,8 +74,8 @@ async def save_batch(db: Transaction, batch: PageBatch, about: Mapping[str, Any]
         now,
     )
     rows = [
-        (id, place, node.page.path, node.page.raw, json.dumps(planned_row(node, subgraph)))
-        for place, (id, node, subgraph) in enumerate(_nodes(batch.plan))
+        (id, number, node.page.path, node.page.raw, json.dumps(planned_row(node, subgraph)))
+        for number, (id, node, subgraph) in enumerate(_nodes(batch.plan))
         if node.page is not None
     ]
     if rows:
@@ -108,7 +108,7 @@ async def get_batch(
         page_ids,
     )
     nodes = [(node_from(_incoming(row), planned), planned) for row in rows for planned in [_document(row["planned"])]]
-    findings = tuple(PageFinding(**one) for one in told.get("findings", ()))
+    findings = tuple(PageFinding(**finding) for finding in told.get("findings", ()))
     return PageBatch(id=batch, label=told.get("label", ""), plan=plan_from(nodes), findings=findings)
 
 
@@ -132,8 +132,8 @@ async def fates(db: Transaction, batch: UUID) -> list[Mapping[str, Any]]:
 async def all_pages(db: Transaction, ids: Sequence[UUID] | None = None) -> list[StoredPage]:
     """The pages there are, archived ones too; or some of them."""
     raw = await driver(db)
-    found = await raw.fetch(PAGES, db.space_id, None if ids is None else list(ids))
-    return [_stored(row) for row in found]
+    rows = await raw.fetch(PAGES, db.space_id, None if ids is None else list(ids))
+    return [_stored(row) for row in rows]
 
 
 def _stored(row: Any) -> StoredPage:
@@ -146,39 +146,39 @@ def _stored(row: Any) -> StoredPage:
         text=row["text"],
     )
     columns = {name: row[name] for name in ("subtype", "name", "text", "checksum", "status", "version")}
-    known = {**columns, "metadata": metadata, "updated_at": row["updated_at"].isoformat()}
-    return StoredPage(node_id=row["id"], page=page, row=known)
+    values = {**columns, "metadata": metadata, "updated_at": row["updated_at"].isoformat()}
+    return StoredPage(node_id=row["id"], page=page, row=values)
 
 
 async def edges(db: Transaction) -> dict[tuple[UUID, str, UUID], UUID]:
     """The living edges that begin at pages, by source, relation and target."""
     raw = await driver(db)
-    found = await raw.fetch(EDGES, db.space_id)
-    return {(row["source"], row["relation"], row["target"]): row["id"] for row in found}
+    rows = await raw.fetch(EDGES, db.space_id)
+    return {(row["source"], row["relation"], row["target"]): row["id"] for row in rows}
 
 
 async def aliases(db: Transaction) -> set[tuple[str, UUID]]:
     """The aliases of pages, each with the node it means."""
     raw = await driver(db)
-    found = await raw.fetch("SELECT alias, node_id FROM aliases WHERE space_id = $1 AND kind = 'page'", db.space_id)
-    return {(row["alias"], row["node_id"]) for row in found}
+    rows = await raw.fetch("SELECT alias, node_id FROM aliases WHERE space_id = $1 AND kind = 'page'", db.space_id)
+    return {(row["alias"], row["node_id"]) for row in rows}
 
 
 async def vectors(db: Transaction, model: str) -> dict[UUID, Vectors]:
     """The vectors of the pages that have one of this model, of the text as it is."""
     raw = await driver(db)
-    found = await raw.fetch(VECTORS, db.space_id, model)
-    return {row["node_id"]: row["vector"].to_numpy().astype(np.float32) for row in found}
+    rows = await raw.fetch(VECTORS, db.space_id, model)
+    return {row["node_id"]: row["vector"].to_numpy().astype(np.float32) for row in rows}
 
 
 async def meant(db: Transaction, reference: str) -> UUID | None:
     """The living page that a reference names: its id, its path, its name however written, an alias of it."""
     raw = await driver(db)
     for meaning in MEANINGS:
-        wanted = normal_name(reference) if "lower" in meaning else reference
-        found = await raw.fetch(f"{MEANT} {meaning} LIMIT 2", db.space_id, wanted)
-        if len(found) > 1:
+        name = normal_name(reference) if "lower" in meaning else reference
+        rows = await raw.fetch(f"{MEANT} {meaning} LIMIT 2", db.space_id, name)
+        if len(rows) > 1:
             raise Conflict(f"{reference} is the name of several pages: say its type too, as in Principle:{reference}.")
-        if found:
-            return UUID(str(found[0]["id"]))
+        if rows:
+            return UUID(str(rows[0]["id"]))
     return None

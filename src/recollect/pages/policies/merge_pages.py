@@ -81,11 +81,11 @@ class _World:
     @property
     def pages(self) -> dict[str, WikiPage]:
         """The living pages; what is archived does not count as there."""
-        return {one.page.id: one.page for one in self.stored if one.is_living}
+        return {stored_page.page.id: stored_page.page for stored_page in self.stored if stored_page.is_living}
 
     @property
     def by_id(self) -> dict[str, StoredPage]:
-        return {one.page.id: one for one in self.stored}
+        return {stored_page.page.id: stored_page for stored_page in self.stored}
 
 
 async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
@@ -139,15 +139,15 @@ def settled(plan: MergePlan, world: _World, options: Options) -> MergePlan:
     plan = plan.with_nodes({id: _target_there(node, pages) for id, node in plan.nodes.items()})
     nodes = plan.nodes
     new = [node.page for node in nodes.values() if node.page is not None and id_arrives(node)]
-    known = known_results(new, world.stored)
+    results = known_results(new, world.stored)
     return plan.with_nodes(
-        {id: replace(nodes[id], status=NodeStatus.COMPLETED, result_page_id=known[id]) for id in known}
+        {id: replace(nodes[id], status=NodeStatus.COMPLETED, result_page_id=results[id]) for id in results}
     )
 
 
-def _only(plan: MergePlan, wanted: Iterable[str]) -> tuple[SubgraphPlan, ...]:
+def _only(plan: MergePlan, chosen: Iterable[str]) -> tuple[SubgraphPlan, ...]:
     """These sub-graphs; the others stay as they are, for links lead to their pages too."""
-    names = set(wanted)
+    names = set(chosen)
     return tuple(
         subgraph if subgraph.subgraph_id in names else replace(subgraph, status=SubgraphStatus.COMPLETED)
         for subgraph in plan.subgraphs
@@ -179,7 +179,7 @@ class _Writing:
         self.where, self.results, self.now = where, where.results, now
         self.stored = world.by_id
         self.written = done.written
-        self.order = {self.results[node.page_id]: place for place, (_, node) in enumerate(self._steps())}
+        self.order = {self.results[node.page_id]: index for index, (_, node) in enumerate(self._steps())}
         self.nodes = {id: self.stored[id].node_id if id in self.stored else uuid4() for id in done.after}
         self.edges = self._edges()
 
@@ -228,15 +228,15 @@ class _Writing:
     def _edges(self) -> dict[str, list[Change]]:
         """The changes of edges, each with the later of the two pages it joins: by then both are there."""
         was, will = (edges_between(list(pages.values())) for pages in (self.done.before, self.done.after))
-        found: dict[str, list[Change]] = {}
+        changes: dict[str, list[Change]] = {}
         for key in will.keys() - was.keys():
             if (owner := self._later(key)) and self._stored_edge(key) is None:
-                found.setdefault(owner, []).append(self._made(key, will[key]))
+                changes.setdefault(owner, []).append(self._made(key, will[key]))
         for key in was.keys() - will.keys():
             if key[0] in self.order and (id := self._stored_edge(key)) is not None:
                 gone = Change(table="edges", id=id, before={"status": "active"}, after={"status": "pruned"})
-                found.setdefault(key[0], []).append(gone)
-        return found
+                changes.setdefault(key[0], []).append(gone)
+        return changes
 
     def _later(self, key: EdgeKey) -> str | None:
         ends = [end for end in (key[0], key[2]) if end in self.order]
@@ -327,7 +327,7 @@ class _Writing:
         """What a person and the audit need to know of the page: where it came from, and where its links lead."""
         children = (edge for edge in forward_edges(node.page)) if node.page else ()
         links = self.where.arriving.get(node.page_id, UNTOUCHED)
-        known = {
+        factors = {
             "batch": str(self.batch.id),
             "page_id": node.page_id,
             "page_type": node.page_type,
@@ -342,9 +342,9 @@ class _Writing:
         }
         if node.decision is Verdict.MERGE and node.page is not None:
             stored = self.stored[result]
-            known |= {"pair": list(pair_of(node.page_id, result)), "state": state_of(node.page, stored.page)}
-            known |= {"links_there": dict(self.where.there.get(result, UNTOUCHED).anew)}
-        return known
+            factors |= {"pair": list(pair_of(node.page_id, result)), "state": state_of(node.page, stored.page)}
+            factors |= {"links_there": dict(self.where.there.get(result, UNTOUCHED).anew)}
+        return factors
 
 
 def _sum(node: NodePlan) -> str:
@@ -372,7 +372,7 @@ def _note(draft: Draft, batch: PageBatch, done: CarriedOut) -> None:
     for subgraph in done.subgraphs:
         if subgraph.status is SubgraphStatus.FAILED:
             draft.note("audit", f"{subgraph.subgraph_id} ({subgraph.root_id}) was left out: {subgraph.audit_result}")
-    for node in (node for one in done.subgraphs for node in one.nodes.values()):
+    for node in (node for subgraph in done.subgraphs for node in subgraph.nodes.values()):
         if node.decision is Verdict.DECLINE:
             draft.note("declined", f"{node.page_id}: {node.reason}")
 
@@ -388,7 +388,7 @@ def _summary(done: CarriedOut, before: Mapping[str, WikiPage], draft: Draft) -> 
         "merged": merged,
         "relinked": relinked,
         "unchanged": pages + relinked - len(verbs),
-        "failed": sum(one.status is SubgraphStatus.FAILED for one in done.subgraphs),
+        "failed": sum(subgraph.status is SubgraphStatus.FAILED for subgraph in done.subgraphs),
         "scope": {"pages": len(before)},
         "touched": {"pages": merged + relinked},
     }
@@ -404,13 +404,15 @@ async def audited(reader: Reader, decisions: Sequence[Decided]) -> list[str]:
     named = [str(decision.factors["page_id"]) for decision in decisions if "page_id" in decision.factors]
     batch = await reader.page_batch(UUID(str(decisions[0].factors["batch"])), named)
     new = {id: node.page for id, node in batch.plan.nodes.items()}
-    stored = {one.node_id: one for one in await reader.pages([one.subject for one in decisions])}
-    made = await reader.edges_in_full([change.id for one in decisions for change in _edges_made(one)])
+    stored = {page.node_id: page for page in await reader.pages([decision.subject for decision in decisions])}
+    made = await reader.edges_in_full([change.id for decision in decisions for change in _edges_made(decision)])
     there = {id for id, edge in made.items() if edge.status == "active"}
     return [
-        f"{one.factors.get('page_id', one.factors['result'])}: {problem}"
-        for one in decisions
-        for problem in _problems(one, new.get(str(one.factors.get("page_id"))), stored.get(one.subject), there)
+        f"{decision.factors.get('page_id', decision.factors['result'])}: {problem}"
+        for decision in decisions
+        for problem in _problems(
+            decision, new.get(str(decision.factors.get("page_id"))), stored.get(decision.subject), there
+        )
     ]
 
 
@@ -454,12 +456,12 @@ def _as_it_was(stored: StoredPage, before: Mapping[str, Any]) -> WikiPage:
 
 def without(plan: Plan, declined: Sequence[Decided]) -> dict[str, Any]:
     """The merge as it is when some pages do not come in: their parents come without them (P21)."""
-    if any(one.factors["decision"] == RELINK for one in declined):
+    if any(decision.factors["decision"] == RELINK for decision in declined):
         raise InvalidInput(
             "That decision keeps links leading where they lead: decline the page that takes their name instead."
         )
     edits = {edit[0]: tuple(edit) for edit in plan.options["edits"]}
-    pages = (str(one.factors["page_id"]) for one in declined)
+    pages = (str(decision.factors["page_id"]) for decision in declined)
     edits |= {id: (id, Verdict.DECLINE.value, None) for id in pages}
     return {**plan.options, "edits": [*edits.values()]}
 
@@ -469,8 +471,12 @@ def again(plan: Plan, failed: Sequence[Decided]) -> dict[str, Any] | None:
     attempt = int(plan.options["attempt"]) + 1
     if attempt > MAX_RETRIES:
         return None
-    merges = [str(one.factors["page_id"]) for one in failed if one.factors["decision"] == Verdict.MERGE.value]
-    subgraphs = list(dict.fromkeys(str(one.factors["subgraph"]) for one in failed if "subgraph" in one.factors))
+    merges = [
+        str(decision.factors["page_id"]) for decision in failed if decision.factors["decision"] == Verdict.MERGE.value
+    ]
+    subgraphs = list(
+        dict.fromkeys(str(decision.factors["subgraph"]) for decision in failed if "subgraph" in decision.factors)
+    )
     if not subgraphs:
         return None
     return {**plan.options, "only": subgraphs, "careful": merges, "attempt": attempt}

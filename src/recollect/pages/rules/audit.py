@@ -119,15 +119,15 @@ def led_astray(
 
     Typed links that a merge adds (back-links, contradictions) are looked at as edges.
     """
-    wanted = frozenset[tuple[str, str]]().union(*(side.leads for side in sides))
+    expected = frozenset[tuple[str, str]]().union(*(side.leads for side in sides))
     free = frozenset[str]().union(*(side.nowhere for side in sides))
     leads = {(link.relation, now.find(page, link)): link for link in page.links}
-    for relation, target in sorted(wanted - leads.keys()):
+    for relation, target in sorted(expected - leads.keys()):
         if target in after:
             yield f"no {relation} link of {page.id} leads to {target} any more"
-    for (relation, found), link in leads.items():
-        if found not in (None, link.target) and (relation, found) not in wanted and link.written not in free:
-            yield f"{link.written} on {page.id} leads to {found} now"
+    for (relation, led_to), link in leads.items():
+        if led_to not in (None, link.target) and (relation, led_to) not in expected and link.written not in free:
+            yield f"{link.written} on {page.id} leads to {led_to} now"
 
 
 # -- content
@@ -220,44 +220,44 @@ def carried_out(
     links = {id: relinked(before[id], links.anew) for id, links in where.there.items() if links.anew}
     careful = set(careful)
     tries = [_Attempted(plan=replace(subgraph, retry_count=attempt - 1)) for subgraph in merge.subgraphs]
-    waiting = [one for one in tries if one.plan.status is not SubgraphStatus.COMPLETED]
-    skipped = frozenset(one.plan.subgraph_id for one in tries) - {one.plan.subgraph_id for one in waiting}
+    waiting = [tried for tried in tries if tried.plan.status is not SubgraphStatus.COMPLETED]
+    skipped = frozenset(tried.plan.subgraph_id for tried in tries) - {tried.plan.subgraph_id for tried in waiting}
     while waiting:
-        for one in waiting:
-            _execute(one, before, where, careful, updated)
+        for tried in waiting:
+            _execute(tried, before, where, careful, updated)
         after = _together({**before, **links}, tries)
         now = Directory(after.values())
-        for one in waiting:
-            failures = audit(one.plan, before, after, where, now)
-            one.plan = after_audit(one.plan, failures)
+        for tried in waiting:
+            failures = audit(tried.plan, before, after, where, now)
+            tried.plan = after_audit(tried.plan, failures)
             careful |= {failure.page_id for failure in failures}
-        waiting = [one for one in waiting if one.plan.status is SubgraphStatus.RETRY]
-    passed = [one for one in tries if one.plan.status is not SubgraphStatus.FAILED]
+        waiting = [tried for tried in waiting if tried.plan.status is SubgraphStatus.RETRY]
+    passed = [tried for tried in tries if tried.plan.status is not SubgraphStatus.FAILED]
     return CarriedOut(
-        subgraphs=tuple(one.plan for one in tries),
+        subgraphs=tuple(tried.plan for tried in tries),
         before=before,
         after=_together({**before, **links}, passed),
         skipped=skipped,
-        notes=tuple(note for one in passed for note in one.notes),
+        notes=tuple(note for tried in passed for note in tried.notes),
     )
 
 
 def _execute(
-    one: _Attempted,
+    attempted: _Attempted,
     before: Mapping[str, WikiPage],
     where: Destinations,
     careful: AbstractSet[str],
     updated: str | None,
 ) -> None:
     ids = where.results
-    again = {ids[id] for id, node in one.plan.nodes.items() if node.status is NodeStatus.FAILED and id in ids}
-    kept = {id: page for id, page in one.written.items() if id not in again}
-    executed = execute(one.plan, {**before, **kept}, where, updated=updated)
+    again = {ids[id] for id, node in attempted.plan.nodes.items() if node.status is NodeStatus.FAILED and id in ids}
+    unchanged = {id: page for id, page in attempted.written.items() if id not in again}
+    executed = execute(attempted.plan, {**before, **unchanged}, where, updated=updated)
     made = dict(executed.written)
-    for id in careful & one.plan.nodes.keys():
-        _keep_whole(one.plan.nodes[id], made, before, where)
-    one.plan, one.written = executed.subgraph, {**kept, **made}
-    one.notes |= {str(finding): None for finding in executed.findings}
+    for id in careful & attempted.plan.nodes.keys():
+        _keep_whole(attempted.plan.nodes[id], made, before, where)
+    attempted.plan, attempted.written = executed.subgraph, {**unchanged, **made}
+    attempted.notes |= {str(finding): None for finding in executed.findings}
 
 
 def _together(before: Mapping[str, WikiPage], tries: Iterable[_Attempted]) -> dict[str, WikiPage]:
@@ -287,9 +287,9 @@ def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:
     """A page with everything of another that it lacks: whole sections, and whole texts where a sentence is missing."""
     headings, sentences = set(missing_headings(side, page)), missing_sentences(side, page)
     lacking = [section for section in side.sections if section.heading in headings]
-    kept = {one.heading for one in lacking}
-    texts = [("", side.lead), *((one.heading, one.body) for one in side.sections)]
-    rest = [text for heading, text in texts if heading not in kept and says([text]) & sentences]
+    whole = {section.heading for section in lacking}
+    texts = [("", side.lead), *((section.heading, section.body) for section in side.sections)]
+    rest = [text for heading, text in texts if heading not in whole and says([text]) & sentences]
     if not lacking and not rest:
         return page
     also = [Section(level=2, heading=f"Also in {side.name}", body="\n\n".join(rest))] if rest else []
@@ -338,7 +338,11 @@ class MergeResult:
 def result_of(plan: MergePlan, touched: Collection[str] | None = None) -> MergeResult:
     """What a merge came to. `touched` names the pages that had something to do; none given means all."""
     done = [subgraph for subgraph in plan.subgraphs if subgraph.status is SubgraphStatus.COMPLETED]
-    failed = {one.subgraph_id: one.audit_result or "" for one in plan.subgraphs if one.status is SubgraphStatus.FAILED}
+    failed = {
+        subgraph.subgraph_id: subgraph.audit_result or ""
+        for subgraph in plan.subgraphs
+        if subgraph.status is SubgraphStatus.FAILED
+    }
     return MergeResult(
         created_pages=_results(done, Verdict.CREATE_NEW, touched),
         edited_pages=_results(done, Verdict.MERGE, touched),

@@ -340,9 +340,9 @@ class _PageSearch:
     def _attempts(self, waiting: Mapping[str, SearchScope]) -> dict[str, _Attempt]:
         """The best match of every page in its scope, and whether that match has a better page."""
         rows = {id: self._row(id, scope) for id, scope in waiting.items()}
-        found = {id: self._best(id, scope, rows[id]) for id, scope in waiting.items()}
-        rivals = _rivals(rows, {one.target for one in found.values() if one.target})
-        return {id: self._against_rivals(id, attempt, rivals) for id, attempt in found.items()}
+        attempts = {id: self._best(id, scope, rows[id]) for id, scope in waiting.items()}
+        rivals = _rivals(rows, {attempt.target for attempt in attempts.values() if attempt.target})
+        return {id: self._against_rivals(id, attempt, rivals) for id, attempt in attempts.items()}
 
     def _row(self, id: str, scope: SearchScope) -> dict[str, float]:
         """The scores of a page in its scope; what another new page has taken is not in it any more."""
@@ -352,7 +352,7 @@ class _PageSearch:
     def _best(self, id: str, scope: SearchScope, row: Mapping[str, float]) -> _Attempt:
         """The best match that no veto stands against; where all that is good enough is vetoed, the veto."""
         vetoed: _Attempt | None = None
-        for target in sorted(row, key=lambda one: (-row[one], one != id, one)):
+        for target in sorted(row, key=lambda candidate: (-row[candidate], candidate != id, candidate)):
             attempt = _Attempt(scope=scope, target=target, score=row[target])
             if row[target] < self._options.judge_from:
                 return vetoed or attempt
@@ -409,14 +409,14 @@ def _rivals(rows: Mapping[str, Mapping[str, float]], targets: set[str]) -> dict[
     for id, row in rows.items():
         for target in targets & row.keys():
             rivals[target].append((row[target], id))
-    return {target: sorted(ids, key=lambda one: (-one[0], one[1])) for target, ids in rivals.items()}
+    return {target: sorted(ids, key=lambda rival: (-rival[0], rival[1])) for target, ids in rivals.items()}
 
 
 def _no_match(attempts: Sequence[_Attempt]) -> PageDecision:
     """New, because no scope held a match: the best score that was seen, and what stood against it."""
-    best = max(attempts, key=lambda one: -1.0 if one.score is None else one.score)
+    best = max(attempts, key=lambda attempt: -1.0 if attempt.score is None else attempt.score)
     scopes = ", then in ".join(str(attempt.scope) for attempt in attempts)
-    many = sum(len(one.scope.candidates) for one in attempts) > 1
+    many = sum(len(attempt.scope.candidates) for attempt in attempts) > 1
     if best.target is None:
         reason = "Nothing of its type to compare with" + ("" if best.scope.is_global else f" under {best.scope.parent}")
     elif best.scope.is_global:
@@ -430,7 +430,7 @@ def _no_match(attempts: Sequence[_Attempt]) -> PageDecision:
         score=best.score,
         reason=reason,
         parent=best.scope.parent,
-        contradicts=tuple(dict.fromkeys(id for one in attempts for id in one.contradicts)),
+        contradicts=tuple(dict.fromkeys(id for attempt in attempts for id in attempt.contradicts)),
     )
 
 

@@ -78,8 +78,8 @@ def destinations(plan: MergePlan, before: Mapping[str, WikiPage]) -> Destination
     came, was, will = Directory(new.values()), Directory(before.values()), Directory(places.values())
 
     def of_new(page: WikiPage, link: WikiLink) -> tuple[WikiLink, str | None]:
-        read, found = came.read(page, link)
-        return will.read(page, link) if found is None else (read, results.get(found, GONE))
+        read, target = came.read(page, link)
+        return will.read(page, link) if target is None else (read, results.get(target, GONE))
 
     return Destinations(
         results=results,
@@ -171,8 +171,8 @@ def _relinked(
     """What becomes of the links of a page that will stand `here`."""
     anew: dict[str, str] = {}
     gone, nowhere, leads = set[str](), set[str](), set[tuple[str, str]]()
-    for one in {link.written: link for link in page.links}.values():
-        link, target = read(page, one)
+    for written in {link.written: link for link in page.links}.values():
+        link, target = read(page, written)
         if target is None or (target not in places and target != GONE):
             nowhere.add(link.written)
         elif target == GONE:
@@ -220,7 +220,7 @@ def _in_brackets(link: WikiLink, target: str, label: str) -> str:
 
 def _before_path(written: str) -> int:
     """Where the path of a link begins at the earliest: its label may say the same."""
-    return next(place for mark in ("](", "]:", "href=") if (place := written.rfind(mark)) >= 0)
+    return next(start for mark in ("](", "]:", "href=") if (start := written.rfind(mark)) >= 0)
 
 
 def _path_in(link: WikiLink) -> str:
@@ -308,14 +308,14 @@ def _back_links(
     page: WikiPage, edges: Iterable[DeferredEdge], results: Mapping[str, str], hierarchy: Hierarchy
 ) -> list[tuple[str, str, str]]:
     """The back-links that the page lacks, if it keeps back-links of that kind at all."""
-    kept = {link.relation for link in page.links}
-    found: list[tuple[str, str, str]] = []
+    relations = {link.relation for link in page.links}
+    back_links: list[tuple[str, str, str]] = []
     for edge in edges:
         kind = hierarchy.edge_kind(edge.edge_type, type_and_name(edge.parent_id)[0], page.type)
-        name = next((back_link for back_link in kind.back_links if back_link in kept), None) if kind else None
+        name = next((back_link for back_link in kind.back_links if back_link in relations), None) if kind else None
         if name and edge.parent_id in results:
-            found.append((name, results[edge.parent_id], ""))
-    return found
+            back_links.append((name, results[edge.parent_id], ""))
+    return back_links
 
 
 def with_links(page: WikiPage, links: Iterable[tuple[str, str, str]]) -> WikiPage:

@@ -57,7 +57,7 @@ class Hierarchy:
 
     def rank(self, type: str) -> int:
         """How high a type stands; types that the table does not name stand above all."""
-        return next((number for number, one in enumerate(self.types) if one.name == type), len(self.types))
+        return next((number for number, page_type in enumerate(self.types) if page_type.name == type), len(self.types))
 
     def type_named(self, name: str) -> PageType | None:
         return next((type_ for type_ in self.types if type_.name.casefold() == name.strip().casefold()), None)
@@ -144,8 +144,8 @@ def forward_edges(page: WikiPage, hierarchy: Hierarchy = WIKI) -> list[PageEdge]
 
 def children_by_parent(pages: Iterable[WikiPage], hierarchy: Hierarchy = WIKI) -> dict[str, list[PageEdge]]:
     """The forward edges of each page that lead to another of these pages."""
-    known = {page.id: page for page in pages}
-    return {id: [edge for edge in forward_edges(page, hierarchy) if edge.target in known] for id, page in known.items()}
+    by_id = {page.id: page for page in pages}
+    return {id: [edge for edge in forward_edges(page, hierarchy) if edge.target in by_id] for id, page in by_id.items()}
 
 
 def execution_order(types_by_id: Mapping[str, str], hierarchy: Hierarchy = WIKI) -> list[str]:
@@ -234,10 +234,10 @@ class Detected:
 
     def parents(self) -> dict[str, list[PageEdge]]:
         """The edges that lead to each page, inside the batch."""
-        found: dict[str, list[PageEdge]] = {}
+        by_target: dict[str, list[PageEdge]] = {}
         for edge in self.edges:
-            found.setdefault(edge.target, []).append(edge)
-        return found
+            by_target.setdefault(edge.target, []).append(edge)
+        return by_target
 
 
 def detect_subgraphs(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> Detected:
@@ -252,10 +252,10 @@ def detect_subgraphs(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> 
     )
 
 
-def _edges(pages: Iterable[WikiPage], known: Mapping[str, str], hierarchy: Hierarchy) -> list[PageEdge]:
+def _edges(pages: Iterable[WikiPage], types: Mapping[str, str], hierarchy: Hierarchy) -> list[PageEdge]:
     """The edges among the new pages. Others lead to pages that are there already, or nowhere: page_links says which."""
     edges = (edge for page in pages for edge in forward_edges(page, hierarchy))
-    return sorted({edge for edge in edges if edge.target in known})
+    return sorted({edge for edge in edges if edge.target in types})
 
 
 def _sorted(ids: Iterable[str], types: Mapping[str, str], hierarchy: Hierarchy) -> list[str]:
@@ -302,13 +302,13 @@ def without_cycles(
     edges: Sequence[PageEdge], types: Mapping[str, str], hierarchy: Hierarchy
 ) -> tuple[list[PageEdge], list[PageFinding]]:
     """The edges without those that close a cycle, and what was cut."""
-    kept = [edge for edge in edges if edge.source != edge.target]
+    remaining = [edge for edge in edges if edge.source != edge.target]
     said = [_cut(edge, "it leads to itself") for edge in edges if edge.source == edge.target]
-    while cycle := _a_cycle(kept):
-        edge, why = _weakest(cycle, kept, types, hierarchy)
-        kept = [one for one in kept if (one.source, one.target) != (edge.source, edge.target)]
+    while cycle := _a_cycle(remaining):
+        edge, why = _weakest(cycle, remaining, types, hierarchy)
+        remaining = [other for other in remaining if (other.source, other.target) != (edge.source, edge.target)]
         said.append(_cut(edge, why))
-    return kept, said
+    return remaining, said
 
 
 def _a_cycle(edges: Sequence[PageEdge]) -> list[tuple[str, str]]:

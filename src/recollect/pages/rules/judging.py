@@ -38,9 +38,9 @@ def question(new: WikiPage, old: WikiPage, score: float) -> tuple[str, str]:
 
 def verdict_in(answer: str) -> Verdict:
     """What an answer means; a person decides where it means nothing."""
-    found = _OBJECT.search(answer)
+    match = _OBJECT.search(answer)
     try:
-        said = json.loads(found[0]) if found else None
+        said = json.loads(match[0]) if match else None
     except ValueError:
         return Verdict.REVIEW
     same = said.get("same") if isinstance(said, dict) else None

@@ -90,9 +90,9 @@ class Directory:
         """A link, its name and the place on the page told apart as they are meant, and the page that it leads to."""
         if link.style == "path":
             return link, self._at_path(page, link.target)
-        for one in _readings(link):
-            if found := self._by_id(one.target) if link.style == "typed" else self._by_wikilink(page, one.target):
-                return one, found
+        for reading in _readings(link):
+            if id_ := self._by_id(reading.target) if link.style == "typed" else self._by_wikilink(page, reading.target):
+                return reading, id_
         return link, None
 
     def _by_id(self, target: str) -> str | None:
@@ -112,13 +112,13 @@ class Directory:
         if not target:  # [[#heading]] is a place on the page itself
             return page.id
         whole = target.removeprefix("/")
-        if found := self._normal_paths.get(whole) or self._normal_paths.get(without_suffix(whole).casefold()):
-            return found
+        if id_ := self._normal_paths.get(whole) or self._normal_paths.get(without_suffix(whole).casefold()):
+            return id_
         if "/" in target:
             return self._by_end_of_path(page, target)
         name = normal_name(without_suffix(target))
         named = self._names.get(name) or self._aliases.get(name, [])
-        return min(named, key=lambda one: _distance(page, one)).id if named else None
+        return min(named, key=lambda candidate: _distance(page, candidate)).id if named else None
 
     def _by_end_of_path(self, page: WikiPage, target: str) -> str | None:
         """The page at that path from this one's folder; else one whose path ends so, the nearest to the top first."""
@@ -126,8 +126,8 @@ class Directory:
             return at
         end = "/" + without_suffix(target).casefold().lstrip("/")
         same = self._endings.get(PurePosixPath(end).name, [])
-        ends = [one for one in same if without_suffix(one.path).casefold().endswith(end)]
-        return min(ends, key=lambda one: (one.path.count("/"), one.path)).id if ends else None
+        ends = [candidate for candidate in same if without_suffix(candidate.path).casefold().endswith(end)]
+        return min(ends, key=lambda candidate: (candidate.path.count("/"), candidate.path)).id if ends else None
 
 
 def resolve(pages: Sequence[WikiPage], others: Iterable[WikiPage] = ()) -> Resolution:
@@ -157,10 +157,10 @@ def _readings(link: WikiLink) -> Iterator[WikiLink]:
     """What a link may mean, the longest name first: a name may hold a #; else what follows is a place on the page."""
     inside = link.written.removeprefix("!")[2:-2].partition("|")[0].removesuffix("\\").strip()
     whole = inside.removeprefix(f"{link.relation}::").strip()
-    signs = [place for place, sign in enumerate(whole) if sign == "#"][:MOST_SIGNS]
+    signs = [index for index, sign in enumerate(whole) if sign == "#"][:MOST_SIGNS]
     yield replace(link, target=whole, anchor="") if signs else link
-    for place in reversed(signs):
-        yield replace(link, target=whole[:place].strip(), anchor=whole[place + 1 :].strip())
+    for index in reversed(signs):
+        yield replace(link, target=whole[:index].strip(), anchor=whole[index + 1 :].strip())
 
 
 def _paths(page: WikiPage, target: str) -> list[str]:
@@ -250,8 +250,8 @@ def without_links(page: WikiPage, gone: Collection[str]) -> WikiPage:
 
 
 def _without_lines(body: str, gone: Collection[str]) -> str:
-    kept = (line for line, is_code in lines_with_code(body) if is_code or not _only_links_to(line, gone))
-    return "\n".join(kept).strip("\n")
+    lines = (line for line, is_code in lines_with_code(body) if is_code or not _only_links_to(line, gone))
+    return "\n".join(lines).strip("\n")
 
 
 def _only_links_to(line: str, gone: Collection[str]) -> bool:
@@ -269,16 +269,16 @@ def edges_between(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> dic
     an edge.
     """
     types = {page.id: page.type for page in pages}
-    found: dict[EdgeKey, WikiLink] = {}
-    for one in resolve(pages).links:
-        if one.target is None or one.target == one.source:
+    edges: dict[EdgeKey, WikiLink] = {}
+    for resolved in resolve(pages).links:
+        if resolved.target is None or resolved.target == resolved.source:
             continue
-        if hierarchy.is_back_link(one.link.relation, types[one.source], types[one.target]):
+        if hierarchy.is_back_link(resolved.link.relation, types[resolved.source], types[resolved.target]):
             continue
-        key = (one.source, one.link.relation, one.target)
-        if key not in found or found[key].richness < one.link.richness:
-            found[key] = one.link
-    return found
+        key = (resolved.source, resolved.link.relation, resolved.target)
+        if key not in edges or edges[key].richness < resolved.link.richness:
+            edges[key] = resolved.link
+    return edges
 
 
 def edge_row(id: UUID, source: UUID, relation: str, target: UUID, link: WikiLink, now: datetime) -> dict[str, Any]:

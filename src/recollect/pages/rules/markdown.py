@@ -37,12 +37,12 @@ def parse_markdown(text: str) -> Parsed:
 
 def _cut_front_matter(text: str) -> tuple[About, str]:
     """The front matter and the text after it; what is broken stays text and is named."""
-    found = FRONT_MATTER.match(text)
-    if found is None:
+    match = FRONT_MATTER.match(text)
+    if match is None:
         unclosed = LOOKS_LIKE_FRONT_MATTER.match(text) is not None
         return About(problems=_kept_as_text("it is never closed") if unclosed else ()), text
     try:
-        return _about(front_matter(found[1] or "")), text[found.end() :]
+        return _about(front_matter(match[1] or "")), text[match.end() :]
     except InvalidInput as problem:
         return About(problems=_kept_as_text(problem.message)), text
 
@@ -70,7 +70,7 @@ def _unescaped_key(key: str) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError("domains are a list of texts")
     return tuple(value)
 

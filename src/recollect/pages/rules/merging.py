@@ -72,16 +72,16 @@ def merge_pages(old: WikiPage, new: WikiPage, *, updated: str | None = None, lea
 
 def _sources(old: Sequence[Source], new: Sequence[Source]) -> tuple[Source, ...]:
     """The old ones, and the new ones with another address."""
-    known = {source.key for source in old}
-    fresh = {source.key: source for source in reversed(new) if source.key not in known}
+    keys = {source.key for source in old}
+    fresh = {source.key: source for source in reversed(new) if source.key not in keys}
     return (*old, *(source for source in new if fresh.get(source.key) is source))
 
 
 def _domains(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
-    found: dict[str, str] = {}
+    domains: dict[str, str] = {}
     for domain in (*old, *new):
-        found.setdefault(normal_name(domain), domain)
-    return tuple(found.values())
+        domains.setdefault(normal_name(domain), domain)
+    return tuple(domains.values())
 
 
 def merged_fields(old: WikiPage, new: WikiPage) -> tuple[dict[str, Any], list[str]]:
@@ -112,19 +112,19 @@ def _as_lists(key: str, old: Any, new: Any) -> tuple[list[Any], list[Any]] | Non
 
 
 def _with_title(old: WikiPage, new: WikiPage) -> Mapping[str, Any]:
-    known = map(normal_name, (old.title or "", old.name, *old.aliases, *new.aliases))
-    if not new.title or new.type != NOTE or normal_name(new.title) in known:
+    names = map(normal_name, (old.title or "", old.name, *old.aliases, *new.aliases))
+    if not new.title or new.type != NOTE or normal_name(new.title) in names:
         return new.fields  # the title of a typed page says its type and its name
     return {**new.fields, "aliases": [*strings(new.fields.get("aliases")), new.title]}
 
 
 def _is_all_said(old: WikiPage, new: WikiPage, leads: Leads) -> bool:
     """Whether the old page has every heading, sentence, block and link of the new one, wherever that may be."""
-    known = _by_target(old.links, leads)
+    links = _by_target(old.links, leads)
     blocks_there = {_whole(block) for text in old.texts for block in blocks(text)}
     return (
         _headings(new) <= _headings(old)
-        and all(_is_covered(link, known, leads) for link in new.links)
+        and all(_is_covered(link, links, leads) for link in new.links)
         and _prose(new) <= said_in(old.texts)
         and all(_whole(block) in blocks_there for text in new.texts for block in blocks(text) if _is_whole(block))
     )
@@ -136,7 +136,7 @@ def _headings(page: WikiPage) -> Counter[str]:
 
 def _prose(page: WikiPage) -> set[str]:
     prose = (block for text in page.texts for block in blocks(text) if not _is_whole(block) and block.kind != "link")
-    return {said(one) for block in prose for one in sentences_of(block)}
+    return {said(sentence) for block in prose for sentence in sentences_of(block)}
 
 
 # -- sections
@@ -199,7 +199,7 @@ class _Body:
         self._root = _tree(page)
         self._leads = leads
         bodies = [part.body for part in self._root.all()]
-        self._said = {one for one in said_in(bodies) if _is_long(one)}
+        self._said = {sentence for sentence in said_in(bodies) if _is_long(sentence)}
         self._whole = {_whole(block) for body in bodies for block in blocks(body)}
         self._links = _by_target(links_in(bodies), leads)
         self._alone = self._lines_of_links()
@@ -224,20 +224,20 @@ class _Body:
         """Add the sections below one of the new page: to those they match, else at their place here."""
         places = {id(part): number for number, part in enumerate(here.below)}
         between: dict[int, list[_PagePart]] = {}
-        place, end = 0, _end(here)
+        at, end = 0, _end(here)
         for part in new.below:
             match = claims.get(id(part))
             if match is None:
-                place = min(place, end)
-                match = _PagePart(heading=part.heading, level=_level_at(here, place, part), body="")
-                between.setdefault(place, []).append(match)
+                at = min(at, end)
+                match = _PagePart(heading=part.heading, level=_level_at(here, at, part), body="")
+                between.setdefault(at, []).append(match)
             elif id(match) in places:
-                place = places[id(match)] + 1
+                at = places[id(match)] + 1
             self._grow(match, part.body)
             self._add_below(match, part, claims)
         if between:
             slots = range(len(here.below) + 1)
-            here.below = [one for slot in slots for one in (*between.get(slot, ()), *here.below[slot : slot + 1])]
+            here.below = [below for slot in slots for below in (*between.get(slot, ()), *here.below[slot : slot + 1])]
 
     def _grow(self, part: _PagePart, body: str) -> None:
         """Append what the new body says and the page does not."""
@@ -259,7 +259,7 @@ class _Body:
 
     def _is_known(self, block: Block, here: set[str]) -> bool:
         spoken = map(said, sentences_of(block))
-        return all(one in self._said or one in self._whole or one in here for one in spoken)
+        return all(sentence in self._said or sentence in self._whole or sentence in here for sentence in spoken)
 
     def _fresh_link(self, block: Block) -> Iterator[Block]:
         """A link line is new if its target is; what it says beyond a link that is there already joins that one."""
@@ -275,12 +275,12 @@ class _Body:
 
     def _lines_of_links(self) -> dict[tuple[str, str], tuple[_PagePart, str]]:
         """The lines of the old page that are one link each, by that link. (What follows a sentence is no note.)"""
-        found: dict[tuple[str, str], tuple[_PagePart, str]] = {}
+        lines: dict[tuple[str, str], tuple[_PagePart, str]] = {}
         for part in self._root.all():
             for line in outside_code(part.body):
                 if len(held := links_in([line])) == 1 and blocks(line)[0].kind == "link":
-                    found.setdefault((held[0].relation, self._leads(held[0])), (part, line))
-        return found
+                    lines.setdefault((held[0].relation, self._leads(held[0])), (part, line))
+        return lines
 
     def _enrich(self, link: WikiLink) -> bool:
         """Add label and note of a link to the line that holds it already; False where no line holds it alone."""
@@ -291,18 +291,20 @@ class _Body:
         so_far = part.richer.get(line, line)
         held = links_in([so_far])[0]
         part.richer[line] = richer = _enriched(so_far, held, link)
-        self._links[key] = [*links_in([richer]), *(one for one in self._links.get(key, []) if one != held)]
+        self._links[key] = [*links_in([richer]), *(other for other in self._links.get(key, []) if other != held)]
         return True
 
     def _fresh_prose(self, block: Block, here: set[str]) -> Iterator[Block]:
         spoken = sentences_of(block)
         fresh = [
-            one for one in spoken if (said(one) not in self._said and said(one) not in here) or self._links_anew(one)
+            sentence
+            for sentence in spoken
+            if (said(sentence) not in self._said and said(sentence) not in here) or self._links_anew(sentence)
         ]
         for link in links_in(fresh):
             self._links.setdefault((link.relation, self._leads(link)), []).append(link)
-        self._said |= {said(one) for one in fresh if _is_long(said(one))}
-        here |= {said(one) for one in fresh}
+        self._said |= {said(sentence) for sentence in fresh if _is_long(said(sentence))}
+        here |= {said(sentence) for sentence in fresh}
         if len(fresh) == len(spoken) and spoken:
             yield replace(block, kind="paragraph") if block.kind == "label" else block
         elif fresh:
@@ -345,15 +347,15 @@ def _claim_by_place(old: _PagePart, new: _PagePart, claims: dict[int, _PagePart]
 
 
 def _by_heading(parts: Iterable[_PagePart]) -> dict[str, deque[_PagePart]]:
-    found: dict[str, deque[_PagePart]] = {}
+    by_heading: dict[str, deque[_PagePart]] = {}
     for part in parts:
-        found.setdefault(part.key, deque()).append(part)
-    return found
+        by_heading.setdefault(part.key, deque()).append(part)
+    return by_heading
 
 
-def _level_at(here: _PagePart, place: int, part: _PagePart) -> int:
+def _level_at(here: _PagePart, slot: int, part: _PagePart) -> int:
     """The level of a section put in among others: that of the next or the last one, so that none slips below it."""
-    beside = here.below[place : place + 1] or here.below[-1:]
+    beside = here.below[slot : slot + 1] or here.below[-1:]
     return beside[0].level if beside else min(max(part.level, here.level + 1), 6)
 
 
@@ -395,38 +397,40 @@ def _is_long(sentence: str) -> bool:
 
 def _by_target(links: Iterable[WikiLink], leads: Leads) -> dict[tuple[str, str], list[WikiLink]]:
     """The links by relation and target, those that say most first."""
-    found: dict[tuple[str, str], list[WikiLink]] = {}
+    by_target: dict[tuple[str, str], list[WikiLink]] = {}
     for link in sorted(links, key=lambda link: -link.richness):
-        found.setdefault((link.relation, leads(link)), []).append(link)
-    return found
+        by_target.setdefault((link.relation, leads(link)), []).append(link)
+    return by_target
 
 
-def _is_covered(link: WikiLink, known: Mapping[tuple[str, str], Sequence[WikiLink]], leads: Leads) -> bool:
-    return any(_covers(one, link) for one in known.get((link.relation, leads(link)), ()))
+def _is_covered(link: WikiLink, links: Mapping[tuple[str, str], Sequence[WikiLink]], leads: Leads) -> bool:
+    return any(_covers(other, link) for other in links.get((link.relation, leads(link)), ()))
 
 
-def _covers(known: WikiLink, link: WikiLink) -> bool:
+def _covers(earlier: WikiLink, link: WikiLink) -> bool:
     """Whether a link says all that another one to the same target says."""
-    return said(link.note) in said(known.note) and bool(known.label or not link.label)
+    return said(link.note) in said(earlier.note) and bool(earlier.label or not link.label)
 
 
-def _enriched(line: str, known: WikiLink, link: WikiLink) -> str:
-    if link.label and not known.label:
+def _enriched(line: str, earlier: WikiLink, link: WikiLink) -> str:
+    if link.label and not earlier.label:
         line = line.replace("]]", f"|{link.label}]]", 1)
-    if said(link.note) not in said(known.note):
-        line = f"{line.rstrip()}{BETWEEN_NOTES if known.note else ' - '}{link.note}"
+    if said(link.note) not in said(earlier.note):
+        line = f"{line.rstrip()}{BETWEEN_NOTES if earlier.note else ' - '}{link.note}"
     return line
 
 
 def with_line(page: WikiPage, relation: str, line: str) -> WikiPage:
     """After the last link of the same relation, else at the end of the related pages, which are made where missing."""
     sections = list(page.sections)
-    own = [n for n, one in enumerate(sections) if any(link.relation == relation for link in links_in([one.body]))]
-    related = [n for n, one in enumerate(sections) if normal_name(one.heading) == normal_name(RELATED)]
-    place = next(reversed(own or related), None)
-    if place is None:
+    own = [
+        n for n, section in enumerate(sections) if any(link.relation == relation for link in links_in([section.body]))
+    ]
+    related = [n for n, section in enumerate(sections) if normal_name(section.heading) == normal_name(RELATED)]
+    number = next(reversed(own or related), None)
+    if number is None:
         return changed(page, sections=(*sections, Section(level=2, heading=RELATED, body=line)))
-    section = sections[place]
+    section = sections[number]
     body = _PagePart(heading="", level=0, body=section.body, added=[Block(kind="link", text=line)]).text()
-    sections[place] = Section(level=section.level, heading=section.heading, body=body)
+    sections[number] = Section(level=section.level, heading=section.heading, body=body)
     return changed(page, sections=tuple(sections))

@@ -134,7 +134,7 @@ class WikiPage:
     @property
     def aliases(self) -> tuple[str, ...]:
         """Other names of the page, from the front matter."""
-        return tuple(dict.fromkeys(one for key in ("aliases", "alias") for one in strings(self.fields.get(key))))
+        return tuple(dict.fromkeys(alias for key in ("aliases", "alias") for alias in strings(self.fields.get(key))))
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -147,8 +147,8 @@ class WikiPage:
     def github_url(self) -> str | None:
         """The repository of a Workflow."""
         for text in self.texts:
-            if found := _GITHUB_URL.search(text):
-                return found[1].strip()
+            if match := _GITHUB_URL.search(text):
+                return match[1].strip()
         given = self.fields.get("github_url")
         return given if isinstance(given, str) else None
 
@@ -195,8 +195,8 @@ def page_id(type: str, name: str) -> str:
 
 def type_and_name(id: str) -> tuple[str, str]:
     """The two halves of an id; a note has a name alone."""
-    found = _PAGE_ID.fullmatch(id)
-    return (found[1], found[2]) if found else (NOTE, id)
+    match = _PAGE_ID.fullmatch(id)
+    return (match[1], match[2]) if match else (NOTE, id)
 
 
 def normal_name(name: str) -> str:
@@ -209,13 +209,13 @@ def normal_name(name: str) -> str:
 
 def links_in(texts: Iterable[str]) -> list[WikiLink]:
     """All links of some texts, in order; code holds none."""
-    found: list[WikiLink] = []
+    links: list[WikiLink] = []
     for text in texts:
         if "[" not in text and "<" not in text:
             continue
         for line in outside_code(text):
-            found += (link for _, link in links_and_places(line))
-    return found
+            links += (link for _, link in links_and_places(line))
+    return links
 
 
 def links_and_places(line: str) -> list[tuple[tuple[int, int], WikiLink]]:
@@ -224,10 +224,10 @@ def links_and_places(line: str) -> list[tuple[tuple[int, int], WikiLink]]:
         return []
     plain = without_code(line)
     brackets = list(_BRACKETS.finditer(plain))
-    found = [(bracket.span(), _bracket_link(bracket, plain, bracket is brackets[-1])) for bracket in brackets]
+    placed = [(bracket.span(), _bracket_link(bracket, plain, bracket is brackets[-1])) for bracket in brackets]
     if ".m" in plain or ".M" in plain or ".wiki" in plain:
-        found += [(one.span(), _path_link(one, line)) for one in _PATH_LINK.finditer(plain)]
-    return [(span, link) for span, link in sorted(found, key=lambda one: one[0]) if link]
+        placed += [(match.span(), _path_link(match, line)) for match in _PATH_LINK.finditer(plain)]
+    return [(span, link) for span, link in sorted(placed, key=lambda entry: entry[0]) if link]
 
 
 def _bracket_link(match: re.Match[str], line: str, is_last: bool) -> WikiLink | None:

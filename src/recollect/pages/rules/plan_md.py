@@ -127,7 +127,7 @@ def _cell(name: str) -> str:
     """A name that is read back as it is, whatever signs it holds."""
     if name in (NOTHING, ROOT, NO_TARGET):
         return f"\\u{ord(name[0]):04x}{name[1:]}"
-    return _TO_ESCAPE.sub(lambda found: _escaped(found[0]), name)
+    return _TO_ESCAPE.sub(lambda match: _escaped(match[0]), name)
 
 
 def _escaped(sign: str) -> str:
@@ -135,7 +135,7 @@ def _escaped(sign: str) -> str:
 
 
 def _plain(cell: str) -> str:
-    return _ESCAPE.sub(lambda found: found[1] or chr(int(found[2], 16)), cell.strip())
+    return _ESCAPE.sub(lambda match: match[1] or chr(int(match[2], 16)), cell.strip())
 
 
 def _line(text: str) -> str:
@@ -168,10 +168,12 @@ def read_plan(text: str) -> tuple[MergePlan, dict[str, list[tuple[Verdict, str |
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not any(line.strip() == "# Merge Plan" for line in lines):
         raise InvalidInput("It is no merge plan: a plan begins with the line # Merge Plan.")
-    generated = next((found[1] for line in lines if (found := _GENERATED.fullmatch(line))), NOTHING)
+    generated = next((match[1] for line in lines if (match := _GENERATED.fullmatch(line))), NOTHING)
     elsewhere: dict[str, list[tuple[Verdict, str | None]]] = {}
     subgraphs = [_read_subgraph(name, parts, elsewhere) for name, parts in _subgraph_lines(lines)]
-    _refuse_twice([one.subgraph_id for one in subgraphs], "SubGraph {} stands twice in the file: take one out.")
+    _refuse_twice(
+        [subgraph.subgraph_id for subgraph in subgraphs], "SubGraph {} stands twice in the file: take one out."
+    )
     pages = [id for subgraph in subgraphs for id in subgraph.nodes]
     _refuse_twice(pages, "{} has a row in two sub-graphs: take one out.")
     return MergePlan(subgraphs=tuple(subgraphs), generated=_moment(generated)), elsewhere
@@ -195,12 +197,12 @@ def _subgraph_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, _Plan
     parts: dict[str, list[str]] = {}
     current: list[str] = []
     for line in [*lines, "## SubGraph 0: end"]:
-        if found := _SUBGRAPH.fullmatch(line):
+        if match := _SUBGRAPH.fullmatch(line):
             if name is not None:
-                yield name, {one: _PlanPart(name=one, lines=tuple(held)) for one, held in parts.items()}
-            name, parts = _plain(found[1]), {}
-        elif found := _PART.fullmatch(line):
-            current = parts.setdefault(found[1], [])
+                yield name, {title: _PlanPart(name=title, lines=tuple(held)) for title, held in parts.items()}
+            name, parts = _plain(match[1]), {}
+        elif match := _PART.fullmatch(line):
+            current = parts.setdefault(match[1], [])
         elif line.strip() and line.strip() != "---":
             current.append(line.strip())
 
@@ -208,9 +210,9 @@ def _subgraph_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, _Plan
 def _read_subgraph(
     name: str, parts: Mapping[str, _PlanPart], elsewhere: dict[str, list[tuple[Verdict, str | None]]]
 ) -> SubgraphPlan:
-    for wanted in ("Node Plans", "Execution Order"):
-        if wanted not in parts:
-            raise InvalidInput(f"SubGraph {name} has no part ### {wanted}.")
+    for title in ("Node Plans", "Execution Order"):
+        if title not in parts:
+            raise InvalidInput(f"SubGraph {name} has no part ### {title}.")
     reasons = dict(_reasons(parts.get("Reasons")))
     rows = list(_read_rows(name, parts["Node Plans"], reasons))
     _refuse_twice([node.page_id for node in rows], f"SubGraph {name}: {{}} has two rows in the table: take one out.")
@@ -250,8 +252,8 @@ def _read_rows(name: str, part: _PlanPart, reasons: Mapping[str, str]) -> Iterat
 
 def _read_row(name: str, cells: Sequence[str], reasons: Mapping[str, str]) -> NodePlan:
     id = _plain(cells[0])
-    parents = [] if cells[4] == ROOT else [_plain(one) for one in cells[4].split(BREAK)]
-    kinds = [] if cells[5] == NOTHING else [one.strip() for one in cells[5].split(BREAK)]
+    parents = [] if cells[4] == ROOT else [_plain(parent) for parent in cells[4].split(BREAK)]
+    kinds = [] if cells[5] == NOTHING else [kind.strip() for kind in cells[5].split(BREAK)]
     if len(parents) != len(kinds):
         raise InvalidInput(f"SubGraph {name}: {id} has {len(parents)} parents and {len(kinds)} deferred edges.")
     return NodePlan(
@@ -274,32 +276,32 @@ def _target_in(cell: str) -> str | None:
 
 
 def _read_step(line: str, name: str, elsewhere: dict[str, list[tuple[Verdict, str | None]]]) -> str:
-    found = _STEP.fullmatch(line)
-    if not found or _ARROW not in found[1]:
+    match = _STEP.fullmatch(line)
+    if not match or _ARROW not in match[1]:
         raise InvalidInput(f"SubGraph {name}: this is no step of the execution order: {line}")
-    page, _, act = found[1].rpartition(_ARROW)
+    page, _, act = match[1].rpartition(_ARROW)
     verdict, _, target = act.partition(" with ")
     elsewhere.setdefault(_plain(page), []).append((_verdict(verdict, name), _plain(target) or None))
     return _plain(page)
 
 
 def _facts(part: _PlanPart | None) -> dict[str, str]:
-    return {found[1]: found[2] for line in (part.lines if part else ()) if (found := _FACT.fullmatch(line))}
+    return {match[1]: match[2] for line in (part.lines if part else ()) if (match := _FACT.fullmatch(line))}
 
 
 def _reasons(part: _PlanPart | None) -> Iterator[tuple[str, str]]:
     """`- Type:Name: reason`: a colon and a space end the id, for in an id that space is escaped."""
     for line in part.lines if part else ():
-        if (found := _REASON.fullmatch(line)) and found[2] != NOTHING:
-            yield _plain(found[1]), _plain(found[2])
+        if (match := _REASON.fullmatch(line)) and match[2] != NOTHING:
+            yield _plain(match[1]), _plain(match[2])
 
 
 def _verdict(text: str, name: str) -> Verdict:
     try:
         return Verdict(text.strip().upper().replace(" ", "_"))
     except ValueError as error:
-        known = ", ".join(Verdict)
-        raise InvalidInput(f"SubGraph {name}: {text!r} is no decision; one of {known} is.") from error
+        verdicts = ", ".join(Verdict)
+        raise InvalidInput(f"SubGraph {name}: {text!r} is no decision; one of {verdicts} is.") from error
 
 
 def _node_status(text: str, name: str) -> NodeStatus:
@@ -345,15 +347,15 @@ def edits_in(text: str, plan: MergePlan) -> list[Edit]:
     rows, nodes = edited.nodes, plan.nodes
     if unknown := rows.keys() ^ nodes.keys():
         raise InvalidInput(_of_another(sorted(unknown)))
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for id, node in nodes.items():
         was = (node.decision, node.merge_target_id)
         row = rows[id]
         says = {(row.decision, row.merge_target_id), *elsewhere.get(id, [])} - {was}
         if len(says) > 1:
             raise InvalidInput(f"{id} was changed in two ways: make its row, its step and its root say the same.")
-        found += (Edit(page_id=id, decision=decision, target=_target(decision, target)) for decision, target in says)
-    return found
+        edits += (Edit(page_id=id, decision=decision, target=_target(decision, target)) for decision, target in says)
+    return edits
 
 
 def _of_another(pages: Sequence[str]) -> str:

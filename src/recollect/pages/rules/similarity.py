@@ -85,15 +85,15 @@ class Comparison:
     def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
         table = self.tables[self.type_of[new_id]]
         places = [table.old_at[id] for id in old_ids]
-        found: list[float] = table.scores[table.new_at[new_id], places].astype(float).round(6).tolist()
-        return found
+        scores: list[float] = table.scores[table.new_at[new_id], places].astype(float).round(6).tolist()
+        return scores
 
     def factors(self, new_id: str, old_id: str) -> dict[str, float]:
         """What a score is made of, for people."""
         table = self.tables[self.type_of[new_id]]
-        place = table.new_at[new_id], table.old_at[old_id]
-        seen = {name: float(view[place]) for name, view in table.views.items() if not math.isnan(view[place])}
-        return {name: round(value, 4) for name, value in {**seen, "similarity": float(table.similarity[place])}.items()}
+        cell = table.new_at[new_id], table.old_at[old_id]
+        seen = {name: float(view[cell]) for name, view in table.views.items() if not math.isnan(view[cell])}
+        return {name: round(value, 4) for name, value in {**seen, "similarity": float(table.similarity[cell])}.items()}
 
 
 def text_for_vector(page: WikiPage) -> str:
@@ -119,17 +119,17 @@ def compare(
     spellings = _spellings([*new, *old])
     tables: dict[str, SimilarityTable] = {}
     for type in sorted({page.type for page in new}):
-        rows = [place for place, page in enumerate(new) if page.type == type]
-        columns = [place for place, page in enumerate(old) if page.type == type]
-        olds = [len(new) + place for place in columns]
+        rows = [index for index, page in enumerate(new) if page.type == type]
+        columns = [index for index, page in enumerate(old) if page.type == type]
+        olds = [len(new) + index for index in columns]
         seen = {name: view.cosines(rows, olds) for name, view in names.items()}
         seen["name"] = np.float32(0.5) * (seen["name"] + _spelling_ratios(spellings, rows, olds))
         if new_vectors is not None and old_vectors is not None:
             seen["meaning"] = _meaning(new_vectors[rows], old_vectors[columns])
         similarity = _mean_of_present(list(seen.values()))
         tables[type] = SimilarityTable(
-            new_at={new[place].id: row for row, place in enumerate(rows)},
-            old_at={old[place].id: column for column, place in enumerate(columns)},
+            new_at={new[index].id: row for row, index in enumerate(rows)},
+            old_at={old[index].id: column for column, index in enumerate(columns)},
             views=seen,
             similarity=similarity,
             scores=scaled(similarity + LEAD_WEIGHT * lead(similarity)),
@@ -145,8 +145,8 @@ def lead(similarity: Matrix) -> Matrix:
 
 def scaled(evidence: Matrix) -> Matrix:
     """Evidence as a score between 0 and 1."""
-    known, scores = zip(*SCALE, strict=True)
-    return np.interp(evidence, known, scores).astype(np.float32)
+    levels, scores = zip(*SCALE, strict=True)
+    return np.interp(evidence, levels, scores).astype(np.float32)
 
 
 def _best_elsewhere(similarity: Matrix) -> Matrix:
@@ -173,10 +173,10 @@ def _mean_of_present(views: Sequence[Matrix]) -> Matrix:
 
 def _meaning(new: Matrix, old: Matrix) -> Matrix:
     """The cosines of vectors; NaN where a page has none."""
-    found = (new @ old.T).astype(np.float32)
-    found[~new.any(axis=1), :] = np.nan
-    found[:, ~old.any(axis=1)] = np.nan
-    return found
+    cosines = (new @ old.T).astype(np.float32)
+    cosines[~new.any(axis=1), :] = np.nan
+    cosines[:, ~old.any(axis=1)] = np.nan
+    return cosines
 
 
 # -- words
@@ -197,7 +197,7 @@ def _readers(hierarchy: Hierarchy) -> dict[str, Callable[[WikiPage], list[str]]]
 
 
 def _with_pairs(words: list[str]) -> list[str]:
-    return [*words, *(f"{one} {other}" for one, other in pairwise(words))]
+    return [*words, *(f"{word} {following}" for word, following in pairwise(words))]
 
 
 def _children_words(page: WikiPage, hierarchy: Hierarchy) -> list[str]:
@@ -221,15 +221,15 @@ class _WordView:
     def cosines(self, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
         """NaN where a page has no words here at all."""
         places, weights, starts = self._inverted(columns)
-        found = np.zeros((len(rows), len(columns)), np.float32)
+        cosines = np.zeros((len(rows), len(columns)), np.float32)
         for number, row in enumerate(rows):
             words, own = self._of(row)
             counts = starts[words + 1] - starts[words]
             at = _ranges(starts[words], counts)
-            found[number] = np.bincount(places[at], weights[at] * np.repeat(own, counts), len(columns))
-        found[[self._is_empty(row) for row in rows], :] = np.nan
-        found[:, [self._is_empty(column) for column in columns]] = np.nan
-        return found
+            cosines[number] = np.bincount(places[at], weights[at] * np.repeat(own, counts), len(columns))
+        cosines[[self._is_empty(row) for row in rows], :] = np.nan
+        cosines[:, [self._is_empty(column) for column in columns]] = np.nan
+        return cosines
 
     def _of(self, page: int) -> tuple[Numbers, Weights]:
         mine = slice(self._starts[page], self._starts[page + 1])

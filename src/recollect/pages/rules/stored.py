@@ -106,8 +106,8 @@ def _identity(path: PurePosixPath, parsed: Parsed, hierarchy: Hierarchy) -> tupl
     by_title = hierarchy.type_named(titled[1]) if titled else None
     given = parsed.about.fields.get("type")
     by_field = hierarchy.type_named(given) if isinstance(given, str) else None
-    by_folder = next((found for part in path.parts[-2::-1] if (found := hierarchy.type_of_folder(part))), None)
-    votes = [one.name for one in (by_folder, by_field, by_title) if one]
+    by_folder = next((page_type for part in path.parts[-2::-1] if (page_type := hierarchy.type_of_folder(part))), None)
+    votes = [vote.name for vote in (by_folder, by_field, by_title) if vote]
     if not votes:
         return NOTE, str(path.with_suffix("")) if path.suffix.lower() in (".md", ".markdown") else str(path), []
     doubts = []
@@ -242,7 +242,7 @@ def came_also(before: CameFrom, sum: str, id: str) -> CameFrom:
 
 def known_results(new: Iterable[WikiPage], stored: Iterable[StoredPage]) -> dict[str, str]:
     """For each new page that came before, word for word, the page it became."""
-    became = {key: one.page.id for one in stored if one.is_living for key in one.known_as}
+    became = {key: page.page.id for page in stored if page.is_living for key in page.known_as}
     results = {page.id: became.get((page.id, checksum(page.raw or ""))) for page in new}
     return {id: result for id, result in results.items() if result is not None}
 
@@ -258,8 +258,8 @@ class KnownFirst:
     def of(self, new_id: str, old_ids: Sequence[str]) -> list[float]:
         if new_id in self.known:
             return [float(id == self.known[new_id]) for id in old_ids]
-        found = self.scores.of(new_id, old_ids)
-        return [0.0 if id in self.taken else score for id, score in zip(old_ids, found, strict=True)]
+        scores = self.scores.of(new_id, old_ids)
+        return [0.0 if id in self.taken else score for id, score in zip(old_ids, scores, strict=True)]
 
 
 # -- plans of a batch, as they are kept

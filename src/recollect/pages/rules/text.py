@@ -54,9 +54,9 @@ def _scan(text: str) -> Iterator[tuple[str, int, str | None]]:
     last_end = _last_ends(lines)
     ends: str | None = None
     number = 0
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if ends is None:
-            ends = _opened(line, place, last_end)
+            ends = _opened(line, index, last_end)
             number += ends is not None
             yield line, number if ends else 0, ends
         else:
@@ -76,7 +76,7 @@ def outside_code(text: str) -> Iterator[str]:
 
 def without_code(line: str) -> str:
     """The line with its inline code blanked, so that places stay where they are."""
-    return _INLINE_CODE.sub(lambda found: " " * len(found[0]), line) if "`" in line or "<" in line else line
+    return _INLINE_CODE.sub(lambda code: " " * len(code[0]), line) if "`" in line or "<" in line else line
 
 
 def _opened(line: str, number: int, last_end: dict[str, int]) -> str | None:
@@ -84,9 +84,9 @@ def _opened(line: str, number: int, last_end: dict[str, int]) -> str | None:
     if fence := _FENCE.match(line):
         return fence[1]
     for end, opening in (("-->", _COMMENT), ("}}", _TEMPLATE), (None, _TAG)):
-        if found := opening.match(line):
-            closing = end or f"</{found[1].lower()}>"
-            is_done = closing in line[found.end() :].lower()
+        if match := opening.match(line):
+            closing = end or f"</{match[1].lower()}>"
+            is_done = closing in line[match.end() :].lower()
             return closing if not is_done and last_end.get(closing, -1) > number else None
     return None
 
@@ -100,12 +100,12 @@ def _closes(line: str, ends: str) -> bool:
 
 def _last_ends(lines: list[str]) -> dict[str, int]:
     """Where each closing tag occurs last: a tag that nothing closes opens no block."""
-    found: dict[str, int] = {}
+    last_line: dict[str, int] = {}
     for number, line in enumerate(lines):
         if "</" in line or "-->" in line or "}}" in line:
             for end in _CLOSING.findall(line.lower()):
-                found[end] = number
-    return found
+                last_line[end] = number
+    return last_line
 
 
 # -- blocks
@@ -127,7 +127,7 @@ def blocks(text: str) -> tuple[Block, ...]:
 
 
 def _blocks(text: str) -> tuple[Block, ...]:
-    found: list[Block] = []
+    finished: list[Block] = []
     lines: list[str] = []
     kind: BlockKind | None = None
     code = 0
@@ -135,20 +135,20 @@ def _blocks(text: str) -> tuple[Block, ...]:
     def finish() -> None:
         nonlocal kind
         if lines and kind:
-            found.append(_block(kind, "\n".join(lines)))
+            finished.append(_block(kind, "\n".join(lines)))
         lines.clear()
         kind = None
 
     for line, number, _ in _scan(text):
-        wanted = _kind(line, number > 0, kind)
-        if wanted is None or number != code or not _continues(kind, wanted, lines):
+        line_kind = _kind(line, number > 0, kind)
+        if line_kind is None or number != code or not _continues(kind, line_kind, lines):
             finish()
         code = number
-        if wanted is not None:
-            kind = kind or wanted
+        if line_kind is not None:
+            kind = kind or line_kind
             lines.append(line)
     finish()
-    return tuple(found)
+    return tuple(finished)
 
 
 def _kind(line: str, is_code: bool, before: BlockKind | None) -> BlockKind | None:
@@ -167,14 +167,14 @@ def _kind(line: str, is_code: bool, before: BlockKind | None) -> BlockKind | Non
     return "table" if before == "table" else "paragraph"
 
 
-def _continues(kind: BlockKind | None, wanted: BlockKind, lines: list[str]) -> bool:
+def _continues(kind: BlockKind | None, line_kind: BlockKind, lines: list[str]) -> bool:
     """Whether a line belongs to the block before it."""
     if kind == "table":
-        return wanted == "table" and lines[-1].strip() != "|}"
+        return line_kind == "table" and lines[-1].strip() != "|}"
     if kind == "code":
-        return wanted == "code"
+        return line_kind == "code"
     if kind in ("paragraph", "item"):
-        return wanted == "paragraph"
+        return line_kind == "paragraph"
     return False
 
 

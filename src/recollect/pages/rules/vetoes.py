@@ -45,7 +45,7 @@ def other_api(new: WikiPage, old: WikiPage) -> str | None:
 def declared(page: WikiPage) -> set[str]:
     """What the code of a page declares at the margin; methods and helpers inside are not its API."""
     lines = (line for text in page.texts for line, is_code in lines_with_code(text) if is_code)
-    return {found[1] for line in lines if (found := _DECLARED.match(line))}
+    return {match[1] for line in lines if (match := _DECLARED.match(line))}
 
 
 def _mentions(page: WikiPage, names: set[str]) -> bool:
@@ -93,12 +93,12 @@ def incompatible_versions(new: WikiPage, old: WikiPage) -> str | None:
 
 def requirements(page: WikiPage) -> dict[str, Range]:
     """What a page requires, as it says it first: later mentions tell of exceptions and errors."""
-    found: dict[str, Range] = {}
+    ranges: dict[str, Range] = {}
     for text in _requiring_texts(page):
         for match in _REQUIREMENT.finditer(text):
             name = match["name"].casefold().replace("_", "-")
-            found.setdefault({"pytorch": "torch"}.get(name, name), _range(match))
-    return found
+            ranges.setdefault({"pytorch": "torch"}.get(name, name), _range(match))
+    return ranges
 
 
 def _requiring_texts(page: WikiPage) -> Iterator[str]:
@@ -126,10 +126,10 @@ def _next(version: Version) -> Version:
     return (*version[:-1], version[-1] + 1) if version else version
 
 
-def _begins_before_end(one: Range, other: Range) -> bool:
+def _begins_before_end(first: Range, other: Range) -> bool:
     if other.high is None:
         return True
-    pairs = list(zip_longest(one.low, other.high, fillvalue=0))
+    pairs = list(zip_longest(first.low, other.high, fillvalue=0))
     return [low for low, _ in pairs] < [high for _, high in pairs]
 
 
@@ -159,10 +159,10 @@ class Advice:
 
 def contradicting_advice(new: WikiPage, old: WikiPage) -> str | None:
     there = list(advice(old))
-    for one in advice(new):
+    for advised in advice(new):
         for other in there:
-            if one.axis == other.axis and one.end == -other.end and _same_matter(one.about, other.about):
-                return f"{CONTRADICTION}: “{_short(one.sentence)}” here, “{_short(other.sentence)}” there"
+            if advised.axis == other.axis and advised.end == -other.end and _same_matter(advised.about, other.about):
+                return f"{CONTRADICTION}: “{_short(advised.sentence)}” here, “{_short(other.sentence)}” there"
     return None
 
 
@@ -171,8 +171,8 @@ def advice(page: WikiPage) -> Iterator[Advice]:
     for text in (page.lead, *(section.body for section in page.sections)):
         prose = "\n".join(line for line, is_code in lines_with_code(text) if not is_code)
         for sentence in sentences(prose):
-            if found := _advice_of(sentence):
-                yield found
+            if advised := _advice_of(sentence):
+                yield advised
 
 
 def _advice_of(sentence: str) -> Advice | None:
@@ -188,10 +188,10 @@ def _advice_of(sentence: str) -> Advice | None:
     return Advice(axis=axis, end=end, about=about, sentence=sentence) if about else None
 
 
-def _same_matter(one: frozenset[str], other: frozenset[str]) -> bool:
+def _same_matter(words: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two pieces of advice speak of one thing: nearly all the words of the shorter are in the longer."""
-    shared, shorter = len(one & other), min(len(one), len(other))
-    return shared >= min(_FEWEST_WORDS, max(len(one), len(other))) and shared >= _LEAST_COMMON * shorter
+    shared, shorter = len(words & other), min(len(words), len(other))
+    return shared >= min(_FEWEST_WORDS, max(len(words), len(other))) and shared >= _LEAST_COMMON * shorter
 
 
 def _short(sentence: str) -> str:

@@ -86,8 +86,8 @@ def settled(parsed: Parsed) -> Parsed:
 def cut_title(lines: list[str]) -> tuple[str | None, list[str]]:
     """The `# Title` that a page begins with, and the lines after it."""
     first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
-    found = TITLE.fullmatch(lines[first]) if first < len(lines) else None
-    return (found[1], lines[first + 1 :]) if found else (None, lines)
+    match = TITLE.fullmatch(lines[first]) if first < len(lines) else None
+    return (match[1], lines[first + 1 :]) if match else (None, lines)
 
 
 def sections_of(text: str, heading: re.Pattern[str], unescape: Any) -> tuple[str, tuple[Section, ...]]:
@@ -95,9 +95,9 @@ def sections_of(text: str, heading: re.Pattern[str], unescape: Any) -> tuple[str
     heads: list[tuple[int, str]] = []
     bodies: list[list[str]] = [[]]
     for line, is_code in lines_with_code(text):
-        found = None if is_code else heading.fullmatch(line)
-        if found:
-            heads.append((len(found[1]), found[2]))
+        match = None if is_code else heading.fullmatch(line)
+        if match:
+            heads.append((len(match[1]), match[2]))
             bodies.append([])
         else:
             bodies[-1].append(line if is_code else unescape(line))
@@ -109,21 +109,21 @@ def sections_of(text: str, heading: re.Pattern[str], unescape: Any) -> tuple[str
 def trimmed(body: str) -> str:
     """A body without the blank lines around it."""
     body = body.rstrip()
-    found = _BLANK_LINES.match(body)
-    return body[found.end() :] if found else body
+    match = _BLANK_LINES.match(body)
+    return body[match.end() :] if match else body
 
 
 def cut_properties(lead: str) -> tuple[str, About]:
     """Lines of the lead that hold nothing but properties of the page say what an infobox says."""
-    kept: list[str] = []
+    lines: list[str] = []
     about = About()
     for line, is_code in lines_with_code(lead):
-        found = None if is_code else _properties_of(line)
-        if found is None:
-            kept.append(line)
+        properties = None if is_code else _properties_of(line)
+        if properties is None:
+            lines.append(line)
         else:
-            about = both(about, found)
-    return trimmed("\n".join(kept)), about
+            about = both(about, properties)
+    return trimmed("\n".join(lines)), about
 
 
 def _properties_of(line: str) -> About | None:
@@ -132,18 +132,18 @@ def _properties_of(line: str) -> About | None:
         return None
     return About(
         sources=_sources_in(line),
-        domains=tuple(one.strip() for one in _DOMAIN.findall(line)),
-        last_updated=next((one.strip() for one in _LAST_UPDATED.findall(line)), None),
+        domains=tuple(domain.strip() for domain in _DOMAIN.findall(line)),
+        last_updated=next((date.strip() for date in _LAST_UPDATED.findall(line)), None),
     )
 
 
-def both(one: About, other: About) -> About:
+def both(about: About, other: About) -> About:
     return About(
-        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
-        domains=tuple(dict.fromkeys((*one.domains, *other.domains))),
-        last_updated=one.last_updated or other.last_updated,
-        fields={**other.fields, **one.fields},
-        problems=(*one.problems, *other.problems),
+        sources=tuple(dict.fromkeys((*about.sources, *other.sources))),
+        domains=tuple(dict.fromkeys((*about.domains, *other.domains))),
+        last_updated=about.last_updated or other.last_updated,
+        fields={**other.fields, **about.fields},
+        problems=(*about.problems, *other.problems),
     )
 
 
@@ -171,21 +171,21 @@ def _rows(lines: list[str]) -> Iterator[tuple[str, str]]:
     """The rows of an infobox: a key behind `!`, its value behind `|` and on the lines below."""
     key, value = "", list[str]()
     for line in [*lines, "|-"]:
-        found = _ROW_KEY.fullmatch(line.strip())
-        if line.strip().startswith("|-") or found:
+        match = _ROW_KEY.fullmatch(line.strip())
+        if line.strip().startswith("|-") or match:
             if key or any(part.strip() for part in value):
                 yield key or "text", "\n".join(value).strip()
-            key, value = (found[1], [found[2] or ""]) if found else ("", [])
+            key, value = (match[1], [match[2] or ""]) if match else ("", [])
         else:
             value.append(line.strip().removeprefix("|").strip() if line.lstrip().startswith("|") else line)
 
 
 def _joined(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The rows by their keys; where a key stands twice, both values."""
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for key, value in rows:
-        found[key] = f"{found[key]}\n{value}" if key in found else value
-    return found
+        by_key[key] = f"{by_key[key]}\n{value}" if key in by_key else value
+    return by_key
 
 
 def _about(rows: Mapping[str, str]) -> About:
@@ -203,7 +203,7 @@ def _about(rows: Mapping[str, str]) -> About:
     return About(
         sources=_sources_in(sources) if isinstance(sources, str) else sources_from(sources),
         domains=tuple(map(str.strip, _DOMAIN.findall(domains))) if isinstance(domains, str) else tuple(domains),
-        last_updated=next((one.strip() for one in _LAST_UPDATED.findall(str(updated))), None),
+        last_updated=next((date.strip() for date in _LAST_UPDATED.findall(str(updated))), None),
         fields={**values, **beyond, **more},
         problems=tuple(f"Its infobox says under {key} what is not understood: it was kept as it is." for key in beyond),
     )
@@ -226,7 +226,7 @@ def _source_from(value: Any) -> Source:
     if isinstance(value, str):
         return Source(url=value) if "://" in value else Source(title=value)
     if isinstance(value, Mapping) and value.keys() <= {"kind", "title", "url"}:
-        return Source(**{key: str(one) for key, one in value.items()})
+        return Source(**{key: str(part) for key, part in value.items()})
     raise ValueError("a source has a kind, a title and a url")
 
 
@@ -238,11 +238,11 @@ def _leftover(text: str, *understood: re.Pattern[str]) -> str:
 
 
 def _value(text: str) -> Any:
-    found = _JSON.fullmatch(text)
-    if not found:
+    match = _JSON.fullmatch(text)
+    if not match:
         return text
     try:
-        return json.loads(found[1])
+        return json.loads(match[1])
     except ValueError:
         return text
 
@@ -283,15 +283,15 @@ def _infobox_rows(page: WikiPage) -> Iterator[str]:
 
 def _is_row_key(key: str) -> bool:
     """Whether a row of this name is read back as a field of this name."""
-    found = _ROW_KEY.fullmatch(f"! {key}".strip())
-    return found is not None and found[1] == key and key not in (SOURCES, DOMAINS, LAST_UPDATED, _MORE_FIELDS)
+    match = _ROW_KEY.fullmatch(f"! {key}".strip())
+    return match is not None and match[1] == key and key not in (SOURCES, DOMAINS, LAST_UPDATED, _MORE_FIELDS)
 
 
 def _source_lines(sources: tuple[Source, ...]) -> list[str]:
     links = [f"[[source::{source.kind}|{source.title}|{source.url}]]" for source in sources]
-    if all(_sources_in(link) == (one,) for link, one in zip(links, sources, strict=True)):
+    if all(_sources_in(link) == (source,) for link, source in zip(links, sources, strict=True)):
         return ["|", *(f"* {link}" for link in links)]
-    return [f"| {as_json([{'kind': one.kind, 'title': one.title, 'url': one.url} for one in sources])}"]
+    return [f"| {as_json([{'kind': source.kind, 'title': source.title, 'url': source.url} for source in sources])}"]
 
 
 def _domain_line(domains: tuple[str, ...]) -> str:
