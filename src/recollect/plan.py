@@ -279,12 +279,12 @@ class Look:
 
     def premises(self, changes: Iterable[Change]) -> tuple[Premise, ...]:
         """What was noted, but for what changes compare anyway."""
-        compared = {(one.table, one.id): one.before or {} for one in changes}
-        found = (
+        compared = {(change.table, change.id): change.before or {} for change in changes}
+        premises = (
             (row, {name: value for name, value in must.items() if name not in compared.get(row, {})})
             for row, must in self._seen.items()
         )
-        return tuple(Premise(table=table, id=id, must=must) for (table, id), must in found if must)
+        return tuple(Premise(table=table, id=id, must=must) for (table, id), must in premises if must)
 
     def _noted(self, table: str, id: UUID) -> dict[str, Any]:
         return self._seen.setdefault((table, id), {})
@@ -293,9 +293,9 @@ class Look:
 class LookAtMany:
     """Questions put to the rows of a table all at once, in columns: each is a premise of every row that is chosen."""
 
-    def __init__(self, table: str, **known: Any) -> None:
+    def __init__(self, table: str, **values: Any) -> None:
         self.table = table
-        self.must: dict[str, Any] = dict(known)
+        self.must: dict[str, Any] = dict(values)
 
     def below(self, test: str, values: "Values", bound: float) -> "Flags":
         self.must[test] = min(bound, self.must.get(test, bound))
@@ -408,16 +408,19 @@ class Draft:
         needs: Iterable[int] = (),
     ) -> Decision:
         """Write one decision; it needs every earlier one that changed a row it changes or looked at."""
-        wanted = tuple(change for change in changes if change is not None)
-        relied = look.premises(wanted) if look is not None else ()
-        rows = [*((one.table, one.id) for one in wanted), *((one.table, one.id) for one in relied)]
+        written = tuple(change for change in changes if change is not None)
+        relied = look.premises(written) if look is not None else ()
+        rows = [
+            *((change.table, change.id) for change in written),
+            *((premise.table, premise.id) for premise in relied),
+        ]
         needed = tuple(sorted({*needs, *(self._writer[row] for row in rows if row in self._writer)}))
         decision = Decision(
             number=len(self.decisions) + 1,
             verb=verb,
             subject=subject,
             reason=reason,
-            changes=wanted,
+            changes=written,
             score=score,
             factors=factors or {},
             group=group,
@@ -426,7 +429,7 @@ class Draft:
             premises=relied,
         )
         self.decisions.append(decision)
-        for change in wanted:
+        for change in written:
             self._note(change, decision.number)
         return decision
 
@@ -458,14 +461,14 @@ class Draft:
 
     def _stage(self, needed: Iterable[int], group: int) -> int:
         stages = (self.decisions[number - 1] for number in needed)
-        return max((one.stage + 1 for one in stages if one.group == group), default=0)
+        return max((decision.stage + 1 for decision in stages if decision.group == group), default=0)
 
     def _note(self, change: Change, number: int) -> None:
         key = (change.table, change.id)
-        known = self._rows.get(key)
+        decided = self._rows.get(key)
         self._writer[key] = number
         # Most rows are changed once: then what was decided is the change's own row, and nothing is copied.
-        self._rows[key] = {**known, **change.after} if known and change.after is not None else change.after
+        self._rows[key] = {**decided, **change.after} if decided and change.after is not None else change.after
 
 
 def overall(counted: Mapping[str, int]) -> PlanStatus:

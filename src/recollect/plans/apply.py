@@ -177,7 +177,7 @@ def together(groups: Sequence[plans.PlanGroup], most: int) -> Iterator[list[plan
     """Groups that follow each other, so many at a time as long as they are small."""
     some: list[plans.PlanGroup] = []
     for group in groups:
-        if some and (len(some) >= most or sum(one.size for one in some) + group.size > MOST_TOGETHER):
+        if some and (len(some) >= most or sum(waiting.size for waiting in some) + group.size > MOST_TOGETHER):
             yield some
             some = []
         some.append(group)
@@ -347,7 +347,7 @@ class _Applying:
         """A group that could not be written leaves no trace but this."""
         async with self.core.transaction(self.space_id) as db:
             waiting = await plans.decisions_of(db, self.plan.id, group=group.number, status=DecisionStatus.PROPOSED)
-            notes = {one.number: why for one in waiting}
+            notes = {decision.number: why for decision in waiting}
             await plans.mark(db, self.plan.id, notes, DecisionStatus.FAILED)
         self.far = self.far.further(group.size)
         self.failed |= notes

@@ -47,4 +47,4 @@ def is_anybody_told(core: Core) -> bool:
 
 def reached_anybody(told: Sequence[Notified]) -> bool:
     """Whether somebody besides the log heard of a notice."""
-    return any(one.problem is None and one.name != LogNotifier.name for one in told)
+    return any(notified.problem is None and notified.name != LogNotifier.name for notified in told)

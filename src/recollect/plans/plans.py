@@ -205,7 +205,7 @@ def _check_numbers(numbers: Sequence[int], field: str) -> None:
 
 def _whole_name(policy: str) -> str:
     """The name that plans bear, also where a policy is called as on the command line."""
-    return next((one.name for one in POLICIES.values() if policy == one.short), policy)
+    return next((known_policy.name for known_policy in POLICIES.values() if policy == known_policy.short), policy)
 
 
 def _status(name: str) -> PlanStatus:

@@ -148,8 +148,8 @@ def checked(answers: Mapping[int, Says | str] | Sequence[GivenAnswer]) -> Sequen
         answers = [GivenAnswer(number=number, answer=says(said)) for number, said in answers.items()]
     if len(answers) > MOST_ANSWERS:
         raise InvalidInput(f"At most {MOST_ANSWERS:,} answers at a time, not {len(answers):,}.", field="answers")
-    for one in answers:
-        if (one.number is None) == (one.group is None):
+    for answer in answers:
+        if (answer.number is None) == (answer.group is None):
             raise InvalidInput("An answer names a question by its number, or a group.", field="number")
     return answers
 
@@ -166,12 +166,12 @@ def says(said: str) -> Says:
 
 async def open_questions(core: Core, db: Transaction) -> list[Asked]:
     """The open questions in the order in which they are walked, their sides followed to where they are now."""
-    known = await stored.open_ones(db)
-    merged = {id_ for one in known for id_ in one.merged_ends}
+    questions = await stored.open_ones(db)
+    merged = {id_ for question in questions for id_ in question.merged_ends}
     keepers = await nodes.keepers(db, merged) if merged else {}
-    asked = rules.in_order(known, keepers)
+    asked = rules.in_order(questions, keepers)
     apart = await _apart_by_name(core, db, asked)
-    return rules.in_order(known, keepers, apart) if apart else asked
+    return rules.in_order(questions, keepers, apart) if apart else asked
 
 
 async def _apart_by_name(core: Core, db: Transaction, asked: Sequence[Asked]) -> set[frozenset[UUID]]:
@@ -179,42 +179,42 @@ async def _apart_by_name(core: Core, db: Transaction, asked: Sequence[Asked]) ->
     named = Apart(names=[pair for pair in await reader.distinct_pairs(core.now()) if ids_of(pair) is None])
     if named.is_empty:
         return set()
-    names = await reader.names_of({end for one in asked for end in (one.keep, one.other)})
-    ends = [(one.keep, one.other) for one in asked]
+    names = await reader.names_of({end for question in asked for end in (question.keep, question.other)})
+    ends = [(question.keep, question.other) for question in asked]
     return {frozenset(pair) for pair in ends if named.parts_names([tuple(names.get(id_, ())) for id_ in pair])}
 
 
 async def page(core: Core, db: Transaction, *, kind: str | None, limit: int, cursor: str | None) -> QuestionPage:
     every = await open_questions(core, db)
-    asked = [one for one in every if kind in (None, KINDS[one.policy])]
+    asked = [question for question in every if kind in (None, KINDS[question.policy])]
     rest = rules.behind(asked, cursor) if cursor else asked
     items = await _in_full(db, rest[:limit])
     return QuestionPage(
         items=items,
         next_cursor=rules.cursor_behind(rest[limit - 1]) if len(rest) > limit else None,
         total=len(asked),
-        groups=len({one.group for one in asked}),
-        postponed=sum(one.postponed_at is not None for one in asked),
-        kinds=dict(Counter(KINDS[one.policy] for one in every)),
+        groups=len({question.group for question in asked}),
+        postponed=sum(question.postponed_at is not None for question in asked),
+        kinds=dict(Counter(KINDS[question.policy] for question in every)),
     )
 
 
 async def _in_full(db: Transaction, asked: Sequence[Asked]) -> list[OpenQuestion]:
-    sides = await StoreReader(db).sides(sorted({end for one in asked for end in (one.keep, one.other)}))
-    details = await stored.details(db, [one.number for one in asked])
+    sides = await StoreReader(db).sides(sorted({end for question in asked for end in (question.keep, question.other)}))
+    details = await stored.details(db, [question.number for question in asked])
     return [
         OpenQuestion(
-            number=one.number,
-            kind=KINDS[one.policy],
-            keep=sides[one.keep],
-            other=sides[one.other],
-            probability=one.probability,
-            group=one.group,
-            group_size=one.group_size,
-            postponed_at=one.postponed_at,
-            **{name: details[one.number][name] for name in ("reason", "factors", "asked_at")},
+            number=question.number,
+            kind=KINDS[question.policy],
+            keep=sides[question.keep],
+            other=sides[question.other],
+            probability=question.probability,
+            group=question.group,
+            group_size=question.group_size,
+            postponed_at=question.postponed_at,
+            **{name: details[question.number][name] for name in ("reason", "factors", "asked_at")},
         )
-        for one in asked
+        for question in asked
     ]
 
 
@@ -242,18 +242,20 @@ class _Answering:
 
     async def meant(self, db: Transaction, asked: Sequence[Asked], given: Sequence[GivenAnswer]) -> list["_Meant"]:
         """Which open question each answer is for; the last one counts where one is answered twice."""
-        by_number = {number: one for one in asked for number in (one.number, *one.same)}
-        states = await stored.states(db, [number for one in given for number in (one.number, one.group) if number])
-        found: dict[int, _Meant] = {}
+        by_number = {number: question for question in asked for number in (question.number, *question.same)}
+        states = await stored.states(
+            db, [number for answer in given for number in (answer.number, answer.group) if number]
+        )
+        by_question: dict[int, _Meant] = {}
         for answer in given:
             if answer.number is None:
                 some = _of_group(asked, answer.group or 0, states)
             else:
                 some = [by_number[answer.number]] if answer.number in by_number else []
-            found |= {one.number: _Meant(one, answer.answer, answer.keep) for one in some}
+            by_question |= {question.number: _Meant(question, answer.answer, answer.keep) for question in some}
             if not some:
                 self._say_missing(answer.number or answer.group or 0, states)
-        return [one for one in found.values() if self._names_a_side(one)]
+        return [reply for reply in by_question.values() if self._names_a_side(reply)]
 
     def _say_missing(self, number: int, states: Mapping[int, Row]) -> None:
         state = states.get(number)
@@ -264,37 +266,39 @@ class _Answering:
         else:
             self.refuse(number, f"Question {number} is open no longer: one of its sides has changed.")
 
-    def _names_a_side(self, one: "_Meant") -> bool:
-        if one.keep in (None, one.asked.keep, one.asked.other):
+    def _names_a_side(self, reply: "_Meant") -> bool:
+        if reply.keep in (None, reply.asked.keep, reply.asked.other):
             return True
-        self.refuse(one.asked.number, f"{one.keep} is no side of question {one.asked.number}.")
+        self.refuse(reply.asked.number, f"{reply.keep} is no side of question {reply.asked.number}.")
         return False
 
     async def set_apart(self, db: Transaction, some: Sequence["_Meant"], said: Says) -> None:
         """P11: remembered as two, for a while or for good."""
-        sides = await StoreReader(db).sides(sorted({end for one in some for end in one.ends}))
+        sides = await StoreReader(db).sides(sorted({end for reply in some for end in reply.ends}))
         pairs = {}
-        for one in some:
-            remember = policy_named(one.asked.policy).remember
+        for reply in some:
+            remember = policy_named(reply.asked.policy).remember
             assert remember is not None
-            pairs[one.asked.number] = remember(*(sides[end] for end in one.ends))
+            pairs[reply.asked.number] = remember(*(sides[end] for end in reply.ends))
         days = None if said is Says.NEVER else self.core.settings.declined_days
         await declined.keep_apart(db, pairs.values(), now=self.now, days=days, reason=BY_HAND)
         outcomes = {
-            number: (said.value, {"pair": list(pairs[one.asked.number][:2])}) for one in some for number in one.numbers
+            number: (said.value, {"pair": list(pairs[reply.asked.number][:2])})
+            for reply in some
+            for number in reply.numbers
         }
         await stored.answer(db, outcomes, by=self.by, now=self.now)
-        self.answered += [one.asked.number for one in some]
+        self.answered += [reply.asked.number for reply in some]
 
     async def draft(self, db: Transaction, policy: Policy, some: Sequence["_Meant"]) -> Draft:
         assert policy.join is not None
-        scores = {one.ends[1]: one.asked.probability for one in some}
-        draft = await policy.join(StoreReader(db), rules.clusters([one.ends for one in some]), scores, self.now)
+        scores = {reply.ends[1]: reply.asked.probability for reply in some}
+        draft = await policy.join(StoreReader(db), rules.clusters([reply.ends for reply in some]), scores, self.now)
         why_not = {finding.subject: finding.text for finding in draft.findings if finding.rule == REFUSED}
-        for one in some:
-            for end in one.ends:
+        for reply in some:
+            for end in reply.ends:
                 if end in why_not:
-                    self.refuse(one.asked.number, f"Question {one.asked.number}: {why_not[end]}.")
+                    self.refuse(reply.asked.number, f"Question {reply.asked.number}: {why_not[end]}.")
                     break
         return draft
 
@@ -310,8 +314,8 @@ class _Answering:
             plan = draft.plan(policy=policy.name, title=title, now=self.now, created_by=self.by, risk=policy.risk)
             await plans.save(db, plan)
         if not await self._applied(plan.id, most):
-            for one in some:
-                self.refuse(one.asked.number, f"It waits until a person approves the plan {str(plan.id)[:8]}.")
+            for reply in some:
+                self.refuse(reply.asked.number, f"It waits until a person approves the plan {str(plan.id)[:8]}.")
             return
         self.plans.append(plan.id)
         async with self.core.transaction(self.space_id) as db:
@@ -325,30 +329,30 @@ class _Answering:
         return (await run.apply_within(self.core, self.space_id, plan_id, most, by=self.by)).outcome is not None
 
     async def _note_merged(self, db: Transaction, plan_id: UUID, some: Sequence["_Meant"]) -> None:
-        decided = {one.subject: one for one in await plans.decisions_of(db, plan_id, with_changes=False)}
+        decided = {decision.subject: decision for decision in await plans.decisions_of(db, plan_id, with_changes=False)}
         outcomes: dict[int, tuple[str | None, Row]] = {}
-        said = {one.number for one in self.refused}
-        for one in some:
-            going = [decided[end] for end in reversed(one.ends) if end in decided]
+        said = {refusal.number for refusal in self.refused}
+        for reply in some:
+            going = [decided[end] for end in reversed(reply.ends) if end in decided]
             stands = bool(going) and all(decision.status is DecisionStatus.APPLIED for decision in going)
-            if stands and one.asked.number not in said:
+            if stands and reply.asked.number not in said:
                 outcome = {"plan": str(plan_id), "decision": going[0].number}
-                outcomes |= dict.fromkeys(one.numbers, (Says.MERGE.value, outcome))
-                self.answered.append(one.asked.number)
-            elif one.asked.number not in said:
+                outcomes |= dict.fromkeys(reply.numbers, (Says.MERGE.value, outcome))
+                self.answered.append(reply.asked.number)
+            elif reply.asked.number not in said:
                 why = going[0].note if going else None
-                self.refuse(one.asked.number, f"Question {one.asked.number}: {why or 'it could not be merged'}.")
+                self.refuse(reply.asked.number, f"Question {reply.asked.number}: {why or 'it could not be merged'}.")
         await stored.answer(db, outcomes, by=self.by, now=self.now)
 
 
 def _of_group(asked: Sequence[Asked], number: int, states: Mapping[int, Row]) -> list[Asked]:
     """The open questions of a group; one whose first question was answered meanwhile is still known by it."""
-    some = [one for one in asked if one.group == number]
+    some = [question for question in asked if question.group == number]
     if some or number not in states:
         return some
     ends = {states[number]["keep"], states[number]["other"]}
-    groups = {one.group for one in asked if not ends.isdisjoint((one.keep, one.other))}
-    return [one for one in asked if one.group in groups]
+    groups = {question.group for question in asked if not ends.isdisjoint((question.keep, question.other))}
+    return [question for question in asked if question.group in groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +364,8 @@ class _Meant:
     @property
     def ends(self) -> tuple[UUID, UUID]:
         """The one that stays, then the other."""
-        one, other = self.asked.keep, self.asked.other
-        return (other, one) if self.keep == other else (one, other)
+        keep, other = self.asked.keep, self.asked.other
+        return (other, keep) if self.keep == other else (keep, other)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -377,13 +381,13 @@ async def answer(
         asked = await open_questions(core, db)
         meant = await work.meant(db, asked, given)
         for said in (Says.SEPARATE, Says.NEVER):
-            if some := [one for one in meant if one.answer is said]:
+            if some := [reply for reply in meant if reply.answer is said]:
                 await work.set_apart(db, some, said)
-        later = [one for one in meant if one.answer is Says.LATER]
-        await stored.postpone(db, [number for one in later for number in one.numbers], work.now)
-        work.answered += [one.asked.number for one in later]
+        later = [reply for reply in meant if reply.answer is Says.LATER]
+        await stored.postpone(db, [number for reply in later for number in reply.numbers], work.now)
+        work.answered += [reply.asked.number for reply in later]
     for policy in asking():
-        some = [one for one in meant if one.answer is Says.MERGE and one.asked.policy == policy.name]
+        some = [reply for reply in meant if reply.answer is Says.MERGE and reply.asked.policy == policy.name]
         if some:
             await work.merge(policy, some, most, _touching(asked, some))
     return await work.result()
@@ -400,8 +404,13 @@ async def _title(db: Transaction, policy: Policy, draft: Draft, some: Sequence[_
 
 def _touching(asked: Sequence[Asked], some: Sequence[_Meant]) -> list[int]:
     """The open questions about any of these nodes."""
-    ends = {end for one in some for end in one.ends}
-    return [number for one in asked if not ends.isdisjoint((one.keep, one.other)) for number in (one.number, *one.same)]
+    ends = {end for reply in some for end in reply.ends}
+    return [
+        number
+        for question in asked
+        if not ends.isdisjoint((question.keep, question.other))
+        for number in (question.number, *question.same)
+    ]
 
 
 # -- taking back
@@ -411,7 +420,7 @@ async def take_back(core: Core, space_id: UUID, numbers: Sequence[int], *, by: s
     """Undo answers, the last first; each question is open again. A merge that later work stands on is named."""
     work = _Answering(core, space_id, by)
     async with core.transaction(space_id) as db:
-        before = [number for one in await open_questions(core, db) for number in (one.number, *one.same)]
+        before = [number for question in await open_questions(core, db) for number in (question.number, *question.same)]
         states = await stored.states(db, numbers)
         outcomes = {number: states[number]["outcome"] for number in numbers if number in states}
         apart = {number: tuple(said["pair"]) for number, said in outcomes.items() if "pair" in said}
@@ -439,8 +448,8 @@ async def _undone(work: _Answering, merged: Mapping[int, tuple[UUID, int]]) -> l
     undone: list[int] = []
     for plan_id, decisions in reversed(by_plan.items()):
         try:
-            wanted = sorted(set(decisions.values()))
-            outcome = await undo.undo(work.core, work.space_id, plan_id, decisions=wanted, by=work.by)
+            numbers = sorted(set(decisions.values()))
+            outcome = await undo.undo(work.core, work.space_id, plan_id, decisions=numbers, by=work.by)
         except RecollectError as problem:
             for number in decisions:
                 work.refuse(number, problem.message)

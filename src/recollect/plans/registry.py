@@ -31,7 +31,7 @@ def policy_named(name: str) -> Policy:
     for policy in POLICIES.values():
         if name in (policy.name, policy.short):
             return policy
-    known = ", ".join(policy.short for policy in POLICIES.values())
+    names = ", ".join(policy.short for policy in POLICIES.values())
     raise InvalidInput(
-        f"There is no policy {name!r}: it is one of {known} (`recollect plan policies` describes them).", field="policy"
+        f"There is no policy {name!r}: it is one of {names} (`recollect plan policies` describes them).", field="policy"
     )

@@ -51,7 +51,7 @@ async def accept(core: Core, space_id: UUID, plan_id: UUID, numbers: Sequence[in
         await _refuse_unless_open(db, plan)
         back = await declined.accept(db, plan_id, numbers)
         meant = await plans.decisions_of(db, plan_id, numbers=sorted(back), with_changes=False)
-        pairs = [_pair(one)[:2] for one in meant if "pair" in one.factors]
+        pairs = [_pair(decision)[:2] for decision in meant if "pair" in decision.factors]
         await declined.let_again(db, pairs, reason=DECLINED_IN.format(plan_id))
         await plans.recount(db, plan_id)
         if back and plan.status is PlanStatus.DECLINED:
@@ -77,7 +77,9 @@ async def decline_in(core: Core, db: Transaction, plan: Plan, numbers: Sequence[
     meant = await plans.decisions_of(db, plan.id, numbers=numbers, status=waiting, with_changes=False)
     policy = policy_of(plan)
     alone = policy is not None and policy.without is not None
-    await declined.decline(db, plan.id, [one.number for one in meant] if numbers is None else numbers, alone=alone)
+    await declined.decline(
+        db, plan.id, [decision.number for decision in meant] if numbers is None else numbers, alone=alone
+    )
     await _keep_apart(core, db, meant, DECLINED_IN.format(plan.id), never=never)
 
 
@@ -91,7 +93,7 @@ async def remember_declined(core: Core, space_id: UUID, plan_id: UUID, number: i
 async def _keep_apart(core: Core, db: Transaction, meant: Sequence[Decision], reason: str, *, never: bool) -> None:
     await declined.keep_apart(
         db,
-        [_pair(one) for one in meant if "pair" in one.factors],
+        [_pair(decision) for decision in meant if "pair" in decision.factors],
         now=core.now(),
         days=None if never else core.settings.declined_days,
         reason=reason,

@@ -61,16 +61,16 @@ class PolicyInfo:
 def policies() -> list[PolicyInfo]:
     return [
         PolicyInfo(
-            name=one.name,
-            short=one.short,
-            about=one.about,
-            risk=one.risk,
-            options={option.name: _default(option) for option in fields(one.options)},
-            every_minutes=one.every_minutes,
-            cron=one.cron,
-            gated=one.gated,
+            name=policy.name,
+            short=policy.short,
+            about=policy.about,
+            risk=policy.risk,
+            options={option.name: _default(option) for option in fields(policy.options)},
+            every_minutes=policy.every_minutes,
+            cron=policy.cron,
+            gated=policy.gated,
         )
-        for one in POLICIES.values()
+        for policy in POLICIES.values()
     ]
 
 
@@ -94,17 +94,17 @@ async def plan(
     is_first = after == 0
     async with core.transaction(space_id) as db:
         head = await plans.head(db, plan_id)
-        found = await plans.decisions_of(db, plan_id, after=after, limit=limit + 1, status=status)
-        stretch, findings = found[:limit], head.findings if is_first else ()
+        decisions = await plans.decisions_of(db, plan_id, after=after, limit=limit + 1, status=status)
+        stretch, findings = decisions[:limit], head.findings if is_first else ()
         named = await _labels(db, stretch, findings)
         tally = await labels.tally(db, plan_id) if is_first else None
-    known = {one.name: getattr(head, one.name) for one in fields(head)}
+    values = {attribute.name: getattr(head, attribute.name) for attribute in fields(head)}
     return ShownPlan(
-        **{**known, "decisions": stretch, "findings": findings},
+        **{**values, "decisions": stretch, "findings": findings},
         labels=named,
         tally=tally,
         warnings=await warnings(core, space_id, head) if is_first else (),
-        next_after=stretch[-1].number if len(found) > limit else None,
+        next_after=stretch[-1].number if len(decisions) > limit else None,
     )
 
 
@@ -136,20 +136,20 @@ async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
 # -- edges
 
 
-async def edges(core: Core, space_id: UUID, found: Sequence[Edge]) -> list[ShownEdge]:
+async def edges(core: Core, space_id: UUID, found_edges: Sequence[Edge]) -> list[ShownEdge]:
     now = core.now()
     async with core.transaction(space_id) as db:
-        ends = {end for edge in found for end in (edge.source, edge.target)}
+        ends = {end for edge in found_edges for end in (edge.source, edge.target)}
         names = {id_: short_name(name) for id_, name in (await labels.nodes(db, ends)).items()}
     return [
         ShownEdge(
-            **{one.name: getattr(edge, one.name) for one in fields(edge)},
+            **{attribute.name: getattr(edge, attribute.name) for attribute in fields(edge)},
             label=_edge(Ends(source=edge.source, relation=edge.relation, target=edge.target), names),
             strength_now=strength.current(
                 edge.strength, edge.decay_rate, edge.last_reinforced_at or edge.created_at, now
             ),
         )
-        for edge in found
+        for edge in found_edges
     ]
 
 
@@ -167,13 +167,13 @@ async def _labels(db: Transaction, decisions: Iterable[Decision], findings: Iter
     ids = {change.id for change in changed} | {decision.subject for decision in decisions}
     ids |= {finding.subject for finding in findings if finding.subject is not None}
     ends = _ends_in(changed) | await labels.edges(db, ids)
-    met = {end for one in ends.values() for end in (one.source, one.target)}
+    met = {end for edge in ends.values() for end in (edge.source, edge.target)}
     names = {change.id: short_name(name_in(change.after or change.before or {})) for change in changed}
     for look in (labels.nodes, labels.topics):
-        found = await look(db, ids | met)
-        names |= {id_: short_name(name) for id_, name in found.items()}
+        found_names = await look(db, ids | met)
+        names |= {id_: short_name(name) for id_, name in found_names.items()}
     named = {id_: names[id_] for id_ in ids if names.get(id_)}
-    return named | {id_: _edge(one, names) for id_, one in ends.items()}
+    return named | {id_: _edge(edge, names) for id_, edge in ends.items()}
 
 
 def _ends_in(changed: Iterable[Change]) -> dict[UUID, Ends]:

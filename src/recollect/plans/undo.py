@@ -37,13 +37,13 @@ async def chain(
     core: Core, space_id: UUID, plan_id: UUID, *, decisions: Sequence[int] | None = None
 ) -> tuple[TakenBack, ...]:
     """What an undo with all that came later would take back, in order: it is done, looked at, and rolled back."""
-    found: tuple[TakenBack, ...] = ()
+    foreseen: tuple[TakenBack, ...] = ()
     try:
         async with core.applying, core.transaction(space_id) as db:
-            found = (await _undo_all(core, db, plan_id, decisions, "", with_later=True)).chain
+            foreseen = (await _undo_all(core, db, plan_id, decisions, "", with_later=True)).chain
             raise _Foreseen
     except _Foreseen:
-        return found
+        return foreseen
 
 
 async def _undo_all(
@@ -51,9 +51,9 @@ async def _undo_all(
 ) -> Outcome:
     await locks.take_turn(db)
     tries = await plans.tries_of(db, plan_id) if decisions is None else []
-    done = [await _undo(core, db, one, decisions, by, with_later=with_later) for one in tries or [plan_id]]
-    taken_back = tuple(one for outcome in done for one in outcome.chain)
-    return replace(done[-1], applied=sum(one.applied for one in done), chain=taken_back)
+    done = [await _undo(core, db, try_id, decisions, by, with_later=with_later) for try_id in tries or [plan_id]]
+    taken_back = tuple(step for outcome in done for step in outcome.chain)
+    return replace(done[-1], applied=sum(outcome.applied for outcome in done), chain=taken_back)
 
 
 async def _undo(

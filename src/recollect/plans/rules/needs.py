@@ -21,10 +21,10 @@ def levels(needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
     """
     if not any(needs.values()):
         return dict.fromkeys(needs, 0)
-    found: dict[int, int] = {}
+    level_of: dict[int, int] = {}
     for number in sorted(needs):
-        found[number] = max((found[needed] + 1 for needed in needs[number] if needed in found), default=0)
-    return found
+        level_of[number] = max((level_of[needed] + 1 for needed in needs[number] if needed in level_of), default=0)
+    return level_of
 
 
 def turned_round(numbers: Iterable[int], needs: Mapping[int, Sequence[int]], beyond: int) -> dict[int, list[int]]:
@@ -34,7 +34,7 @@ def turned_round(numbers: Iterable[int], needs: Mapping[int, Sequence[int]], bey
     """
     turned: dict[int, list[int]] = {beyond - number: [] for number in numbers}
     for number, needed in needs.items():
-        for one in needed:
-            if beyond - one in turned and beyond - number in turned:
-                turned[beyond - one].append(beyond - number)
+        for earlier in needed:
+            if beyond - earlier in turned and beyond - number in turned:
+                turned[beyond - earlier].append(beyond - number)
     return turned

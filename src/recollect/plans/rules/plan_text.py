@@ -75,8 +75,8 @@ def sign_of(change: Change) -> str:
 
 def lines_of(decision: Decision, labels: Labels) -> list[PlanLine]:
     """The subject of a decision with its reason, then the other rows that change with it."""
-    main = next((one for one in decision.changes if one.id == decision.subject), None)
-    others = [one for one in decision.changes if one is not main]
+    main = next((change for change in decision.changes if change.id == decision.subject), None)
+    others = [change for change in decision.changes if change is not main]
     first = PlanLine(
         number=decision.number,
         sign=CHANGES if main is None else sign_of(main),
@@ -100,9 +100,9 @@ def label_of(id_: UUID, labels: Labels) -> str:
 
 
 def _rows(others: Sequence[Change], labels: Labels) -> Iterator[PlanLine]:
-    for one in others[:MOST_ROWS]:
-        why = _altered(one).strip(" ()") or _retired(one)
-        yield PlanLine(number=None, sign=sign_of(one), id=one.id, what=label_of(one.id, labels), why=why)
+    for change in others[:MOST_ROWS]:
+        why = _altered(change).strip(" ()") or _retired(change)
+        yield PlanLine(number=None, sign=sign_of(change), id=change.id, what=label_of(change.id, labels), why=why)
     if rest := others[MOST_ROWS:]:
         signs = Counter(map(sign_of, rest))
         what = f"and {len(rest):,} more rows: {', '.join(f'{sign} {count:,}' for sign, count in signs.items())}"
@@ -184,8 +184,8 @@ def options_of(plan: Plan) -> str:
 
 def states_of(plan: Plan) -> str:
     """`12 applied, 2 stale`, the states of a plan's decisions."""
-    known = ((state, plan.counts.get(state, 0)) for state in DecisionStatus)
-    return ", ".join(f"{count:,} {state_word(state)}" for state, count in known if count) or "no decisions"
+    counts = ((state, plan.counts.get(state, 0)) for state in DecisionStatus)
+    return ", ".join(f"{count:,} {state_word(state)}" for state, count in counts if count) or "no decisions"
 
 
 def state_word(state: PlanStatus | DecisionStatus) -> str:
@@ -197,7 +197,7 @@ def state_word(state: PlanStatus | DecisionStatus) -> str:
 
 
 def markdown_head(plan: Plan, tally: Tally) -> str:
-    known = {
+    values = {
         "plan": f"`{plan.id}`",
         "policy": _md(plan.policy),
         "state": f"{state_word(plan.status)}; {states_of(plan)}",
@@ -209,7 +209,7 @@ def markdown_head(plan: Plan, tally: Tally) -> str:
         "options": _md(options_of(plan)),
         "waits": _md(str(plan.summary.get("waits", ""))),
     }
-    facts = "\n".join(f"| {name} | {value} |" for name, value in known.items() if value)
+    facts = "\n".join(f"| {name} | {value} |" for name, value in values.items() if value)
     return f"# {_md(plan.title)}\n\n| | |\n|---|---|\n{facts}\n"
 
 
@@ -231,7 +231,9 @@ def markdown_left_alone(findings: Sequence[Finding], labels: Labels) -> str:
     """What was seen and left alone, each with its rule."""
     if not findings:
         return ""
-    rows = "".join(f"| {_md(one.rule)} | {_md(subject_of(one, labels))} | {_md(one.text)} |\n" for one in findings)
+    rows = "".join(
+        f"| {_md(finding.rule)} | {_md(subject_of(finding, labels))} | {_md(finding.text)} |\n" for finding in findings
+    )
     return f"\n## Skipped\n\n| rule | what | why |\n|---|---|---|\n{rows}"
 
 

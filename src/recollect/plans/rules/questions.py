@@ -58,49 +58,50 @@ def in_order(
 ) -> list[Asked]:
     """The questions as they are walked; `keepers` tells where merged nodes are, `apart` which pairs are two by name."""
     alike: defaultdict[tuple[str, frozenset[UUID]], list[StoredQuestion]] = defaultdict(list)
-    for one in stored:
-        ends = frozenset(keepers.get(end, end) for end in (one.keep, one.other))
+    for question in stored:
+        ends = frozenset(keepers.get(end, end) for end in (question.keep, question.other))
         if len(ends) == 2 and ends not in apart:
-            alike[one.policy, ends].append(one)
-    likeliest = [sorted(some, key=lambda one: (-one.probability, one.number)) for some in alike.values()]
-    found = [(first, tuple(one.number for one in rest)) for first, *rest in likeliest]
+            alike[question.policy, ends].append(question)
+    likeliest = [sorted(some, key=lambda question: (-question.probability, question.number)) for some in alike.values()]
+    askable = [(first, tuple(question.number for question in rest)) for first, *rest in likeliest]
     ends_of = {
-        first.number: (keepers.get(first.keep, first.keep), keepers.get(first.other, first.other)) for first, _ in found
+        first.number: (keepers.get(first.keep, first.keep), keepers.get(first.other, first.other))
+        for first, _ in askable
     }
     groups = _groups([(number, *ends) for number, ends in ends_of.items()])
     best: dict[int, float] = {}
-    for first, _ in found:
+    for first, _ in askable:
         best[groups[first.number][0]] = max(best.get(groups[first.number][0], 0.0), first.probability)
-    asked = [_asked(first, same, keepers, groups[first.number], best) for first, same in found]
-    return sorted(asked, key=lambda one: one.key)
+    asked = [_asked(first, same, keepers, groups[first.number], best) for first, same in askable]
+    return sorted(asked, key=lambda question: question.key)
 
 
 def _asked(
-    one: StoredQuestion,
+    question: StoredQuestion,
     same: tuple[int, ...],
     keepers: Mapping[UUID, UUID],
     group: tuple[int, int],
     best: Mapping[int, float],
 ) -> Asked:
     number, size = group
-    later = "" if one.postponed_at is None else one.postponed_at.isoformat()
+    later = "" if question.postponed_at is None else question.postponed_at.isoformat()
     return Asked(
-        number=one.number,
-        policy=one.policy,
-        keep=keepers.get(one.keep, one.keep),
-        other=keepers.get(one.other, one.other),
-        probability=one.probability,
-        postponed_at=one.postponed_at,
+        number=question.number,
+        policy=question.policy,
+        keep=keepers.get(question.keep, question.keep),
+        other=keepers.get(question.other, question.other),
+        probability=question.probability,
+        postponed_at=question.postponed_at,
         group=number,
         group_size=size,
-        key=(later, -best[number], number, -one.probability, one.number),
+        key=(later, -best[number], number, -question.probability, question.number),
         same=same,
     )
 
 
 def _groups(pairs: Iterable[tuple[int, UUID, UUID]]) -> dict[int, tuple[int, int]]:
     """For each question the number of its group and how many nodes that has."""
-    known = list(pairs)
+    questions = list(pairs)
     home: dict[UUID, UUID] = {}
 
     def root(node: UUID) -> UUID:
@@ -109,15 +110,15 @@ def _groups(pairs: Iterable[tuple[int, UUID, UUID]]) -> dict[int, tuple[int, int
             home[node] = node = home[home[node]]
         return node
 
-    for _, one, other in known:
-        home[root(one)] = root(other)
+    for _, node, other in questions:
+        home[root(node)] = root(other)
     first: dict[UUID, int] = {}
-    for number, one, _ in known:
-        first[root(one)] = min(first.get(root(one), number), number)
+    for number, node, _ in questions:
+        first[root(node)] = min(first.get(root(node), number), number)
     sizes: defaultdict[UUID, int] = defaultdict(int)
     for node in list(home):
         sizes[root(node)] += 1
-    return {number: (first[root(one)], sizes[root(one)]) for number, one, _ in known}
+    return {number: (first[root(node)], sizes[root(node)]) for number, node, _ in questions}
 
 
 def clusters(pairs: Sequence[tuple[UUID, UUID]]) -> list[list[UUID]]:
@@ -129,15 +130,15 @@ def clusters(pairs: Sequence[tuple[UUID, UUID]]) -> list[list[UUID]]:
             ours += theirs
             into.update(dict.fromkeys(theirs, ours))
     goes = {other for _, other in pairs}
-    found = {id(group): group for group in into.values()}
-    return [sorted(group, key=lambda node: node in goes) for group in found.values()]
+    groups = {id(group): group for group in into.values()}
+    return [sorted(group, key=lambda node: node in goes) for group in groups.values()]
 
 
 # -- pages
 
 
-def cursor_behind(one: Asked) -> str:
-    return base64.urlsafe_b64encode(json.dumps(one.key).encode()).decode()
+def cursor_behind(question: Asked) -> str:
+    return base64.urlsafe_b64encode(json.dumps(question.key).encode()).decode()
 
 
 def behind(asked: Sequence[Asked], cursor: str) -> list[Asked]:
@@ -149,4 +150,4 @@ def behind(asked: Sequence[Asked], cursor: str) -> list[Asked]:
         raise InvalidInput(
             "This cursor is not one that a listing gave: start again without it.", field="cursor"
         ) from error
-    return [one for one in asked if one.key > key]
+    return [question for question in asked if question.key > key]
