@@ -33,8 +33,8 @@ class RecollectError(Exception):
     @property
     def more(self) -> dict[str, str]:
         """What a program may want to know besides: which field was wrong, or what is there already."""
-        known = {name: getattr(self, name, None) for name in ("field", "existing_id")}
-        return {name: str(value) for name, value in known.items() if value is not None}
+        details = {name: getattr(self, name, None) for name in ("field", "existing_id")}
+        return {name: str(value) for name, value in details.items() if value is not None}
 
 
 class InvalidInput(RecollectError):

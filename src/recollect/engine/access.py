@@ -47,8 +47,8 @@ class Caller:
 
     def need_any(self, scopes: Collection[Scope], space: str | None = None) -> None:
         """NotAllowed unless the caller holds one of these scopes in this space; any scope will do where none is."""
-        wanted = [*scopes] or [*self.scopes]
-        self.need(next((scope for scope in wanted if scope in self.scopes), wanted[0]), space)
+        enough = [*scopes] or [*self.scopes]
+        self.need(next((scope for scope in enough if scope in self.scopes), enough[0]), space)
 
     @property
     def most_risk(self) -> Risk:
@@ -129,12 +129,12 @@ async def authenticate(core: Core, token: str | None, *, loopback: bool) -> Call
 async def _known(connection: Connection, token: str, now: datetime) -> ApiKey:
     """The key that a token is, if it may be used."""
     form = FORM.fullmatch(token)
-    found = await keys.find(connection, form[1]) if form else None
+    stored = await keys.find(connection, form[1]) if form else None
     # The hash is computed whether or not the key exists, so that timing tells nothing.
-    matches = hmac.compare_digest(_hash(token), found[1] if found else _hash(""))
-    if found is None or not matches:
+    matches = hmac.compare_digest(_hash(token), stored[1] if stored else _hash(""))
+    if stored is None or not matches:
         raise NotAuthenticated("This API key is not known.")
-    key = found[0]
+    key = stored[0]
     if key.revoked_at is not None:
         raise NotAuthenticated(f"The key {key.prefix} was revoked.")
     if key.expires_at is not None and key.expires_at <= now:

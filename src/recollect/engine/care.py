@@ -132,8 +132,8 @@ async def doctor(core: Core) -> Checkup:
         models = await care.stored_models(connection)
         maintained = await care.last_run(connection, "maintain")
         backed_up = await care.last_run(connection, "backup")
-        known = await spaces.list_all(connection)
-    reports = tuple([await _space_report(core, space.id, space.slug, space.embedding_model) for space in known])
+        all_spaces = await spaces.list_all(connection)
+    reports = tuple([await _space_report(core, space.id, space.slug, space.embedding_model) for space in all_spaces])
     indexes = tuple([await vectors.index_state(core.database, model, dim) for model, dim, _ in models])
     checkup = Checkup(
         place=f"inside, in {core.server.home}" if core.server else "your server (DATABASE_URL)",
@@ -141,7 +141,7 @@ async def doctor(core: Core) -> Checkup:
         revision=HEAD,
         rows_guarded=core.database.role is not None,
         nodes=number,
-        born_at=min(space.created_at for space in known),
+        born_at=min(space.created_at for space in all_spaces),
         disk_free_bytes=shutil.disk_usage(core.server.home).free if core.server else None,
         spaces=reports,
         indexes=indexes,

@@ -43,7 +43,7 @@ async def show(core: Core, space_id: UUID) -> Overview:
     return Overview(
         held=held,
         added=added,
-        questions=Counter(KINDS[one.policy] for one in asked),
+        questions=Counter(KINDS[question.policy] for question in asked),
         jobs=waiting,
         embedding_model=model,
         index=await _index(core, model, dim),

@@ -21,9 +21,9 @@ BATCHES_A_ROUND = 4
 async def work_once(core: Core) -> int:
     """One round over all spaces; returns how many nodes were embedded."""
     async with core.database.owner() as connection:
-        known = await spaces.list_all(connection)
+        all_spaces = await spaces.list_all(connection)
     done = 0
-    for space in known:
+    for space in all_spaces:
         done += await embed.work(core, space.id, batches=BATCHES_A_ROUND)
     if done == 0:
         await embed.ensure_index(core, core.embedder())

@@ -69,8 +69,8 @@ def _load_minilm() -> None:
 async def embed_readable(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | None]:
     """A vector for each text that the model can read, None for the others (D43)."""
     readable = await anyio.to_thread.run_sync(lambda: [embedder.can_read(text) for text in texts])
-    wanted = [text for text, is_readable in zip(texts, readable, strict=True) if is_readable]
-    made = iter(await embedder.embed(wanted)) if wanted else iter(())
+    readable_texts = [text for text, is_readable in zip(texts, readable, strict=True) if is_readable]
+    made = iter(await embedder.embed(readable_texts)) if readable_texts else iter(())
     return [next(made) if is_readable else None for is_readable in readable]
 
 

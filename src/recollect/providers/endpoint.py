@@ -125,20 +125,20 @@ class Endpoint:
                 content += block
                 if len(content) > self._max_answer_bytes:
                     raise self.misbehaved(f"sent more than {self._max_answer_bytes:,} bytes.")
-        kept = {name: value for name, value in response.headers.items() if name in ("content-type", "retry-after")}
-        return httpx.Response(response.status_code, headers=kept, content=bytes(content))
+        headers = {name: value for name, value in response.headers.items() if name in ("content-type", "retry-after")}
+        return httpx.Response(response.status_code, headers=headers, content=bytes(content))
 
     def document(self, response: httpx.Response) -> Mapping[str, Any]:
         """The JSON object of a successful answer; otherwise the problem, named."""
         if not response.is_success:
             raise self.problem(response)
         try:
-            found = json.loads(response.content)
+            value = json.loads(response.content)
         except (ValueError, RecursionError) as error:
             raise self.misbehaved("sent an answer that is not JSON.") from error
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             raise self.misshapen()
-        return found
+        return value
 
     def misshapen(self) -> ProviderMisbehaved:
         return self.misbehaved(f"sent JSON without {self._hints.missing}. Does it speak this protocol?")

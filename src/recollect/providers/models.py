@@ -79,10 +79,10 @@ class ChatModel(ABC):
             response = await self._endpoint.post(self._accepted(self.body(system, prompt, max_tokens)))
         answer = self._endpoint.document(response)
         try:
-            found = self.completion(answer)
+            completion = self.completion(answer)
         except (KeyError, IndexError, TypeError) as error:
             raise self._endpoint.misshapen() from error
-        return found
+        return completion
 
     async def close(self) -> None:
         await self._endpoint.close()

@@ -48,11 +48,11 @@ def without_latest(name: str) -> str:
 
 def choose_dimension(name: str, *, asked: int | None, configured: int | None) -> int:
     """The dimension in the embedder's name, else the configured one, else the model's own."""
-    wanted = asked or configured or DIMENSIONS.get(name)
-    if wanted is None:
+    dimension = asked or configured or DIMENSIONS.get(name)
+    if dimension is None:
         raise InvalidInput(
             f"The dimension of {name!r} is not known here: write ollama:{name}:DIMENSION or set EMBEDDING_DIMENSION "
             f"(`ollama show {name}` tells its embedding length).",
             field="embedder",
         )
-    return wanted
+    return dimension

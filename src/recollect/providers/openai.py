@@ -63,12 +63,12 @@ def is_about_dimension(response: httpx.Response) -> bool:
 def choose_dimension(name: str, *, asked: int | None, configured: int | None) -> int:
     """The dimension in the embedder's name, else the configured one, else the model's own."""
     own = DIMENSIONS.get(name)
-    wanted = asked or (configured if has_choice(name) else None) or own
-    if wanted is None:
+    dimension = asked or (configured if has_choice(name) else None) or own
+    if dimension is None:
         raise InvalidInput(
             f"The dimension of {name!r} is not known here: write openai:{name}:DIMENSION or set EMBEDDING_DIMENSION.",
             field="embedder",
         )
-    if own and (wanted > own or (wanted != own and not has_choice(name))):
-        raise InvalidInput(f"{name} has {own} dimensions: it cannot give {wanted}.", field="embedder")
-    return wanted
+    if own and (dimension > own or (dimension != own and not has_choice(name))):
+        raise InvalidInput(f"{name} has {own} dimensions: it cannot give {dimension}.", field="embedder")
+    return dimension

@@ -107,12 +107,12 @@ async def register(core: Core) -> None:
     timings = {name: timing for name in known() if (timing := usual_timing(core, name))}
     async with core.database.owner() as connection:
         missing = await schedules.missing(connection, list(timings))
-        wanted = [
+        new_schedules = [
             timed(core, space_id, slug, name, timings[name])
             for space_id, slug, name in missing
             if name not in CHORES or slug == HOME
         ]
-        await schedules.add(connection, wanted)
+        await schedules.add(connection, new_schedules)
 
 
 def timed(core: Core, space_id: UUID, slug: str, name: str, timing: Timing) -> Schedule:
@@ -231,12 +231,12 @@ class _Running:
 
     async def _left(self) -> list[Plan]:
         """Plans of earlier runs that were neither carried out to the end nor declined."""
-        found: list[Plan] = []
+        left_over: list[Plan] = []
         async with self.core.transaction(self.space_id) as db:
             for status in (PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED):
                 some, _ = await plans.list_heads(db, status=status, policy=self.name)
-                found += [plan for plan in some if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
-        return found
+                left_over += [plan for plan in some if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
+        return left_over
 
     def _warnings(self, closed: str | None) -> tuple[str, ...]:
         """A27: whoever runs it by hand may pass the gate, and is told that it is closed."""
@@ -259,18 +259,18 @@ class _Running:
     async def _said_of_finished(self, policy: Policy) -> list[str]:
         """P22: what was done of plans that an earlier run had left."""
         return [
-            f"finished the plan {str(one.plan.id)[:8]} of {one.plan.created_at:%Y-%m-%d}:"
-            f" {await self._said(policy, one)}, {counted(one.outcome.applied, 'decision')} of it now"
-            for one in self.finished
-            if one.outcome is not None
+            f"finished the plan {str(tidied.plan.id)[:8]} of {tidied.plan.created_at:%Y-%m-%d}:"
+            f" {await self._said(policy, tidied)}, {counted(tidied.outcome.applied, 'decision')} of it now"
+            for tidied in self.finished
+            if tidied.outcome is not None
         ]
 
     async def _report(self, policy: Policy, tidied: Tidied, said: str) -> dict[str, Any]:
         """P14 and A29, of the whole run: proposing, and applying where it was applied."""
-        applied = [await self._applied(one.outcome) for one in (*self.finished, tidied)]
+        applied = [await self._applied(tidying.outcome) for tidying in (*self.finished, tidied)]
         measured = {
             "seconds": round(time.perf_counter() - self.started, 4),
-            "freed_bytes": sum(one.get("freed_bytes", 0) for one in applied),
+            "freed_bytes": sum(figures.get("freed_bytes", 0) for figures in applied),
         }
         states = ("applied", "stale", "declined", "failed")
         return {
@@ -278,11 +278,11 @@ class _Running:
             "said": said,
             "status": _status(tidied),
             "looked_at": sum(tidied.plan.summary.get("scope", {}).values()),
-            "planned": sum(sum(one.plan.counts.values()) for one in (*self.finished, tidied)),
-            **{state: sum(one.get(state, 0) for one in applied) for state in states},
+            "planned": sum(sum(tidying.plan.counts.values()) for tidying in (*self.finished, tidied)),
+            **{state: sum(figures.get(state, 0) for figures in applied) for state in states},
             **measured,
             "notes": [*tidied.notes],
-            **({"finished": [str(one.plan.id) for one in self.finished]} if self.finished else {}),
+            **({"finished": [str(tidying.plan.id) for tidying in self.finished]} if self.finished else {}),
             "metrics": dict(policy.metrics(tidied.plan.summary, measured)) if policy.metrics else {},
         }
 

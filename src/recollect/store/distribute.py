@@ -126,8 +126,8 @@ async def spread(connection: asyncpg.Connection, shards: int) -> None:
     if not local:
         return
     references = await connection.fetch(REFERENCES, SCHEMA, local)
-    for one in references:
-        await connection.execute(f'ALTER TABLE {one["of"]} DROP CONSTRAINT "{one["name"]}"')
+    for reference in references:
+        await connection.execute(f'ALTER TABLE {reference["of"]} DROP CONSTRAINT "{reference["name"]}"')
     for statement in statements(shards):
         await connection.execute(statement)
     for reference in references:

@@ -14,12 +14,12 @@ async def resolve(db: Transaction, table: Table, reference: str, *, several: str
     """The id of the row that a reference means; `missing` is what is said where there is none."""
     low, high = meant_by(reference)
     statement = select(table.c.id).where(table.c.space_id == db.space_id, table.c.id.between(low, high)).limit(2)
-    found = list((await db.execute(statement)).scalars())
-    if not found:
+    ids = list((await db.execute(statement)).scalars())
+    if not ids:
         raise NotFound(missing)
-    if len(found) > 1:
+    if len(ids) > 1:
         raise Conflict(f"{reference} is the beginning of several {several}: give more of it.")
-    return UUID(str(found[0]))
+    return UUID(str(ids[0]))
 
 
 def meant_by(reference: str) -> tuple[UUID, UUID]:

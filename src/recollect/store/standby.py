@@ -107,8 +107,8 @@ def as_written(position: int) -> str:
 
 def position_of(written: str) -> int | None:
     """The same read; None if it is none."""
-    found = WRITTEN.fullmatch(written.strip())
-    return int(found[1], 16) << 32 | int(found[2], 16) if found else None
+    match = WRITTEN.fullmatch(written.strip())
+    return int(match[1], 16) << 32 | int(match[2], 16) if match else None
 
 
 # -- the standby

@@ -69,12 +69,12 @@ async def texts(connection: AsyncConnection, *, batch: int = 2000) -> AsyncItera
 
 async def broken(connection: AsyncConnection, *, most: int = 20) -> dict[str, list[UUID]]:
     """What is not whole, by kind of fault, with the first few ids of each."""
-    found = {}
+    faults = {}
     for fault, query in INTEGRITY.items():
         ids = list((await connection.execute(text(f"{query} LIMIT {most}"))).scalars())
         if ids:
-            found[fault] = ids
-    return found
+            faults[fault] = ids
+    return faults
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,16 +135,16 @@ async def vacuum(database: Database) -> None:
 
 async def stored_models(connection: AsyncConnection) -> list[tuple[str, int, int]]:
     """Every model that has vectors: its name, their length, how many."""
-    found = await connection.execute(
+    rows = await connection.execute(
         text("SELECT model, dim, count(*) AS number FROM embeddings GROUP BY model, dim ORDER BY model, dim")
     )
-    return [(row.model, row.dim, row.number) for row in found]
+    return [(row.model, row.dim, row.number) for row in rows]
 
 
 async def job_counts(connection: AsyncConnection) -> JobCounts:
     """The embedding jobs of all spaces, by state."""
-    found = await connection.execute(text("SELECT status, count(*) AS number FROM embedding_jobs GROUP BY status"))
-    return JobCounts(**{row.status: row.number for row in found})
+    rows = await connection.execute(text("SELECT status, count(*) AS number FROM embedding_jobs GROUP BY status"))
+    return JobCounts(**{row.status: row.number for row in rows})
 
 
 async def ping(connection: AsyncConnection) -> None:
@@ -159,7 +159,7 @@ async def note_run(
 
 
 async def last_run(connection: AsyncConnection, action: str) -> datetime | None:
-    found: datetime | None = (
+    finished_at: datetime | None = (
         await connection.execute(select(func.max(runs.c.finished_at)).where(runs.c.action == action))
     ).scalar_one()
-    return found
+    return finished_at

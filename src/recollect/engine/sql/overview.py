@@ -36,8 +36,8 @@ class Day:
 
 
 async def held(db: Transaction) -> Sequence[Held]:
-    found = await (await driver(db)).fetch(HELD, db.space_id)
-    return [Held(kind=Kind(row["kind"]), status=Status(row["status"]), number=row["number"]) for row in found]
+    rows = await (await driver(db)).fetch(HELD, db.space_id)
+    return [Held(kind=Kind(row["kind"]), status=Status(row["status"]), number=row["number"]) for row in rows]
 
 
 async def added(db: Transaction, since: datetime) -> Sequence[Day]:

@@ -20,8 +20,8 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 async def get(connection: AsyncConnection, slug: str) -> Space:
-    found = select(spaces).where(spaces.c.slug == slug)
-    row = (await connection.execute(found)).one_or_none() if SLUG.fullmatch(slug) else None
+    statement = select(spaces).where(spaces.c.slug == slug)
+    row = (await connection.execute(statement)).one_or_none() if SLUG.fullmatch(slug) else None
     if row is None:
         raise NotFound(f"There is no space {slug!r}: `recollect spaces` lists them, `recollect spaces add` makes one.")
     return _space(row)
@@ -68,8 +68,8 @@ def _changed(space_id: UUID) -> Insert:
 
 def _space(row: Any) -> Space:
     columns = row._mapping
-    known = {field.name: columns[field.name] for field in fields(Space)}
-    return Space(**known | {"settings": _current_settings(known["settings"])})
+    values = {field.name: columns[field.name] for field in fields(Space)}
+    return Space(**values | {"settings": _current_settings(values["settings"])})
 
 
 def _current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
 
     Only a space that was closed by hand stays strict.
     """
-    kept = {name: value for name, value in stored.items() if name != "open_tags"}
+    settings = {name: value for name, value in stored.items() if name != "open_tags"}
     if stored.get("open_tags") is False:
-        kept.setdefault("strict_tags", True)
-    return kept
+        settings.setdefault("strict_tags", True)
+    return settings

@@ -84,10 +84,10 @@ def next_after(cron: Cron, zone: tzinfo, after: datetime) -> datetime:
 
 
 def _values(field: str, low: int, high: int, names: Mapping[str, int] | None = None) -> Field:
-    found: set[int] = set()
+    values: set[int] = set()
     for part in field.split(","):
-        found |= _part(part, low, high, names or {})
-    return frozenset(found)
+        values |= _part(part, low, high, names or {})
+    return frozenset(values)
 
 
 def _part(part: str, low: int, high: int, names: Mapping[str, int]) -> set[int]:

@@ -52,14 +52,16 @@ class Schedule:
 
 async def missing(connection: AsyncConnection, names: Sequence[str]) -> list[tuple[UUID, str, str]]:
     """Spaces that lack one of these schedules: id, slug and name of the schedule."""
-    found = await connection.execute(MISSING, {"names": list(names)})
-    return [(row.id, row.slug, row.name) for row in found]
+    rows = await connection.execute(MISSING, {"names": list(names)})
+    return [(row.id, row.slug, row.name) for row in rows]
 
 
-async def add(connection: AsyncConnection, wanted: Sequence[Schedule]) -> None:
+async def add(connection: AsyncConnection, new_schedules: Sequence[Schedule]) -> None:
     """Add schedules; one that is there already, perhaps changed by a person, stays as it is."""
-    if wanted:
-        await connection.execute(insert(schedules).on_conflict_do_nothing(), [_row(one) for one in wanted])
+    if new_schedules:
+        await connection.execute(
+            insert(schedules).on_conflict_do_nothing(), [_row(schedule) for schedule in new_schedules]
+        )
 
 
 async def save(connection: AsyncConnection, schedule: Schedule) -> None:
@@ -112,17 +114,17 @@ def _all() -> Select[Any]:
     return select(schedules, spaces.c.slug).join(spaces, spaces.c.id == schedules.c.space_id)
 
 
-def _row(one: Schedule) -> dict[str, Any]:
+def _row(schedule: Schedule) -> dict[str, Any]:
     return {
-        "space_id": one.space_id,
-        "name": one.name,
-        "every_minutes": one.every_minutes,
-        "cron": one.cron,
-        "time_zone": one.time_zone,
-        "jitter_seconds": one.jitter_seconds,
-        "enabled": one.enabled,
-        "options": dict(one.options),
-        "next_run_at": one.next_run_at,
+        "space_id": schedule.space_id,
+        "name": schedule.name,
+        "every_minutes": schedule.every_minutes,
+        "cron": schedule.cron,
+        "time_zone": schedule.time_zone,
+        "jitter_seconds": schedule.jitter_seconds,
+        "enabled": schedule.enabled,
+        "options": dict(schedule.options),
+        "next_run_at": schedule.next_run_at,
     }
 
 

@@ -87,9 +87,9 @@ class Home:
         return False
 
     def _refuse_foreign(self) -> None:
-        found = {path.name for path in self.path.iterdir()} - FOUND_IN_EMPTY_VOLUMES
-        strangers = {name for name in found if not name.startswith("binaries-")}
-        if strangers and self.turn_lock.name not in found:
+        names = {path.name for path in self.path.iterdir()} - FOUND_IN_EMPTY_VOLUMES
+        strangers = {name for name in names if not name.startswith("binaries-")}
+        if strangers and self.turn_lock.name not in names:
             raise DataDirectoryProblem(
                 f"{self.path} is not empty (it holds {min(strangers)}) and was not made by Recollect, so nothing was "
                 f"touched. {ELSEWHERE}"

@@ -100,14 +100,14 @@ class EmbeddedServer:
         return Cluster(home=self._home, account=account, binaries=binaries, start_seconds=self._start_seconds)
 
     def _suitable_version(self) -> int:
-        found = self._version_of_data()
-        if found and found not in VERSIONS:
+        version = self._version_of_data()
+        if version and version not in VERSIONS:
             raise UnsuitableServer(
-                f"The database in {self.home} was made by PostgreSQL {found}, and there are only "
-                f"{' and '.join(map(str, VERSIONS))} inside. Use a server of version {found} by "
+                f"The database in {self.home} was made by PostgreSQL {version}, and there are only "
+                f"{' and '.join(map(str, VERSIONS))} inside. Use a server of version {version} by "
                 "RECOLLECT_DATABASE_URL, or choose another directory with RECOLLECT_HOME."
             )
-        return found or self._wanted_version
+        return version or self._wanted_version
 
     def _version_of_data(self) -> int | None:
         if not self.data_directory.exists():

@@ -34,10 +34,10 @@ def make_socket_directory(fingerprint: str, account: Account) -> Path:
 
 def is_private(directory: Path, account: Account) -> bool:
     try:
-        found = directory.lstat()
+        state = directory.lstat()
     except FileNotFoundError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == account.uid and not found.st_mode & 0o077
+    return stat.S_ISDIR(state.st_mode) and state.st_uid == account.uid and not state.st_mode & 0o077
 
 
 def socket_file(directory: Path, port: int) -> Path:
@@ -65,7 +65,7 @@ def _name(fingerprint: str, account: Account) -> str:
 
 
 def _parent(fingerprint: str, account: Account) -> Path:
-    for parent in dict.fromkeys(Path(place) for place in (tempfile.gettempdir(), "/tmp", "/var/tmp")):
+    for parent in dict.fromkeys(Path(folder) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp")):
         if _is_short_and_plain(parent / _name(fingerprint, account)) and _is_safe(parent, account):
             return parent
     raise DataDirectoryProblem(
@@ -83,12 +83,12 @@ def _is_short_and_plain(directory: Path) -> bool:
 def _is_safe(parent: Path, account: Account) -> bool:
     """Nobody else may rename what is in it: it is sticky, or only its owner writes there."""
     try:
-        found = parent.stat()
+        state = parent.stat()
     except OSError:
         return False
-    shared = found.st_mode & 0o022
-    ours = found.st_uid in {0, account.uid, os.geteuid()}
-    return ours and (not shared or bool(found.st_mode & stat.S_ISVTX)) and _can_make_in(parent, account)
+    shared = state.st_mode & 0o022
+    ours = state.st_uid in {0, account.uid, os.geteuid()}
+    return ours and (not shared or bool(state.st_mode & stat.S_ISVTX)) and _can_make_in(parent, account)
 
 
 def _can_make_in(parent: Path, account: Account) -> bool:

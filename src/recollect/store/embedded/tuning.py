@@ -60,5 +60,5 @@ def _limit(path: Path) -> int | None:
     return limit if limit >= SMALLEST_SENSIBLE_LIMIT else None
 
 
-def _between(low: int, wanted: int, high: int) -> int:
-    return max(low, min(wanted, high))
+def _between(low: int, value: int, high: int) -> int:
+    return max(low, min(value, high))
