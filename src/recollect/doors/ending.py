@@ -20,7 +20,7 @@ def told_by(numbers: tuple[signal.Signals, ...], tell: Callable[[signal.Signals]
     """In the loop that runs, each of these signals calls `tell`."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in numbers}
-    heard = [one for one in numbers if one is signal.SIGTERM or before[one] is not signal.SIG_IGN]
+    heard = [number for number in numbers if number is signal.SIGTERM or before[number] is not signal.SIG_IGN]
     for number in heard:
         loop.add_signal_handler(number, tell, number)
     try:

@@ -124,46 +124,46 @@ class _Part:
 
 def _give_verbs(here: type, there: type) -> None:
     """What an asynchronous class defines for others: methods, generators, parts and properties, without `await`."""
-    for name, found in vars(there).items():
+    for name, member in vars(there).items():
         if not name.startswith("_") and not hasattr(here, name):
-            setattr(here, name, _without_await(name, found))
+            setattr(here, name, _without_await(name, member))
 
 
-def _without_await(name: str, found: Any) -> Any:
-    if isinstance(found, property):
-        return _property(name, found)
-    if inspect.isasyncgenfunction(found):
-        return _iterator(name, found)
-    return _method(name, found)
+def _without_await(name: str, member: Any) -> Any:
+    if isinstance(member, property):
+        return _property(name, member)
+    if inspect.isasyncgenfunction(member):
+        return _iterator(name, member)
+    return _method(name, member)
 
 
-def _method(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(found)
+def _method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self._portal.call(functools.partial(getattr(self._engine, name), *args, **kwargs))
 
     return call
 
 
-def _iterator(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(found)
+def _iterator(name: str, generator: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(generator)
     def iterate(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         yield from self._portal.iterate(getattr(self._engine, name)(*args, **kwargs))
 
-    signature = inspect.signature(found)
+    signature = inspect.signature(generator)
     returned: Any = Iterator
     returned = returned[get_args(signature.return_annotation)[0]]
     iterate.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
     return iterate
 
 
-def _property(name: str, found: property) -> property:
+def _property(name: str, original: property) -> property:
     def look(self: Any) -> Any:
         value = getattr(self._engine, name)
         kind: Any = type(value)
         return _part(kind)(self._portal, value) if issubclass(kind, Face) else value
 
-    return property(look, doc=found.__doc__)
+    return property(look, doc=original.__doc__)
 
 
 @functools.cache

@@ -137,9 +137,9 @@ async def add_cases(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = await parsed_batch(cases, case_from_mapping, engine, atomic=atomic)
-    added = await engine.cases.add_many([case for _, case in known], wait=wait, atomic=atomic)
-    batch = batch_of(added, refused, [position for position, _ in known])
+    parsed, refused = await parsed_batch(cases, case_from_mapping, engine, atomic=atomic)
+    added = await engine.cases.add_many([case for _, case in parsed], wait=wait, atomic=atomic)
+    batch = batch_of(added, refused, [position for position, _ in parsed])
     response.status_code = 207 if batch.refused else 201
     return batch
 

@@ -127,10 +127,10 @@ async def add_concepts(
     atomic: Atomic = False,
 ) -> FormedMany:
     """Each as by itself, after those before it. What is no field of a concept is one of its metadata."""
-    known, refused = await parsed_batch(concepts, concept_from_mapping, engine, atomic=atomic)
-    formed = await engine.concepts.add_many([one for _, one in known], atomic=atomic)
-    moved = [replace(one, position=known[one.position][0]) for one in formed.refused]
-    everything = tuple(sorted([*refused, *moved], key=lambda one: one.position))
+    parsed, refused = await parsed_batch(concepts, concept_from_mapping, engine, atomic=atomic)
+    formed = await engine.concepts.add_many([concept for _, concept in parsed], atomic=atomic)
+    moved = [replace(refusal, position=parsed[refusal.position][0]) for refusal in formed.refused]
+    everything = tuple(sorted([*refused, *moved], key=lambda refusal: refusal.position))
     response.status_code = 207 if everything else 201
     return replace(formed, refused=everything)
 
@@ -139,8 +139,8 @@ async def add_concepts(
 async def list_concepts(
     engine: Reading, node_type: Type = None, limit: Limit = 50, cursor: Cursor = None
 ) -> ConceptPage:
-    found, more = await engine.concepts.list(node_type=node_type, limit=limit, cursor=cursor)
-    return ConceptPage(items=found, next_cursor=more)
+    concepts, more = await engine.concepts.list(node_type=node_type, limit=limit, cursor=cursor)
+    return ConceptPage(items=concepts, next_cursor=more)
 
 
 @router.get("/concepts/duplicates", summary="Pairs of concepts that are alike, best first")
@@ -162,9 +162,9 @@ async def set_concepts_apart(said: ApartIn, engine: Consolidating) -> KeptApart:
 
 
 @router.post("/concepts/merge", summary="Merge concepts by hand", responses=WITH_BODY)
-async def merge_concepts(wanted: MergeIn, engine: Consolidating) -> Outcome:
+async def merge_concepts(merge: MergeIn, engine: Consolidating) -> Outcome:
     """At once, as a plan; undoing it makes them two again."""
-    return await engine.concepts.merge(wanted.keep, *wanted.others, reason=wanted.reason)
+    return await engine.concepts.merge(merge.keep, *merge.others, reason=merge.reason)
 
 
 @router.get("/concepts/{reference}", summary="One concept, with all that was merged into it")

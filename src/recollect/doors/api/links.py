@@ -98,8 +98,8 @@ async def reinforce_edge(id: Id, engine: Writing, used: ReinforceIn | None = Non
 
 @router.post("/edges/{id}/protect", summary="Say that tidying leaves a link alone, or no longer", responses=WITH_BODY)
 async def protect_edge(id: Id, engine: Writing, said: ProtectIn | None = None) -> ShownEdge:
-    wanted = said or ProtectIn()
-    return await _shown(engine, await engine.graph.protect(id, wanted.protected, reason=wanted.reason))
+    protection = said or ProtectIn()
+    return await _shown(engine, await engine.graph.protect(id, protection.protected, reason=protection.reason))
 
 
 @router.get("/edges/{id}/history", summary="What happened to a link, when, why, and by which plan")
@@ -117,5 +117,5 @@ async def list_edges(
 
 
 async def _shown(engine: Engine, edge: Edge) -> ShownEdge:
-    (one,) = await show.edges(engine.core, engine.space.id, [edge])
-    return one
+    (shown,) = await show.edges(engine.core, engine.space.id, [edge])
+    return shown

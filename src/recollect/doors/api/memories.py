@@ -113,9 +113,9 @@ async def add_memory(memory: MemoryIn, engine: Writing, response: Response, wait
     added = await engine.add_many([memory_from_mapping(memory.fields())], wait=wait, atomic=True)
     node = _at_version(await engine.get(added.ids[0]), response)
     response.headers["Location"] = f"/api/v1/memories/{node.id}"
-    known = {field.name: getattr(node, field.name) for field in fields(node)}
+    values = {field.name: getattr(node, field.name) for field in fields(node)}
     waiting = [f"It is stored, and found by its words alone so far ({why})." for why in added.postponed.values()]
-    return Remembered(**known, notes=(*waiting, *(note.message for note in added.notes)))
+    return Remembered(**values, notes=(*waiting, *(note.message for note in added.notes)))
 
 
 @router.post(
@@ -137,9 +137,9 @@ async def add_memories(
     wait: Wait = False,
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
-    known, refused = await parsed_batch(memories, memory_from_mapping, engine, atomic=atomic)
-    added = await engine.add_many([memory for _, memory in known], wait=wait, atomic=atomic)
-    batch = batch_of(added, refused, [position for position, _ in known])
+    parsed, refused = await parsed_batch(memories, memory_from_mapping, engine, atomic=atomic)
+    added = await engine.add_many([memory for _, memory in parsed], wait=wait, atomic=atomic)
+    batch = batch_of(added, refused, [position for position, _ in parsed])
     response.status_code = 207 if batch.refused else 201
     return batch
 
@@ -168,9 +168,9 @@ async def change_memories(given: ManyIn, engine: Writing) -> ManyChanged:
 
 @router.get("/memories", summary="List memories, newest first")
 async def list_memories(
-    wanted: Wanted, engine: Reading, limit: Limit = 50, cursor: Cursor = None, order: InOrder = "newest"
+    node_filter: Wanted, engine: Reading, limit: Limit = 50, cursor: Cursor = None, order: InOrder = "newest"
 ) -> Page:
-    return await engine.list(wanted, limit=limit, cursor=cursor, order=order)
+    return await engine.list(node_filter, limit=limit, cursor=cursor, order=order)
 
 
 @router.get("/memories/{id}", summary="One memory", responses=problems(409))
@@ -279,23 +279,23 @@ async def parsed_batch(
 def _parsed_batch(
     items: Sequence[Any], read: Callable[[Any], Given], *, atomic: bool
 ) -> tuple[list[tuple[int, Given]], list[Refused]]:
-    known: list[tuple[int, Given]] = []
+    parsed: list[tuple[int, Given]] = []
     refused: list[Refused] = []
     for position, item in enumerate(items):
         try:
-            known.append((position, read(item)))
+            parsed.append((position, read(item)))
         except InvalidInput as problem:
             if atomic:
                 raise
             refused.append(Refused(position=position, code=problem.code, message=problem.message))
-    return known, refused
+    return parsed, refused
 
 
 def batch_of(added: Added, refused: Sequence[Refused], positions: Sequence[int]) -> Batch:
     """The answer to a batch; `positions` tells where what the engine was given stood in it."""
-    moved = [replace(one, position=positions[one.position]) for one in added.refused]
-    everything = sorted([*refused, *moved], key=lambda one: one.position)
-    notes = tuple(replace(one, position=positions[one.position]) for one in added.notes)
+    moved = [replace(refusal, position=positions[refusal.position]) for refusal in added.refused]
+    everything = sorted([*refused, *moved], key=lambda refusal: refusal.position)
+    notes = tuple(replace(note, position=positions[note.position]) for note in added.notes)
     return Batch(
         stored=len(added.ids), ids=added.ids, refused=tuple(everything), postponed=added.postponed, notes=notes
     )

@@ -104,13 +104,13 @@ async def list_pages(
 @router.post("/pages/import", status_code=201, summary="Propose to merge pages", responses=WITH_BODY)
 async def import_pages(given: PagesIn, engine: Consolidating, caller: Asking, response: Response) -> Imported:
     """Nothing is changed: the plan waits, like any other. What cannot be read is a line, and the rest goes on."""
-    files = [(one.path, one.text) for one in given.pages]
-    found = await engine.pages.import_texts(files, scope=given.scope, judge=given.judge, created_by=caller.name)
-    response.headers["Location"] = f"/api/v1/plans/{found.plan.id}"
+    files = [(page.path, page.text) for page in given.pages]
+    imported = await engine.pages.import_texts(files, scope=given.scope, judge=given.judge, created_by=caller.name)
+    response.headers["Location"] = f"/api/v1/plans/{imported.plan.id}"
     return Imported(
-        plan=await engine.plans.show(found.plan.id),
-        plan_md=await engine.pages.plan_md(found.plan.id),
-        lines=found.lines,
+        plan=await engine.plans.show(imported.plan.id),
+        plan_md=await engine.pages.plan_md(imported.plan.id),
+        lines=imported.lines,
     )
 
 

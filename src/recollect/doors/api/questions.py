@@ -74,7 +74,7 @@ async def look_for_questions(engine: Consolidating) -> QuestionPage:
 async def answer_questions(given: AnswersIn, engine: Consolidating, caller: Asking) -> AnswersTaken:
     """A merge is made at once, as a plan that can be undone; `separate` rests until a side changes or for a while,
     `never` for good."""
-    answers: Sequence[GivenAnswer] = [GivenAnswer(**one.model_dump()) for one in given.answers]
+    answers: Sequence[GivenAnswer] = [GivenAnswer(**answer.model_dump()) for answer in given.answers]
     return await engine.questions.answer(answers, by=caller.name)
 
 

@@ -31,15 +31,15 @@ async def list_schedules(engine: Reading) -> Sequence[Schedule]:
 
 
 @router.patch("/schedules/{name}", summary="Say how often something is done", responses=WITH_BODY)
-async def set_schedule(name: Name, wanted: ScheduleIn, engine: Consolidating) -> Schedule:
+async def set_schedule(name: Name, timing: ScheduleIn, engine: Consolidating) -> Schedule:
     """Every policy can be scheduled, also one that usually is not. Needs the scope consolidate."""
     return await engine.schedules.set(
         name,
-        every_minutes=wanted.every_minutes,
-        cron=wanted.cron,
-        time_zone=wanted.time_zone,
-        jitter_seconds=wanted.jitter_seconds,
-        options=wanted.options,
+        every_minutes=timing.every_minutes,
+        cron=timing.cron,
+        time_zone=timing.time_zone,
+        jitter_seconds=timing.jitter_seconds,
+        options=timing.options,
     )
 
 

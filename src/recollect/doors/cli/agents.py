@@ -71,7 +71,7 @@ def install(
     if project and key:
         output.note("The key is not written into a project's files: set RECOLLECT_API_KEY where the program runs.")
     entry = server_entry(_environment(door.settings(), key, project=project), shared=project)
-    changes = [change for one in _chosen(client, project) for change in installing(one, entry, guide=not no_guide)]
+    changes = [change for agent in _chosen(client, project) for change in installing(agent, entry, guide=not no_guide)]
     _carry_out(door, changes, yes=yes, after="Start the program anew, and it has this memory.")
 
 
@@ -80,7 +80,7 @@ def uninstall(door: Door, client: Client = None, project: Project = False, yes: 
     """Take this memory out of the settings of Claude Code, Claude Desktop or Cursor; what is remembered stays."""
     from recollect.doors.mcp.clients import uninstalling
 
-    changes = [change for one in _chosen(client, project) for change in uninstalling(one)]
+    changes = [change for agent in _chosen(client, project) for change in uninstalling(agent)]
     _carry_out(door, changes, yes=yes, after="What is remembered stays.")
 
 
@@ -99,32 +99,32 @@ def _environment(settings: "Settings", key: str | None, *, project: bool) -> dic
 def _chosen(client: ClientName | None, project: bool) -> "list[AgentClient]":
     from recollect.doors.mcp.clients import known_clients
 
-    known = known_clients(project=Path.cwd() if project else None)
+    clients = known_clients(project=Path.cwd() if project else None)
     if client is None:
-        found = [one for one in known.values() if one.is_here]
-        if not found:
-            raise InvalidInput(f"None of the programs is here: name one, {' or '.join(known)}.")
-        return found
-    if client not in known:
+        present = [agent for agent in clients.values() if agent.is_here]
+        if not present:
+            raise InvalidInput(f"None of the programs is here: name one, {' or '.join(clients)}.")
+        return present
+    if client not in clients:
         raise InvalidInput("Claude Desktop has no projects: leave --project out.")
-    return [known[client]]
+    return [clients[client]]
 
 
 def _carry_out(door: Door, changes: "Sequence[FileChange]", *, yes: bool, after: str) -> None:
     from recollect.doors.mcp.clients import carry_out
 
-    wanted = [change for change in changes if change.verb != "unchanged"]
+    pending = [change for change in changes if change.verb != "unchanged"]
     if not door.json:
         _show(changes)
     asks = not door.json and sys.stdin.isatty()
-    agreed = bool(wanted) and (yes or (asks and typer.confirm("Write this?", default=False, err=True)))
+    agreed = bool(pending) and (yes or (asks and typer.confirm("Write this?", default=False, err=True)))
     if agreed:
-        carry_out(wanted)
-    told = {"written": agreed, "files": [{"file": str(one.file), "change": one.verb} for one in changes]}
+        carry_out(pending)
+    told = {"written": agreed, "files": [{"file": str(change.file), "change": change.verb} for change in changes]}
     refused = "Nothing was written: repeat with --yes."
-    ending = "There is nothing to change." if not wanted else f"Done. {after}" if agreed else refused
+    ending = "There is nothing to change." if not pending else f"Done. {after}" if agreed else refused
     door.show(told, lambda _: output.say(ending))
-    if wanted and not agreed:
+    if pending and not agreed:
         raise typer.Exit(1)
 
 

@@ -67,15 +67,15 @@ def doctor(
 
 
 def _verified(door: Door) -> bool:
-    found = door.ask_all(lambda memory: memory.verify(), doing="Verifying")
-    door.show(found, _show_verification, as_json={"whole": found.whole, **output.plain(found)})
-    return found.whole
+    verification = door.ask_all(lambda memory: memory.verify(), doing="Verifying")
+    door.show(verification, _show_verification, as_json={"whole": verification.whole, **output.plain(verification)})
+    return verification.whole
 
 
 def _examined(door: Door) -> bool:
-    found = door.ask_all(lambda memory: memory.doctor())
-    door.show(found, _show_checkup, as_json={"healthy": found.healthy, **output.plain(found)})
-    return found.healthy
+    checkup = door.ask_all(lambda memory: memory.doctor())
+    door.show(checkup, _show_checkup, as_json={"healthy": checkup.healthy, **output.plain(checkup)})
+    return checkup.healthy
 
 
 @command(app, "maintain", rich_help_panel=PANEL)
@@ -104,19 +104,19 @@ def _show_backup(made: "Backup") -> None:
     output.say(f"Backed up to {made.file} ({output.size(made.bytes)}).")
 
 
-def _show_verification(found: "Verification") -> None:
-    if found.whole:
-        output.say(f"Everything is whole: {counted(found.texts, 'text')} checked.")
+def _show_verification(verification: "Verification") -> None:
+    if verification.whole:
+        output.say(f"Everything is whole: {counted(verification.texts, 'text')} checked.")
         return
     output.table(
         ("id", "fault"),
-        [(str(id_), fault) for fault, ids in found.faults.items() for id_ in ids],
+        [(str(id_), fault) for fault, ids in verification.faults.items() for id_ in ids],
     )
     output.note("Some rows are not whole: keep a copy of the database as it is, then restore the last good backup.")
 
 
-def _show_checkup(found: "Checkup") -> None:
-    output.facts(_facts(found))
+def _show_checkup(checkup: "Checkup") -> None:
+    output.facts(_facts(checkup))
     output.say("")
     output.table(
         ("space", "embedded", "waiting", "failed", "no vector", "embedder"),
@@ -129,38 +129,38 @@ def _show_checkup(found: "Checkup") -> None:
                 f"{space.unreadable:,}",
                 space.embedding_model or "-",
             )
-            for space in found.spaces
+            for space in checkup.spaces
         ],
     )
     output.say("")
-    for sentence in found.notes:
+    for sentence in checkup.notes:
         output.say(f"Note: {sentence}")
-    for sentence in found.advice:
+    for sentence in checkup.advice:
         output.say(f"To do: {sentence}")
-    if found.healthy:
+    if checkup.healthy:
         output.say("All is well.")
 
 
-def _facts(found: "Checkup") -> Iterator[tuple[str, str]]:
-    server = found.server
-    yield "database", found.place
+def _facts(checkup: "Checkup") -> Iterator[tuple[str, str]]:
+    server = checkup.server
+    yield "database", checkup.place
     yield "PostgreSQL", f"{server.version}, with pgvector {server.pgvector}"
-    yield "schema", found.revision
-    yield "memories", f"{found.nodes:,}"
+    yield "schema", checkup.revision
+    yield "memories", f"{checkup.nodes:,}"
     yield "size", output.size(server.bytes)
-    if found.disk_free_bytes is not None:
-        yield "free on disk", output.size(found.disk_free_bytes)
+    if checkup.disk_free_bytes is not None:
+        yield "free on disk", output.size(checkup.disk_free_bytes)
     yield "dead rows", f"{server.dead_rows:,} of {server.dead_rows + server.live_rows:,}"
-    yield "spaces kept apart by", "row-level security" if found.rows_guarded else "conditions in every query only"
-    for index in found.indexes:
+    yield "spaces kept apart by", "row-level security" if checkup.rows_guarded else "conditions in every query only"
+    for index in checkup.indexes:
         state = "not built" if index.state == "missing" else index.state
         yield f"index {index.name}", f"{state}, {counted(index.rows, 'vector')}"
-    if found.standby is not None:
-        yield "standby", found.standby.trouble or _behind(found.standby)
+    if checkup.standby is not None:
+        yield "standby", checkup.standby.trouble or _behind(checkup.standby)
     yield "connections", f"{server.connections} of {server.most_connections}"
     yield "last vacuum", output.minute(server.last_vacuum_at)
-    yield "last backup", output.minute(found.last_backup_at)
-    yield "last maintained", output.minute(found.last_maintained_at)
+    yield "last backup", output.minute(checkup.last_backup_at)
+    yield "last maintained", output.minute(checkup.last_maintained_at)
 
 
 def _behind(standby: "StandbyReport") -> str:

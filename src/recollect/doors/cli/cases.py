@@ -106,23 +106,23 @@ def reflect(
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many of them.")] = 20,
 ) -> None:
     """Show how the cases do: success rates, those that fail too often, and why."""
-    found = door.ask(lambda memory: memory.cases.reflection(warn_below=below, limit=limit))
-    door.show(found, _show_reflection)
+    reflection = door.ask(lambda memory: memory.cases.reflection(warn_below=below, limit=limit))
+    door.show(reflection, _show_reflection)
 
 
 @command(app, "summary")
 def summary(door: Door) -> None:
     """Show the bank at a glance: what is active, what rests and why, what waits, what was done last."""
-    found = door.ask(lambda memory: memory.cases.summary())
-    door.show(found, _show_summary)
+    bank = door.ask(lambda memory: memory.cases.summary())
+    door.show(bank, _show_summary)
 
 
 @command(app, "health")
 def health(door: Door) -> None:
     """Say whether the cases need attention. Exit code 1 if they do."""
-    found = door.ask(lambda memory: memory.cases.health())
-    door.show(found, _show_health)
-    if found.problems:
+    case_health = door.ask(lambda memory: memory.cases.health())
+    door.show(case_health, _show_health)
+    if case_health.problems:
         raise typer.Exit(1)
 
 
@@ -336,7 +336,7 @@ def _line(case: Case) -> tuple[str, ...]:
 
 
 def _show_case(case: Case) -> None:
-    known = {
+    facts = {
         "case": str(case.case_id),
         "query": case.query,
         "answer": case.response_text,
@@ -347,7 +347,7 @@ def _show_case(case: Case) -> None:
         "version": f"{case.version}, {output.minute(case.updated_at)}",
         "by": case.updated_by or "",
     }
-    output.facts((name, value) for name, value in known.items() if value)
+    output.facts((name, value) for name, value in facts.items() if value)
 
 
 def _success(case: Case) -> str:
@@ -398,11 +398,11 @@ def _show_consolidation(done: "Consolidation") -> None:
         [
             *(("remove", output.short(case), "it mostly fails") for case in details.removed),
             *(
-                ("merge", output.short(one.removed), f"{one.similarity:.4f} like {output.short(one.keeper)}")
-                for one in details.merged
+                ("merge", output.short(merge.removed), f"{merge.similarity:.4f} like {output.short(merge.keeper)}")
+                for merge in details.merged
             ),
             *(("archive", output.short(case), "nobody asks for it") for case in details.archived),
-            *(("review", output.short(one.other), _doubt(one)) for one in done.doubtful),
+            *(("review", output.short(doubtful.other), _doubt(doubtful)) for doubtful in done.doubtful),
         ][: 10 * MOST_LINES],
     )
     short = output.short(done.plan_id)
@@ -416,48 +416,49 @@ def _show_consolidation(done: "Consolidation") -> None:
         output.hint(f"`recollect plan show {short}` tells why, `recollect undo {short}` undoes it.")
 
 
-def _doubt(one: "DoubtfulCase") -> str:
-    return f"{one.similarity:.4f} like {output.short(one.keeper)}, but {' and '.join(one.doubts)}"
+def _doubt(doubtful: "DoubtfulCase") -> str:
+    return f"{doubtful.similarity:.4f} like {output.short(doubtful.keeper)}, but {' and '.join(doubtful.doubts)}"
 
 
-def _show_reflection(found: "Reflection") -> None:
+def _show_reflection(reflection: "Reflection") -> None:
     output.say(
-        f"{found.rated:,} of {counted(found.cases, 'case')} have a success rate, "
-        f"{_rate(found.mean_success_rate)} on average; {found.warned:,} are below {found.warn_below:g} %."
+        f"{reflection.rated:,} of {counted(reflection.cases, 'case')} have a success rate, "
+        f"{_rate(reflection.mean_success_rate)} on average; "
+        f"{reflection.warned:,} are below {reflection.warn_below:g} %."
     )
     output.table(
         ("id", "success", "uses", "fails by", "query"),
         [
             (
-                output.short(one.case.case_id),
-                _rate(one.case.success_rate),
-                f"{one.case.usage_count:,}",
-                _errors(one.errors),
-                one.case.query,
+                output.short(warning.case.case_id),
+                _rate(warning.case.success_rate),
+                f"{warning.case.usage_count:,}",
+                _errors(warning.errors),
+                warning.case.query,
             )
-            for one in found.warnings
+            for warning in reflection.warnings
         ],
     )
-    if found.errors:
-        output.say(f"The commonest errors: {_errors(found.errors)}.")
+    if reflection.errors:
+        output.say(f"The commonest errors: {_errors(reflection.errors)}.")
 
 
 def _errors(errors: "tuple[ErrorType, ...]") -> str:
-    return ", ".join(f"{one.error_type or 'not said'} {one.times:,}" for one in errors[:3]) or "-"
+    return ", ".join(f"{error.error_type or 'not said'} {error.times:,}" for error in errors[:3]) or "-"
 
 
-def _show_summary(found: "Summary") -> None:
-    rests = ", ".join(f"{reason} {number:,}" for reason, number in sorted(found.archived_by_reason.items()))
+def _show_summary(bank: "Summary") -> None:
+    rests = ", ".join(f"{reason} {number:,}" for reason, number in sorted(bank.archived_by_reason.items()))
     output.facts(
         (
-            ("active", f"{counted(found.active, 'case')}, {counted(found.usage_count, 'use')}"),
-            ("success", f"{_rate(found.mean_success_rate)} on average of {found.rated:,}; {found.warned:,} below 50 %"),
-            ("at rest", f"{found.archived + found.merged:,}" + (f" ({rests})" if rests else "")),
-            ("without vector", f"{found.without_vector:,}"),
-            ("next run", output.minute(found.next_run_at, never="not scheduled")),
+            ("active", f"{counted(bank.active, 'case')}, {counted(bank.usage_count, 'use')}"),
+            ("success", f"{_rate(bank.mean_success_rate)} on average of {bank.rated:,}; {bank.warned:,} below 50 %"),
+            ("at rest", f"{bank.archived + bank.merged:,}" + (f" ({rests})" if rests else "")),
+            ("without vector", f"{bank.without_vector:,}"),
+            ("next run", output.minute(bank.next_run_at, never="not scheduled")),
         )
     )
-    for name, runs in (("Waiting for approval", found.waiting), ("Last runs", found.last_runs)):
+    for name, runs in (("Waiting for approval", bank.waiting), ("Last runs", bank.last_runs)):
         if runs:
             output.heading(name)
             output.table(("plan", "made", "state", "what"), [_run(run) for run in runs])
@@ -467,9 +468,9 @@ def _run(run: "CaseRun") -> tuple[str, ...]:
     return output.short(run.plan_id), output.minute(run.created_at), run.status.value.replace("_", " "), run.title
 
 
-def _show_health(found: "CaseHealth") -> None:
-    output.say("All is well." if not found.problems else "Needs attention:")
-    for problem in found.problems:
+def _show_health(case_health: "CaseHealth") -> None:
+    output.say("All is well." if not case_health.problems else "Needs attention:")
+    for problem in case_health.problems:
         output.say(f"- {problem}")
 
 

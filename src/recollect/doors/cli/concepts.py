@@ -58,8 +58,8 @@ def list_concepts(
     recollect concepts show "consciousness substrate"
     recollect concepts duplicates
     """
-    found, more = door.ask(lambda memory: memory.concepts.list(node_type=type_, limit=limit, cursor=cursor))
-    door.show(found, partial(show_concepts, more=more), as_json={"items": found, "next_cursor": more})
+    concepts, more = door.ask(lambda memory: memory.concepts.list(node_type=type_, limit=limit, cursor=cursor))
+    door.show(concepts, partial(show_concepts, more=more), as_json={"items": concepts, "next_cursor": more})
 
 
 @command(group, "list")
@@ -167,7 +167,7 @@ def protect(
 ) -> None:
     """Say that tidying must leave a concept alone."""
     concept = door.ask(lambda memory: memory.concepts.protect(name, not off, reason=reason))
-    door.show(concept, lambda one: output.say(f"{one.name} is {'no longer ' if off else ''}protected"))
+    door.show(concept, lambda concept: output.say(f"{concept.name} is {'no longer ' if off else ''}protected"))
 
 
 # -- duplicates
@@ -179,10 +179,10 @@ def duplicates(door: Door, threshold: Threshold = 0.95, type_: Type = None, limi
 
     `recollect plan duplicates` proposes what to do about them.
     """
-    found = door.ask(
+    pairs = door.ask(
         lambda memory: memory.concepts.duplicates(threshold=threshold, node_type=type_, limit=limit), doing="Comparing"
     )
-    door.show(found, _show_duplicates)
+    door.show(pairs, _show_duplicates)
 
 
 @command(group, "merge")
@@ -254,16 +254,16 @@ def remove_pair(door: Door, a: A, b: B) -> None:
 
 
 def _energies(given: Sequence[str] | None) -> dict[str, float]:
-    found = {}
-    for one in given or ():
-        entity, sign, value = one.rpartition("=")
+    energies = {}
+    for written in given or ():
+        entity, sign, value = written.rpartition("=")
         try:
-            found[entity] = float(value)
+            energies[entity] = float(value)
         except ValueError:
             sign = ""
         if not sign:
-            raise InvalidInput(f"Energy is written like translator=0.6, not {one!r}.", field="energy")
-    return found
+            raise InvalidInput(f"Energy is written like translator=0.6, not {written!r}.", field="energy")
+    return energies
 
 
 def _pairs(a: str | None, b: str | None, file: Path | None) -> list[tuple[str, str]]:
@@ -295,12 +295,15 @@ def _show_import(report: "ConceptImport") -> None:
     output.lines(report.lines)
 
 
-def show_concepts(found: Sequence[Concept], *, more: str | None = None) -> None:
+def show_concepts(concepts: Sequence[Concept], *, more: str | None = None) -> None:
     output.table(
         ("concept", "type", "energy", "links", "name"),
-        [(output.short(one.id), one.node_type, _energy(one), str(one.links), _with_aliases(one)) for one in found],
+        [
+            (output.short(concept.id), concept.node_type, _energy(concept), str(concept.links), _with_aliases(concept))
+            for concept in concepts
+        ],
     )
-    if not found:
+    if not concepts:
         output.note("There are no concepts yet: `recollect concepts add NAME` makes one.")
     if more:
         output.note(f"There are more: --cursor {more}")
@@ -317,22 +320,22 @@ def _show_formed(formed: Formed) -> None:
         )
 
 
-def _show_one(one: Concept) -> None:
+def _show_one(concept: Concept) -> None:
     output.facts(
         [
-            ("id", str(one.id)),
-            ("name", one.name),
-            ("type", one.node_type),
-            *((("text", one.text),) if one.text else ()),
-            ("energy", _energy(one) or "none"),
-            ("base weight", "none" if one.base_weight is None else f"{one.base_weight:g}"),
-            ("links", str(one.links)),
-            ("made of", counted(one.made_of, "concept")),
-            ("aliases", ", ".join(one.aliases) or "none"),
-            *(("also said", _variant(said)) for said in one.variants if said.text and said.text != one.text),
-            ("metadata", output.compact(one.metadata)),
-            *((("protected", "yes"),) if one.protected else ()),
-            ("added", output.minute(one.created_at)),
+            ("id", str(concept.id)),
+            ("name", concept.name),
+            ("type", concept.node_type),
+            *((("text", concept.text),) if concept.text else ()),
+            ("energy", _energy(concept) or "none"),
+            ("base weight", "none" if concept.base_weight is None else f"{concept.base_weight:g}"),
+            ("links", str(concept.links)),
+            ("made of", counted(concept.made_of, "concept")),
+            ("aliases", ", ".join(concept.aliases) or "none"),
+            *(("also said", _variant(said)) for said in concept.variants if said.text and said.text != concept.text),
+            ("metadata", output.compact(concept.metadata)),
+            *((("protected", "yes"),) if concept.protected else ()),
+            ("added", output.minute(concept.created_at)),
         ]
     )
 
@@ -342,23 +345,23 @@ def _variant(said: Variant) -> str:
     return f"{said.text}{by}"
 
 
-def _energy(one: Concept) -> str:
-    return " ".join(f"{entity}={value:.3g}" for entity, value in sorted(one.energy.items()))
+def _energy(concept: Concept) -> str:
+    return " ".join(f"{entity}={value:.3g}" for entity, value in sorted(concept.energy.items()))
 
 
-def _with_aliases(one: Concept) -> str:
-    return f"{one.name} (also {', '.join(one.aliases[:3])})" if one.aliases else one.name
+def _with_aliases(concept: Concept) -> str:
+    return f"{concept.name} (also {', '.join(concept.aliases[:3])})" if concept.aliases else concept.name
 
 
-def _show_duplicates(found: "Sequence[Duplicate]") -> None:
+def _show_duplicates(pairs: "Sequence[Duplicate]") -> None:
     output.table(
         ("score", "a", "b", "names"),
         [
-            (f"{one.score:.3f}", output.short(one.a), output.short(one.b), f"{one.a_name}  ~  {one.b_name}")
-            for one in found
+            (f"{pair.score:.3f}", output.short(pair.a), output.short(pair.b), f"{pair.a_name}  ~  {pair.b_name}")
+            for pair in pairs
         ],
     )
-    if not found:
+    if not pairs:
         output.note("No two concepts are that much alike.")
     else:
         output.hint("`recollect why A B` says why; `recollect plan duplicates` proposes what to do.")
@@ -375,10 +378,10 @@ def _show_why(told: "Why") -> None:
     output.say(str(told))
 
 
-def _show_pairs(found: Sequence[KeptApart]) -> None:
+def _show_pairs(pairs: Sequence[KeptApart]) -> None:
     output.table(
         ("a", "b", "until", "reason"),
-        [(one.a, one.b, output.minute(one.until, never="for good"), one.reason or "") for one in found],
+        [(pair.a, pair.b, output.minute(pair.until, never="for good"), pair.reason or "") for pair in pairs],
     )
-    if not found:
+    if not pairs:
         output.note("No pair is kept apart: `recollect never-merge add A B` keeps one.")

@@ -20,4 +20,6 @@ def config(door: Door) -> None:
 
 
 def _show(settings: Sequence[dict[str, str]]) -> None:
-    output.entries((one["name"], one["value"] or "-", f"from {one['origin']}", one["why"]) for one in settings)
+    output.entries(
+        (setting["name"], setting["value"] or "-", f"from {setting['origin']}", setting["why"]) for setting in settings
+    )

@@ -82,11 +82,11 @@ def demo(door: Door) -> None:
         output.hint("It gets a database of its own, which goes when it ends.")
         shown = ask_memory(apart, partial(_perform, door=door))
     seconds = time.monotonic() - began
-    place = _place(settings)
+    location = _place(settings)
     if door.json:
-        output.document({**shown, "seconds": round(seconds, 1), "your_memories": place})
+        output.document({**shown, "seconds": round(seconds, 1), "your_memories": location})
     else:
-        _say_goodbye(seconds, place)
+        _say_goodbye(seconds, location)
 
 
 async def _perform(memory: "Engine", *, door: Door) -> dict[str, Any]:
@@ -103,7 +103,7 @@ async def _perform(memory: "Engine", *, door: Door) -> dict[str, Any]:
 
 
 async def _remembering(memory: "Engine") -> AsyncIterator[DemoStep]:
-    added = await memory.add_many([_sample(*one) for one in SAMPLE.values()])
+    added = await memory.add_many([_sample(*sample) for sample in SAMPLE.values()])
     texts = [text for _, _, text in SAMPLE.values()]
     title = f"Remember {len(added.ids)} things, in three languages; no key, no cloud"
     yield DemoStep(name="remembered", title=title, answer=texts, as_text=_show_texts)
@@ -143,8 +143,8 @@ async def _merging(memory: "Engine") -> AsyncIterator[DemoStep]:
 async def _pruning(memory: "Engine") -> AsyncIterator[DemoStep]:
     """Links that nobody used: one goes, the others are left alone, each for a reason; and it comes back."""
     ids = {node.text: node.id for node in (await memory.list()).items}
-    for one, other, strength, by in LINKS:
-        source, target = (ids[SAMPLE[end][2]] for end in (one, other))
+    for first, second, strength, by in LINKS:
+        source, target = (ids[SAMPLE[end][2]] for end in (first, second))
         await memory.graph.link(source, target, strength=strength, created_by=by)
     today = memory.core.now
     memory.core.now = lambda: today() + LATER
@@ -208,12 +208,12 @@ def _show_names(concepts: "Sequence[Concept]") -> None:
         output.say(concept.name)
 
 
-def _say_goodbye(seconds: float, place: str) -> None:
+def _say_goodbye(seconds: float, location: str) -> None:
     program = os.environ.get("RECOLLECT_PROGRAM", "recollect")  # ./run, where that was what was typed
     output.heading(f"That took {seconds:.0f} seconds, and its database is gone again. Now yours:")
     output.facts(
         [
-            ("your memories live in", place),
+            ("your memories live in", location),
             ("remember", f"{program} add Linh prefers tea, never coffee"),
             ("recall", f"{program} recall what does Linh drink"),
             ("import your notes", f"{program} import notes/"),

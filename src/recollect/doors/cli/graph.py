@@ -57,8 +57,8 @@ def neighbours(
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 50,
 ) -> None:
     """List the nodes around a node, nearest and most strongly linked first."""
-    found = door.ask(lambda memory: memory.graph.neighbours(node, hops=hops, relations=relation, limit=limit))
-    door.show(found, _show_neighbours)
+    near = door.ask(lambda memory: memory.graph.neighbours(node, hops=hops, relations=relation, limit=limit))
+    door.show(near, _show_neighbours)
 
 
 @command(app, "paths")
@@ -74,12 +74,12 @@ def paths(
 
     The shortest come first, and of those the strongest; the strength of a path is the product of its edges' strengths.
     """
-    found = door.ask(
+    ways = door.ask(
         lambda memory: memory.graph.paths(
             source, target, limit=limit, hops=hops, by="strongest" if strongest else "shortest"
         )
     )
-    door.show(found, _show_paths)
+    door.show(ways, _show_paths)
 
 
 @command(app, "components")
@@ -122,7 +122,9 @@ def export(
 
     Strengths are those of this moment.
     """
-    chosen = format_ or next((one for one in FileFormat if file.suffix == f".{one}"), FileFormat.GRAPHML)
+    chosen = format_ or next(
+        (file_format for file_format in FileFormat if file.suffix == f".{file_format}"), FileFormat.GRAPHML
+    )
     to_stdout = str(file) == "-"
     if to_stdout and door.json:
         raise InvalidInput("The graph itself goes to stdout: name a file to have a report as JSON.")
@@ -191,23 +193,23 @@ def _write(file: Path, text: str) -> None:
 # -- showing
 
 
-def _show_stats(found: "Stats") -> None:
-    weakest = ", ".join(f"{output.short(one.id)} {one.strength:.2f}" for one in found.weakest)
+def _show_stats(figures: "Stats") -> None:
+    weakest = ", ".join(f"{output.short(edge.id)} {edge.strength:.2f}" for edge in figures.weakest)
     output.facts(
         [
-            ("nodes", f"{found.nodes:,}, {found.isolated:,} of them without an edge"),
-            ("edges", f"{found.edges:,}, {found.protected:,} of them protected"),
-            ("by relation", _listed(found.by_relation)),
-            ("by creator", _listed(found.by_creator)),
-            ("by strength", _listed(found.by_strength)),
-            ("components", f"{found.components:,}, the largest with {counted(found.largest_component, 'node')}"),
-            ("edges of a node", _listed(found.degrees)),
-            ("most edges", f"{found.highest_degree:,}"),
-            ("oldest edge", output.minute(found.oldest_edge_at, never="none")),
-            ("first edge ever", output.minute(found.first_edge_at, never="none")),
+            ("nodes", f"{figures.nodes:,}, {figures.isolated:,} of them without an edge"),
+            ("edges", f"{figures.edges:,}, {figures.protected:,} of them protected"),
+            ("by relation", _listed(figures.by_relation)),
+            ("by creator", _listed(figures.by_creator)),
+            ("by strength", _listed(figures.by_strength)),
+            ("components", f"{figures.components:,}, the largest with {counted(figures.largest_component, 'node')}"),
+            ("edges of a node", _listed(figures.degrees)),
+            ("most edges", f"{figures.highest_degree:,}"),
+            ("oldest edge", output.minute(figures.oldest_edge_at, never="none")),
+            ("first edge ever", output.minute(figures.first_edge_at, never="none")),
             ("weakest edges", weakest or "none"),
-            ("topics", f"{found.topics:,}"),
-            ("scheduled tidying", f"waits: {found.gate}" if found.gate else "runs"),
+            ("topics", f"{figures.topics:,}"),
+            ("scheduled tidying", f"waits: {figures.gate}" if figures.gate else "runs"),
         ]
     )
 
@@ -216,21 +218,27 @@ def _listed(counts: Mapping[str, int]) -> str:
     return "; ".join(f"{name}: {count:,}" for name, count in counts.items()) or "none"
 
 
-def _show_neighbours(found: "Sequence[Neighbour]") -> None:
+def _show_neighbours(near: "Sequence[Neighbour]") -> None:
     rows = [
-        (str(one.hops), f"{one.strength:.2f}", one.node.kind, output.short(one.node.id), _text(one.node))
-        for one in found
+        (
+            str(neighbour.hops),
+            f"{neighbour.strength:.2f}",
+            neighbour.node.kind,
+            output.short(neighbour.node.id),
+            _text(neighbour.node),
+        )
+        for neighbour in near
     ]
     output.table(("hops", "strength", "kind", "id", "text"), rows)
-    if not found:
+    if not near:
         output.note("Nothing is linked with it.")
 
 
-def _show_paths(found: "Sequence[Way]") -> None:
-    for number, way in enumerate(found, start=1):
+def _show_paths(ways: "Sequence[Way]") -> None:
+    for number, way in enumerate(ways, start=1):
         output.heading(f"{number}. {counted(way.hops, 'hop')}, strength {way.strength:.2f}")
         output.table(("by", "id", "text"), _steps(way))
-    if not found:
+    if not ways:
         output.note("No path leads from one to the other within so many hops.")
 
 
@@ -243,39 +251,39 @@ def _steps(way: "Way") -> list[tuple[str, str, str]]:
     return rows
 
 
-def _show_components(found: "Components") -> None:
+def _show_components(parts: "Components") -> None:
     rows = [
-        (f"{one.size:,}", f"{one.edges:,}", " · ".join(_text(node)[:40] for node in one.examples))
-        for one in found.items
+        (f"{part.size:,}", f"{part.edges:,}", " · ".join(_text(node)[:40] for node in part.examples))
+        for part in parts.items
     ]
     output.table(("nodes", "edges", "best connected"), rows)
-    if not found.items:
+    if not parts.items:
         output.note("There is no edge yet.")
-    elif found.total > len(found.items):
-        output.note(f"There are {found.total - len(found.items):,} more, none of them larger.")
+    elif parts.total > len(parts.items):
+        output.note(f"There are {parts.total - len(parts.items):,} more, none of them larger.")
 
 
-def _show_topics(found: Sequence[Topic]) -> None:
+def _show_topics(listed: Sequence[Topic]) -> None:
     output.table(
         ("topic", "contains", "linked pairs", "connectivity", "gathered"),
         [
             (
-                one.key,
-                f"{len(one.member_ids):,}",
-                f"{one.internal_edges:,}",
-                f"{one.connectivity:.2f}",
-                output.minute(one.gathered_at),
+                topic.key,
+                f"{len(topic.member_ids):,}",
+                f"{topic.internal_edges:,}",
+                f"{topic.connectivity:.2f}",
+                output.minute(topic.gathered_at),
             )
-            for one in found
+            for topic in listed
         ],
     )
-    if not found:
+    if not listed:
         output.note("There is no such topic yet: `recollect plan topics` gathers them.")
 
 
 def _show_topic(view: "TopicView") -> None:
     output.say(f"{view.topic.key} contains {counted(len(view.members), 'node')}:")
-    output.table(("kind", "id", "text"), [(one.kind, output.short(one.id), _text(one)) for one in view.members])
+    output.table(("kind", "id", "text"), [(node.kind, output.short(node.id), _text(node)) for node in view.members])
 
 
 def _text(node: Node) -> str:

@@ -130,7 +130,7 @@ def _show(jobs: Jobs) -> None:
 
 def _total(counted: Iterable[JobCounts]) -> JobCounts:
     each = list(counted)
-    return JobCounts(**{field.name: sum(getattr(one, field.name) for one in each) for field in fields(JobCounts)})
+    return JobCounts(**{field.name: sum(getattr(counts, field.name) for counts in each) for field in fields(JobCounts)})
 
 
 def _report(embedded: int, total: JobCounts) -> str:

@@ -20,8 +20,8 @@ def list_(door: Door) -> None:
     As long as no key was ever made, whoever reaches the server on this machine may do everything; once one is made,
     every request needs one.
     """
-    found = door.ask_all(lambda memory: memory.keys())
-    door.show(found, _show)
+    keys = door.ask_all(lambda memory: memory.keys())
+    door.show(keys, _show)
 
 
 @command(app, "add")
@@ -56,7 +56,7 @@ def revoke(
     door.show(key, lambda key: _show([key]))
 
 
-def _show(found: Sequence[ApiKey]) -> None:
+def _show(keys: Sequence[ApiKey]) -> None:
     output.table(
         ("prefix", "may", "space", "last used", "state", "name"),
         [
@@ -68,10 +68,10 @@ def _show(found: Sequence[ApiKey]) -> None:
                 _state(key),
                 key.name,
             )
-            for key in found
+            for key in keys
         ],
     )
-    if not found:
+    if not keys:
         output.note("No key was made yet: `recollect keys add NAME` makes one.")
 
 

@@ -101,8 +101,8 @@ def edges(
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 100,
 ) -> None:
     """List the links of a memory, strongest first."""
-    found = door.ask(partial(_edges, node=node, limit=limit))
-    door.show(found, partial(_show_edges, limit=limit))
+    listed = door.ask(partial(_edges, node=node, limit=limit))
+    door.show(listed, partial(_show_edges, limit=limit))
 
 
 # -- asking
@@ -128,11 +128,11 @@ def _done(verb: str, edge: "ShownEdge") -> None:
     output.table(("", "", "", ""), [(verb, *_line(edge))])
 
 
-def _show_edges(found: "Sequence[ShownEdge]", *, limit: int) -> None:
-    output.table(("edge", "strength", "by", "link"), [_line(edge) for edge in found])
-    if not found:
+def _show_edges(listed: "Sequence[ShownEdge]", *, limit: int) -> None:
+    output.table(("edge", "strength", "by", "link"), [_line(edge) for edge in listed])
+    if not listed:
         output.note("It has no links: `recollect link` makes one, `recollect plan link` proposes some.")
-    elif len(found) == limit:
+    elif len(listed) == limit:
         output.note("There may be more: `--limit` lists up to 1,000.")
 
 

@@ -118,7 +118,7 @@ def list_(
     full: Full = False,
 ) -> None:
     """List what is remembered, newest first."""
-    wanted = NodeFilter(
+    node_filter = NodeFilter(
         subtypes=tuple(type_ or ()),
         statuses=(Status.ARCHIVED,) if archived else (Status.ACTIVE,),
         excluded=True if excluded else None,
@@ -128,9 +128,9 @@ def list_(
         metadata={"tags": tag} if tag else {},
     )
     if all_:
-        page = door.ask(partial(_all_pages, wanted=wanted, cursor=cursor))
+        page = door.ask(partial(_all_pages, node_filter=node_filter, cursor=cursor))
     else:
-        page = door.ask(lambda memory: memory.list(wanted, limit=limit, cursor=cursor))
+        page = door.ask(lambda memory: memory.list(node_filter, limit=limit, cursor=cursor))
     door.show(page, partial(_show_page, full=full))
 
 
@@ -243,11 +243,11 @@ async def _add(engine: "Engine", *, memory: NewMemory, wait: bool) -> tuple[Node
     return await engine.get(added.ids[0]), added
 
 
-async def _all_pages(engine: "Engine", *, wanted: NodeFilter, cursor: str | None) -> Page:
-    page = await engine.list(wanted, limit=LONGEST_PAGE, cursor=cursor)
+async def _all_pages(engine: "Engine", *, node_filter: NodeFilter, cursor: str | None) -> Page:
+    page = await engine.list(node_filter, limit=LONGEST_PAGE, cursor=cursor)
     items = [*page.items]
     while page.next_cursor is not None:
-        page = await engine.list(wanted, limit=LONGEST_PAGE, cursor=page.next_cursor)
+        page = await engine.list(node_filter, limit=LONGEST_PAGE, cursor=page.next_cursor)
         items += page.items
     return Page(items=tuple(items), next_cursor=None)
 
@@ -255,9 +255,9 @@ async def _all_pages(engine: "Engine", *, wanted: NodeFilter, cursor: str | None
 def _metadata(given: Metadata | None, tags: Sequence[str]) -> Metadata:
     """Metadata as it was given, with the tags added; it came by the command line unless it says otherwise."""
     metadata: dict[str, Any] = {"source": "cli", **(given or {})}
-    known = metadata.get("tags", [])
-    if tags and isinstance(known, list):
-        metadata["tags"] = list(dict.fromkeys([*known, *tags]))
+    given_tags = metadata.get("tags", [])
+    if tags and isinstance(given_tags, list):
+        metadata["tags"] = list(dict.fromkeys([*given_tags, *tags]))
     return metadata
 
 
@@ -298,7 +298,7 @@ def _marked(node: Node) -> str:
 
 def _show_node(node: Node) -> None:
     state = node.status.value + (", excluded from recall" if node.exclude else "")
-    known = {
+    facts = {
         "id": str(node.id),
         "type": node.subtype,
         "state": state,
@@ -312,7 +312,7 @@ def _show_node(node: Node) -> None:
         "checksum": node.checksum or "",
         **{f"metadata.{name}": output.compact(value) for name, value in node.metadata.items()},
     }
-    output.facts((name, value) for name, value in known.items() if value)
+    output.facts((name, value) for name, value in facts.items() if value)
     output.say("\n" + (node.text or node.name or ""))
 
 

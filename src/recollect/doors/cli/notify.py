@@ -28,7 +28,7 @@ def test(door: Door) -> None:
     """Tell everybody that this is a test. Exit code 1 if somebody could not be told."""
     told = door.ask_all(lambda memory: memory.schedules.test_notice(), doing="Telling")
     door.show(told, _show)
-    if any(one.problem for one in told):
+    if any(notified.problem for notified in told):
         raise typer.Exit(1)
 
 
@@ -38,4 +38,4 @@ def _show_names(names: Sequence[str]) -> None:
 
 
 def _show(told: "Sequence[Notified]") -> None:
-    output.table(("who", "heard it"), [(one.name, one.problem or "told") for one in told], wrap=True)
+    output.table(("who", "heard it"), [(notified.name, notified.problem or "told") for notified in told], wrap=True)

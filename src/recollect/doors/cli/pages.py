@@ -47,8 +47,8 @@ def list_pages(door: Door, type_: Type = None, limit: Limit = 50, cursor: Cursor
     recollect pages show Principle:Model_Loading
     recollect pages                     list the pages, newest first
     """
-    found = door.ask(lambda memory: memory.pages.list(type=type_, limit=limit, cursor=cursor))
-    door.show(found, _show_list)
+    stretch = door.ask(lambda memory: memory.pages.list(type=type_, limit=limit, cursor=cursor))
+    door.show(stretch, _show_list)
 
 
 @command(group, "list")
@@ -60,15 +60,15 @@ def list_again(door: Door, type_: Type = None, limit: Limit = 50, cursor: Cursor
 @command(group, "show")
 def show(door: Door, page: PageName) -> None:
     """Show a page: its text, its links and back-links, and what happened to it."""
-    found = door.ask(lambda memory: memory.pages.get(page))
-    door.show(found, _show_page)
+    view = door.ask(lambda memory: memory.pages.get(page))
+    door.show(view, _show_page)
 
 
 @command(group, "versions")
 def versions(door: Door, page: PageName) -> None:
     """List the versions of a page, oldest first: when, why and by which plan."""
-    found = door.ask(lambda memory: memory.pages.versions(page))
-    door.show(found, _show_versions)
+    listed = door.ask(lambda memory: memory.pages.versions(page))
+    door.show(listed, _show_versions)
 
 
 @command(group, "diff")
@@ -86,8 +86,8 @@ def diff(
     recollect pages diff Principle:Model_Loading
     recollect pages diff Principle:Model_Loading 1 3
     """
-    found = door.ask(lambda memory: memory.pages.diff(page, first, second))
-    door.show(found, output.say, as_json={"page": page, "diff": found})
+    changes = door.ask(lambda memory: memory.pages.diff(page, first, second))
+    door.show(changes, output.say, as_json={"page": page, "diff": changes})
 
 
 # -- moving in and out
@@ -127,18 +127,20 @@ def import_(
 
     async def verb(memory: "Engine") -> "tuple[PageImport, Merged | None]":
         with output.progress("Reading and comparing") as progress:
-            found = await memory.pages.import_folder(folder, scope=scope, judge=judge, hidden=hidden, progress=progress)
-        await memory.pages.write_plan_md(found.plan.id, plan_md)
-        if not apply or not found.plan.decisions:
-            return found, None
+            imported = await memory.pages.import_folder(
+                folder, scope=scope, judge=judge, hidden=hidden, progress=progress
+            )
+        await memory.pages.write_plan_md(imported.plan.id, plan_md)
+        if not apply or not imported.plan.decisions:
+            return imported, None
         with output.progress("Merging") as progress:
-            return found, await memory.pages.apply(found.plan.id, file=plan_md, progress=progress)
+            return imported, await memory.pages.apply(imported.plan.id, file=plan_md, progress=progress)
 
-    found, merged = door.ask(verb)
+    imported, merged = door.ask(verb)
     door.show(
-        found, partial(_show_import, merged=merged, file=plan_md), as_json=_import_as_json(found, merged, plan_md)
+        imported, partial(_show_import, merged=merged, file=plan_md), as_json=_import_as_json(imported, merged, plan_md)
     )
-    if not found.pages or (merged and is_short(merged.outcome)):
+    if not imported.pages or (merged and is_short(merged.outcome)):
         raise typer.Exit(1)
 
 
@@ -178,22 +180,28 @@ def export(
 # -- showing
 
 
-def _show_list(found: Stretch) -> None:
+def _show_list(stretch: Stretch) -> None:
     output.table(
         ("node", "type", "version", "updated", "page"),
         [
-            (output.short(one.id), one.subtype, str(one.version), output.minute(one.updated_at), one.source_id or "")
-            for one in found.items
+            (
+                output.short(page.id),
+                page.subtype,
+                str(page.version),
+                output.minute(page.updated_at),
+                page.source_id or "",
+            )
+            for page in stretch.items
         ],
     )
-    if found.next_cursor:
-        output.note(f"There is more: `--cursor {found.next_cursor}` goes on.")
-    elif not found.items:
+    if stretch.next_cursor:
+        output.note(f"There is more: `--cursor {stretch.next_cursor}` goes on.")
+    elif not stretch.items:
         output.note("There are no pages: `recollect pages import FOLDER` brings some in.")
 
 
 def _show_page(view: "PageView") -> None:
-    known = {
+    facts = {
         "page": view.page_id,
         "node": str(view.node.id),
         "title": view.title or "",
@@ -201,14 +209,16 @@ def _show_page(view: "PageView") -> None:
         "state": f"{view.node.status.value}, version {view.versions}, updated {output.minute(view.node.updated_at)}",
         "domains": ", ".join(view.domains),
     }
-    output.facts((name, value) for name, value in known.items() if value)
+    output.facts((name, value) for name, value in facts.items() if value)
     _show_links("Links", view.links)
     _show_links("Linked from", view.back_links)
     if view.nowhere:
         output.heading("Links that lead nowhere")
-        output.entries(("", one) for one in view.nowhere)
+        output.entries(("", target) for target in view.nowhere)
     output.heading("History")
-    output.entries((output.minute(one.at), output.short(one.plan_id), one.verb, one.reason) for one in view.history)
+    output.entries(
+        (output.minute(entry.at), output.short(entry.plan_id), entry.verb, entry.reason) for entry in view.history
+    )
     output.heading("Text")
     output.say((view.node.text or "").rstrip("\n"))
 
@@ -216,27 +226,33 @@ def _show_page(view: "PageView") -> None:
 def _show_links(what: str, links: "tuple[PageLink, ...]") -> None:
     if links:
         output.heading(what)
-        output.table(("", "", ""), [(one.relation, one.page_id, one.note or "") for one in links])
+        output.table(("", "", ""), [(link.relation, link.page_id, link.note or "") for link in links])
 
 
-def _show_versions(found: "Sequence[Version]") -> None:
+def _show_versions(listed: "Sequence[Version]") -> None:
     output.table(
         ("version", "at", "plan", "characters", "why"),
         [
-            (str(one.number), output.minute(one.at), output.short(one.plan_id), f"{len(one.text):,}", one.reason)
-            for one in found
+            (
+                str(version.number),
+                output.minute(version.at),
+                output.short(version.plan_id),
+                f"{len(version.text):,}",
+                version.reason,
+            )
+            for version in listed
         ],
     )
 
 
-def _show_import(found: "PageImport", *, merged: "Merged | None", file: Path) -> None:
-    id_, summary = output.short(found.plan.id), found.plan.summary
-    output.say(f"{counted(found.pages, 'page')} read, in {counted(summary['subgraphs'], 'sub-graph')}.")
-    for line in found.lines[:MOST_LINES]:
+def _show_import(imported: "PageImport", *, merged: "Merged | None", file: Path) -> None:
+    id_, summary = output.short(imported.plan.id), imported.plan.summary
+    output.say(f"{counted(imported.pages, 'page')} read, in {counted(summary['subgraphs'], 'sub-graph')}.")
+    for line in imported.lines[:MOST_LINES]:
         output.note(line)
-    if len(found.lines) > MOST_LINES:
-        output.note(f"And {len(found.lines) - MOST_LINES:,} more: `recollect plan show {id_} --md` lists them.")
-    if not found.plan.decisions:
+    if len(imported.lines) > MOST_LINES:
+        output.note(f"And {len(imported.lines) - MOST_LINES:,} more: `recollect plan show {id_} --md` lists them.")
+    if not imported.plan.decisions:
         output.say("There is nothing to do.")
     elif merged is None:
         output.say(
@@ -247,12 +263,12 @@ def _show_import(found: "PageImport", *, merged: "Merged | None", file: Path) ->
         showing.merged(merged)
 
 
-def _import_as_json(found: "PageImport", merged: "Merged | None", file: Path) -> dict[str, object]:
+def _import_as_json(imported: "PageImport", merged: "Merged | None", file: Path) -> dict[str, object]:
     return {
-        "plan_id": str(found.plan.id),
+        "plan_id": str(imported.plan.id),
         "plan_md": str(file),
-        "pages": found.pages,
-        "summary": found.plan.summary,
-        "lines": found.lines,
+        "pages": imported.pages,
+        "summary": imported.plan.summary,
+        "lines": imported.lines,
         "merged": merged,
     }

@@ -75,8 +75,8 @@ def list_plans(
     recollect plan                  list the plans, newest first
     """
     stored = PlanStatus.PROPOSED if status == "waiting" else status
-    found, more = door.ask(lambda memory: memory.plans.list(status=stored, policy=policy, limit=limit, cursor=cursor))
-    door.show(found, partial(showing.plans, more=more), as_json={"items": found, "next_cursor": more})
+    listed, more = door.ask(lambda memory: memory.plans.list(status=stored, policy=policy, limit=limit, cursor=cursor))
+    door.show(listed, partial(showing.plans, more=more), as_json={"items": listed, "next_cursor": more})
 
 
 @command(group, "list")
@@ -90,8 +90,8 @@ def list_again(
 @command(group, "policies")
 def policies(door: Door) -> None:
     """List the policies: the ways of tidying there are, with their options."""
-    found = door.ask(lambda memory: memory.plans.policies())
-    door.show(found, showing.policies)
+    infos = door.ask(lambda memory: memory.plans.policies())
+    door.show(infos, showing.policies)
 
 
 @command(group, "propose")
@@ -149,8 +149,8 @@ def runs(
     limit: Limit = 20,
 ) -> None:
     """List what was applied and undone, newest first: how far it is, or its report."""
-    found = door.ask(lambda memory: memory.plans.runs(plan, limit=limit))
-    door.show(found, showing.runs)
+    listed = door.ask(lambda memory: memory.plans.runs(plan, limit=limit))
+    door.show(listed, showing.runs)
 
 
 # -- deciding
@@ -338,12 +338,12 @@ async def _decisions(
     memory: "Engine", plan: str, status: DecisionStatus | None
 ) -> AsyncIterator[Sequence[dict[str, Any]]]:
     async for stretch in memory.plans.stretches(plan, status=status):
-        yield [_labelled(one, stretch) for one in stretch.decisions]
+        yield [_labelled(decision, stretch) for decision in stretch.decisions]
 
 
 def _labelled(decision: Decision, plan: "ShownPlan") -> dict[str, Any]:
-    known = {one.name: getattr(decision, one.name) for one in fields(decision)}
-    return {**known, "label": plan_text.label_of(decision.subject, plan.labels)}
+    columns = {attribute.name: getattr(decision, attribute.name) for attribute in fields(decision)}
+    return {**columns, "label": plan_text.label_of(decision.subject, plan.labels)}
 
 
 async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus | None) -> "ShownPlan":
@@ -367,7 +367,7 @@ async def _tidy(
 
     done = []
     chosen = [policy_named(name) for name in named]  # all of them before the first is run
-    for policy in chosen or [one for one in POLICIES.values() if one.every_minutes or one.cron]:
+    for policy in chosen or [usual for usual in POLICIES.values() if usual.every_minutes or usual.cron]:
         with output.progress(f"Tidying: {policy.short}") as progress:
             tidied = await memory.plans.run(policy.name, options, progress=progress)
         head = replace(tidied.plan, decisions=())  # its counts say enough, and it may be long

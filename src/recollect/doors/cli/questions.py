@@ -81,16 +81,16 @@ async def _listed(memory: "Engine", look: bool, kind: str | None, limit: int, cu
 def _given(written: Sequence[str]) -> "list[GivenAnswer]":
     from recollect.plans.questions import GivenAnswer, says
 
-    found = []
-    for one in written:
-        match = WRITTEN.fullmatch(one.strip())
+    answers = []
+    for answer in written:
+        match = WRITTEN.fullmatch(answer.strip())
         if match is None:
-            raise InvalidInput(f"An answer is written like 12=merge, or g12=merge for a group, not {one[:60]!r}.")
+            raise InvalidInput(f"An answer is written like 12=merge, or g12=merge for a group, not {answer[:60]!r}.")
         number, said = int(match["number"]), says(match["answer"])
-        found.append(
+        answers.append(
             GivenAnswer(group=number, answer=said) if match["group"] else GivenAnswer(number=number, answer=said)
         )
-    return found
+    return answers
 
 
 # -- walking
@@ -117,8 +117,8 @@ class _Walk:
             if first.postponed_at is not None and first.postponed_at >= self.began:
                 output.say(f"\n{counted(page.total, 'question')} put off for later.")
                 break
-            place = self.count("merge", "separate", "never", "later") + 1
-            _show_question(first, place, place - 1 + page.total - self.count("later"))
+            number = self.count("merge", "separate", "never", "later") + 1
+            _show_question(first, number, number - 1 + page.total - self.count("later"))
             if not await self._answered(first):
                 break
         else:
@@ -126,12 +126,12 @@ class _Walk:
         output.say(f"{counted(self.count('merge', 'separate', 'never'), 'question')} answered.")
 
     def count(self, *said: str) -> int:
-        return sum(len(numbers) for one, numbers in self.last if one in said)
+        return sum(len(numbers) for answer, numbers in self.last if answer in said)
 
     async def _page(self) -> "QuestionPage":
         return await self.memory.questions.list(kind=self.kind, limit=1)
 
-    async def _answered(self, one: "OpenQuestion") -> bool:
+    async def _answered(self, question: "OpenQuestion") -> bool:
         """Wait for a key that means something, and do it; False: to leave."""
         while True:
             key = await self.next_key()
@@ -140,16 +140,16 @@ class _Walk:
             if key == "b":
                 return await self._back()
             if key.lower() in ANSWERS or key == "o":
-                await self._answer(one, key)
+                await self._answer(question, key)
                 return True
             output.say(KEYS)
 
-    async def _answer(self, one: "OpenQuestion", key: str) -> None:
+    async def _answer(self, question: "OpenQuestion", key: str) -> None:
         from recollect.plans.questions import GivenAnswer, Says
 
         said = Says(ANSWERS.get(key.lower(), "merge"))
-        keep = one.other.id if key == "o" else None
-        group, number = (one.group, None) if key.isupper() else (None, one.number)
+        keep = question.other.id if key == "o" else None
+        group, number = (question.group, None) if key.isupper() else (None, question.number)
         done = await self.memory.questions.answer([GivenAnswer(answer=said, keep=keep, group=group, number=number)])
         for refused in done.refused:
             output.say(f"  {refused.message}")
@@ -157,7 +157,7 @@ class _Walk:
             self.last.append((said, done.answered))
             output.say(f"  {SAID[said]}" + (f" ({len(done.answered)})" if len(done.answered) > 1 else ""))
         else:
-            await self.memory.questions.answer({one.number: Says.LATER})
+            await self.memory.questions.answer({question.number: Says.LATER})
 
     async def _back(self) -> bool:
         if not self.last:
@@ -174,28 +174,30 @@ class _Walk:
 # -- showing
 
 
-def _show_question(one: "OpenQuestion", place: int, total: int) -> None:
-    group = f"   group of {one.group_size}" if one.group_size > 2 else ""
-    output.heading(f"{place} of {total}   {one.kind} {one.number}   {chance(one.probability)} likely{group}")
+def _show_question(question: "OpenQuestion", number: int, total: int) -> None:
+    group = f"   group of {question.group_size}" if question.group_size > 2 else ""
+    output.heading(
+        f"{number} of {total}   {question.kind} {question.number}   {chance(question.probability)} likely{group}"
+    )
     screen = output.console(sys.stdout)
-    for label, side in (("keep", one.keep), ("other", one.other)):
+    for label, side in (("keep", question.keep), ("other", question.other)):
         name = f"{output.one_line(side.name)}  [{output.short(side.id)}]{_about(side)}"
         output.hanging(screen, f"  {label:<6}", name)
         if side.text:
             output.hanging(screen, " " * 8, output.shortened(output.one_line(side.text)))
-    output.hanging(screen, "  ", one.reason)
+    output.hanging(screen, "  ", question.reason)
     output.say(f"  {KEYS}")
 
 
 def _about(side: QuestionSide) -> str:
-    known = [
+    parts = [
         *([f"{counted(side.usage_count, 'use')}"] if side.usage_count is not None else []),
         *([f"success rate {side.success_rate:.0f}%"] if side.success_rate is not None else []),
         *([f"{counted(side.links, 'link')}"] if side.links else []),
         *([f"also {', '.join(side.aliases[:3])}"] if side.aliases else []),
         *([output.shortened(output.compact(side.metadata), 80)] if side.metadata else []),
     ]
-    return "".join(f"  {part}" for part in known)
+    return "".join(f"  {part}" for part in parts)
 
 
 def _show_page(page: "QuestionPage") -> None:
@@ -203,13 +205,13 @@ def _show_page(page: "QuestionPage") -> None:
         ("number", "likely", "group", "kind", "names"),
         [
             (
-                str(one.number),
-                chance(one.probability),
-                str(one.group),
-                one.kind,
-                f"{one.keep.name}  ~  {one.other.name}",
+                str(question.number),
+                chance(question.probability),
+                str(question.group),
+                question.kind,
+                f"{question.keep.name}  ~  {question.other.name}",
             )
-            for one in page.items
+            for question in page.items
         ],
     )
     if not page.items:

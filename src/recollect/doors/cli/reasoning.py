@@ -181,7 +181,7 @@ def _show_replay(again: Replay) -> None:
     rows = [
         *(("found now", output.short(id_), "") for id_ in again.added),
         *(("no longer found", output.short(id_), "") for id_ in again.removed),
-        *(("moved", output.short(one.id), f"from place {one.before} to {one.after}") for one in again.moved),
+        *(("moved", output.short(move.id), f"from place {move.before} to {move.after}") for move in again.moved),
     ]
     output.table(("what", "id", ""), rows)
     if again.is_same:

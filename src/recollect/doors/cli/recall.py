@@ -75,7 +75,7 @@ def recall(
     recollect recall --tag lesson --since 30d --explain "what went wrong with the migration?"
     """
     question = values.text_of(query)
-    wanted = NodeFilter(
+    node_filter = NodeFilter(
         subtypes=tuple(type_ or ()),
         excluded=False,
         thread=thread,
@@ -83,7 +83,7 @@ def recall(
         created_to=values.end_of("--until", until),
         metadata={**({"tags": tag} if tag else {}), **({"extra": {"person_name": person}} if person else {})},
     )
-    found, containing = door.ask(
+    recalled, containing = door.ask(
         lambda memory: _with_topics(
             memory,
             memory.recall(
@@ -91,7 +91,7 @@ def recall(
                 mode=mode,
                 limit=limit,
                 threshold=threshold,
-                wanted=wanted,
+                wanted=node_filter,
                 budget_tokens=budget,
                 graph=graph,
                 engagement=engagement,
@@ -100,10 +100,10 @@ def recall(
             asked_for=topics,
         )
     )
-    door.show(found, partial(show_explained if explain else show_hits, full=full))
+    door.show(recalled, partial(show_explained if explain else show_hits, full=full))
     for key, members in containing.items():
         output.note(f"{key} contains {', '.join(map(output.short, members))}.")
-    for sentence in found.notes:
+    for sentence in recalled.notes:
         output.note(sentence)
 
 
@@ -111,43 +111,48 @@ async def _with_topics(
     memory: "Engine", recalling: Awaitable[Recall], *, asked_for: bool
 ) -> tuple[Recall, Mapping[str, Sequence[UUID]]]:
     """What is recalled, and the topics that contain it, where they are asked for."""
-    found = await recalling
+    recalled = await recalling
     if not asked_for:
-        return found, {}
-    containing = await memory.graph.topics_of([hit.node.id for hit in found])
-    return replace(found, ways={**found.ways, "topics": containing}), containing
+        return recalled, {}
+    containing = await memory.graph.topics_of([hit.node.id for hit in recalled])
+    return replace(recalled, ways={**recalled.ways, "topics": containing}), containing
 
 
-def show_hits(found: Recall, *, full: bool = False) -> None:
-    output.hits(("score", "relevance", "date", "id", "text"), [_line(hit, full=full) for hit in found], full=full)
-    _say_what_is_weak(found)
+def show_hits(recalled: Recall, *, full: bool = False) -> None:
+    output.hits(("score", "relevance", "date", "id", "text"), [_line(hit, full=full) for hit in recalled], full=full)
+    _say_what_is_weak(recalled)
 
 
-def _say_what_is_weak(found: Recall) -> None:
-    weaker = sum(one.step == "floor" for one in found.left_out) if found.mode is Mode.NEUTRAL else 0
-    if not found:
+def _say_what_is_weak(recalled: Recall) -> None:
+    weaker = sum(dropped.step == "floor" for dropped in recalled.left_out) if recalled.mode is Mode.NEUTRAL else 0
+    if not recalled:
         them = "it" if weaker == 1 else "them"
         hint = f" {counted(weaker, 'weaker match', 'weaker matches')}: --weak shows {them}." if weaker else ""
         output.note(f"Nothing is known about that.{hint}")
 
 
-def show_explained(found: Recall, *, full: bool = False) -> None:
+def show_explained(recalled: Recall, *, full: bool = False) -> None:
     """Every hit with the parts of its score; then what was left out and why; then how the candidates were found."""
-    for hit in found:
+    for hit in recalled:
         *head, text = _line(hit, full=full)
         output.block((*head, f"by {FOUND_BY.get(hit.source, hit.source)}"), text, _parts(hit), full=full)
-    _say_what_is_weak(found)
-    if found.left_out:
-        output.heading(f"Not shown, and why: {counted(len(found.left_out), 'candidate')}")
+    _say_what_is_weak(recalled)
+    if recalled.left_out:
+        output.heading(f"Not shown, and why: {counted(len(recalled.left_out), 'candidate')}")
         output.table(
             ("id", "score", "step", "why"),
-            [(output.short(one.id), f"{one.score:.2f}", one.step, one.why) for one in found.left_out],
+            [
+                (output.short(dropped.id), f"{dropped.score:.2f}", dropped.step, dropped.why)
+                for dropped in recalled.left_out
+            ],
             wrap=True,
         )
-    told = {name: value for name, value in found.ways.items() if not isinstance(value, Mapping)}
+    told = {name: value for name, value in recalled.ways.items() if not isinstance(value, Mapping)}
     ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
-    floor = "no floor" if found.floor is None else f"floor {found.floor:.2f}"
-    output.note(f"Mode {found.mode.value.lower()}, {floor}; {ways}; {found.latency_ms:.0f} ms, model {found.model}.")
+    floor = "no floor" if recalled.floor is None else f"floor {recalled.floor:.2f}"
+    output.note(
+        f"Mode {recalled.mode.value.lower()}, {floor}; {ways}; {recalled.latency_ms:.0f} ms, model {recalled.model}."
+    )
 
 
 def _line(hit: Hit, *, full: bool = False) -> tuple[str, ...]:
@@ -204,8 +209,8 @@ def _show_measurement(measured: "Measurement") -> None:
     output.table(
         ("cosine", "unrelated", "", "related", ""),
         [
-            (f"{place / 20:.2f}", str(apart), "░" * (BAR * apart // most), str(alike), "█" * (BAR * alike // most))
-            for place, (apart, alike) in enumerate(zip(measured.unrelated, measured.related, strict=True))
+            (f"{step / 20:.2f}", str(apart), "░" * (BAR * apart // most), str(alike), "█" * (BAR * alike // most))
+            for step, (apart, alike) in enumerate(zip(measured.unrelated, measured.related, strict=True))
         ],
     )
     now, then = measured.current, measured.proposed

@@ -97,26 +97,26 @@ def _show_one(schedule: "Schedule") -> None:
     _show([schedule])
 
 
-def _show(found: "Sequence[Schedule]") -> None:
+def _show(schedules: "Sequence[Schedule]") -> None:
     output.table(
         ("name", "how often", "next", "last", "outcome"),
         [
             (
-                one.name,
-                _how_often(one),
-                output.minute(one.next_run_at) if one.enabled else "paused",
-                output.minute(one.last_run_at),
-                one.last_outcome or "-",
+                schedule.name,
+                _how_often(schedule),
+                output.minute(schedule.next_run_at) if schedule.enabled else "paused",
+                output.minute(schedule.last_run_at),
+                schedule.last_outcome or "-",
             )
-            for one in found
+            for schedule in schedules
         ],
     )
 
 
-def _how_often(one: "Schedule") -> str:
-    if one.cron is not None:
-        return f"{one.cron} {one.time_zone}"
-    minutes = one.every_minutes or 0
+def _how_often(schedule: "Schedule") -> str:
+    if schedule.cron is not None:
+        return f"{schedule.cron} {schedule.time_zone}"
+    minutes = schedule.every_minutes or 0
     return f"every {SPANS[minutes]}" if minutes in SPANS else f"every {counted(minutes, 'minute')}"
 
 

@@ -20,7 +20,7 @@ LEFT_ALONE = 20
 
 
 def head(plan: "ShownPlan") -> None:
-    known = {
+    facts = {
         "plan": id_of(plan) or "",
         "what": plan.title,
         "state": f"{plan_text.state_word(plan.status)}; {plan_text.states_of(plan)}" if plan.counts else "",
@@ -31,7 +31,7 @@ def head(plan: "ShownPlan") -> None:
         "report": plan_text.report_of(plan),
         "rows": str(plan.tally),
     }
-    output.facts((name, value) for name, value in known.items() if value)
+    output.facts((name, value) for name, value in facts.items() if value)
 
 
 def id_of(plan: Plan) -> str | None:
@@ -55,11 +55,13 @@ def _cells(line: PlanLine) -> tuple[str, ...]:
 def left_alone(plan: "ShownPlan") -> None:
     if not plan.findings:
         return
-    rules = ", ".join(f"{count:,} {rule}" for rule, count in Counter(one.rule for one in plan.findings).most_common())
+    rules = ", ".join(
+        f"{count:,} {rule}" for rule, count in Counter(finding.rule for finding in plan.findings).most_common()
+    )
     output.heading(f"Skipped: {rules}")
     output.entries(
-        (one.rule, output.short(one.subject), plan_text.subject_of(one, plan.labels), one.text)
-        for one in plan.findings[:LEFT_ALONE]
+        (finding.rule, output.short(finding.subject), plan_text.subject_of(finding, plan.labels), finding.text)
+        for finding in plan.findings[:LEFT_ALONE]
     )
 
 
@@ -89,8 +91,8 @@ def hint_next(plan: Plan) -> None:
         output.hint(f"`recollect undo {id_}` undoes it.")
 
 
-def plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
-    listed = [found] if isinstance(found, Plan) else found
+def plans(shown: Plan | Sequence[Plan], *, more: str | None) -> None:
+    listed = [shown] if isinstance(shown, Plan) else shown
     output.table(
         ("plan", "made", "policy", "state", "decisions", "what"),
         [
@@ -111,8 +113,10 @@ def plans(found: Plan | Sequence[Plan], *, more: str | None) -> None:
         output.note("There are no plans: `recollect plan policies` says what can be tidied.")
 
 
-def policies(found: "Sequence[PolicyInfo]") -> None:
-    output.entries((one.short, one.about, f"{one.risk.value} risk", _schedule(one), _options(one)) for one in found)
+def policies(infos: "Sequence[PolicyInfo]") -> None:
+    output.entries(
+        (info.short, info.about, f"{info.risk.value} risk", _schedule(info), _options(info)) for info in infos
+    )
     output.hint("`recollect plan POLICY` proposes; `--set NAME=VALUE` changes an option.")
 
 
@@ -126,7 +130,7 @@ def _options(policy: "PolicyInfo") -> str:
     return ", ".join(f"{name}={output.compact(value)}" for name, value in policy.options.items())
 
 
-def runs(found: Sequence[Run]) -> None:
+def runs(listed: Sequence[Run]) -> None:
     output.entries(
         (
             output.short(run.id),
@@ -136,9 +140,9 @@ def runs(found: Sequence[Run]) -> None:
             output.minute(run.started_at),
             _report(run),
         )
-        for run in found
+        for run in listed
     )
-    if not found:
+    if not listed:
         output.note("Nothing was run yet.")
 
 
@@ -148,7 +152,7 @@ def _report(run: Run) -> str:
     marks = run.report.get("metrics", {})
     plain = {name: value for name, value in run.report.items() if name not in ("metrics", "policy", "status")}
     said = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
-    said += [f"{name.replace('_', ' ')} {_mark(one)}" for name, one in marks.items() if name not in plain]
+    said += [f"{name.replace('_', ' ')} {_mark(mark)}" for name, mark in marks.items() if name not in plain]
     return ", ".join(said)
 
 
@@ -216,7 +220,7 @@ def to_be_undone(chain: Sequence[TakenBack]) -> None:
 def _chain(chain: Sequence[TakenBack]) -> None:
     output.table(
         ("plan", "what", "decisions"),
-        [(output.short(one.id), one.title, f"{one.decisions:,}") for one in chain],
+        [(output.short(step.id), step.title, f"{step.decisions:,}") for step in chain],
         wrap=True,
     )
 
@@ -226,18 +230,18 @@ def tidied(done: "Sequence[Tidied]") -> None:
         ("plan", "policy", "what", "became"),
         [
             (
-                output.short(one.plan.id) if id_of(one.plan) else "",
-                one.plan.policy,
-                one.plan.title,
-                " ".join(one.notes)
-                if one.outcome is None
-                else f"{plan_text.state_word(one.outcome.status)}: {_counted(one.outcome)}",
+                output.short(tidying.plan.id) if id_of(tidying.plan) else "",
+                tidying.plan.policy,
+                tidying.plan.title,
+                " ".join(tidying.notes)
+                if tidying.outcome is None
+                else f"{plan_text.state_word(tidying.outcome.status)}: {_counted(tidying.outcome)}",
             )
-            for one in done
+            for tidying in done
         ],
         wrap=True,
     )
-    if any(one.outcome and one.outcome.applied for one in done):
+    if any(tidying.outcome and tidying.outcome.applied for tidying in done):
         output.hint("`recollect undo PLAN` undoes it.")
-    if any(one.outcome is None and one.plan.counts for one in done):
+    if any(tidying.outcome is None and tidying.plan.counts for tidying in done):
         output.hint("`recollect plan show PLAN` shows what waits, `recollect apply PLAN` carries it out.")

@@ -25,8 +25,8 @@ StrictTags = Annotated[
 @listing(app)
 def list_(door: Door) -> None:
     """List the spaces: each one a memory of its own."""
-    found = door.ask_all(lambda memory: memory.spaces())
-    door.show(found, _show)
+    spaces = door.ask_all(lambda memory: memory.spaces())
+    door.show(spaces, _show)
 
 
 @command(app, "add")
@@ -40,10 +40,10 @@ def add(door: Door, slug: Slug, tag: Tags = None, strict_tags: StrictTags = None
 @command(app, "set")
 def set_(door: Door, slug: Slug, tag: Tags = None, strict_tags: StrictTags = None) -> None:
     """Change what a space accepts. The tags you give replace those it registered before."""
-    wanted = _settings(tag, strict_tags)
-    if not wanted:
+    settings = _settings(tag, strict_tags)
+    if not settings:
         raise InvalidInput("There is nothing to set: give --tag, --strict-tags or --open-tags.")
-    space = door.ask_all(lambda memory: memory.set_space(slug, wanted))
+    space = door.ask_all(lambda memory: memory.set_space(slug, settings))
     door.show(space, lambda space: _show([space]))
 
 
@@ -52,10 +52,10 @@ def _settings(tags: list[str] | None, strict_tags: bool | None) -> dict[str, Any
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _show(found: Sequence[Space]) -> None:
+def _show(spaces: Sequence[Space]) -> None:
     output.table(
         ("space", "made", "embedder", "tags"),
-        [(space.slug, output.day(space.created_at), space.embedding_model or "-", _tags(space)) for space in found],
+        [(space.slug, output.day(space.created_at), space.embedding_model or "-", _tags(space)) for space in spaces],
     )
 
 

@@ -61,5 +61,7 @@ def _example(context: Any, path: str) -> str:
     for line in (context.command.help or "").splitlines():
         if line.strip().startswith(f"{path} "):
             return str(line.strip())
-    needed = [_name(one) for one in context.command.params if one.param_type_name == "argument" and one.required]
+    needed = [
+        _name(param) for param in context.command.params if param.param_type_name == "argument" and param.required
+    ]
     return " ".join([path, *needed])

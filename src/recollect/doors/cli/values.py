@@ -36,47 +36,47 @@ def lines_of(option: str, file: Path) -> list[str]:
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidInput(f"{file} cannot be read ({why}): name a file that can.", field=option) from error
-    return [line for one in written.splitlines() if (line := one.partition("#")[0].strip())]
+    return [line for whole in written.splitlines() if (line := whole.partition("#")[0].strip())]
 
 
 def json_object(option: str, text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InvalidInput(f'{option} is a JSON object like \'{{"tags": ["code"]}}\', not {_shown(text)}.')
-    return found
+    return value
 
 
 def numbers(option: str, text: str | None) -> list[int] | None:
     """`3,8` and `10-20`, as numbers."""
     if text is None:
         return None
-    found: list[int] = []
+    chosen: list[int] = []
     for part in text.replace(" ", "").split(","):
         stretch = STRETCH.fullmatch(part)
         first, last = (int(stretch[1]), int(stretch[2] or stretch[1])) if stretch else (1, 0)
-        if first > last or last - first + len(found) >= MOST_NUMBERS:
+        if first > last or last - first + len(chosen) >= MOST_NUMBERS:
             raise InvalidInput(f"{option} takes numbers like 3,8 or 10-20, not {_shown(text)}.", field=option)
-        found += range(first, last + 1)
-    return found
+        chosen += range(first, last + 1)
+    return chosen
 
 
 def assignments(option: str, given: Sequence[str]) -> dict[str, Any]:
     """`threshold=0.1`, by name: the value as JSON where it is that, else as text."""
-    found = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    values = {}
+    for assignment in given:
+        name, equals, value = assignment.partition("=")
         if not name.strip() or not equals:
-            raise InvalidInput(f"{option} takes NAME=VALUE like threshold=0.1, not {_shown(one)}.", field=option)
+            raise InvalidInput(f"{option} takes NAME=VALUE like threshold=0.1, not {_shown(assignment)}.", field=option)
         try:
-            found[name.strip()] = json.loads(value)
+            values[name.strip()] = json.loads(value)
         except (ValueError, RecursionError):
-            found[name.strip()] = value
-    return found
+            values[name.strip()] = value
+    return values
 
 
 def past(option: str, text: str | None) -> datetime | None:
@@ -86,10 +86,10 @@ def past(option: str, text: str | None) -> datetime | None:
 
 def end_of(option: str, text: str | None) -> datetime | None:
     """Like `past`, but a day means all of it."""
-    found = past(option, text)
-    if found is not None and DAY.fullmatch(text or ""):
-        return datetime.combine(found.date(), time.max, UTC)
-    return found
+    moment = past(option, text)
+    if moment is not None and DAY.fullmatch(text or ""):
+        return datetime.combine(moment.date(), time.max, UTC)
+    return moment
 
 
 def future(option: str, text: str | None) -> datetime | None:

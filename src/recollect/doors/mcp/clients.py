@@ -66,7 +66,7 @@ def known_clients(*, project: Path | None = None) -> dict[str, AgentClient]:
     claude = Path(os.environ["CLAUDE_CONFIG_DIR"]) if os.environ.get("CLAUDE_CONFIG_DIR") else None
     desktop = _programs_folder(person) / "Claude"
     if project is not None:
-        found = [
+        clients = [
             AgentClient(
                 name="claude-code",
                 says="Claude Code",
@@ -84,7 +84,7 @@ def known_clients(*, project: Path | None = None) -> dict[str, AgentClient]:
             ),
         ]
     else:
-        found = [
+        clients = [
             AgentClient(
                 name="claude-code",
                 says="Claude Code",
@@ -100,7 +100,7 @@ def known_clients(*, project: Path | None = None) -> dict[str, AgentClient]:
             ),
             AgentClient(name="cursor", says="Cursor", config=person / ".cursor" / "mcp.json", home=person / ".cursor"),
         ]
-    return {one.name: one for one in found}
+    return {client.name: client for client in clients}
 
 
 def _programs_folder(person: Path) -> Path:
@@ -136,7 +136,7 @@ def uninstalling(client: AgentClient) -> list[FileChange]:
     """What taking this memory out of a program would change; a file that was made for it alone goes."""
     before = _read(client.config)
     settings = _parsed(client.config, before)
-    servers = {name: one for name, one in _servers(client.config, settings).items() if name != NAME}
+    servers = {name: server for name, server in _servers(client.config, settings).items() if name != NAME}
     if servers:
         settings[SERVERS] = servers
     else:
@@ -191,12 +191,12 @@ def _read(file: Path) -> str | None:
 
 def _parsed(file: Path, text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text) if text and text.strip() else {}
+        value = json.loads(text) if text and text.strip() else {}
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InvalidInput(f"{file} is not a JSON object that can be read: mend it first. Nothing was changed.")
-    return found
+    return value
 
 
 def _servers(file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

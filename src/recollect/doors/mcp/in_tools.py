@@ -34,12 +34,12 @@ _COMMAND = re.compile(r"`recollect ([^`]*)`")
 
 def in_tools(sentence: str) -> str:
     """A sentence of the engine without shell commands."""
-    return _COMMAND.sub(lambda found: _tool_for(found[1]), sentence)
+    return _COMMAND.sub(lambda command: _tool_for(command[1]), sentence)
 
 
 def _tool_for(command: str) -> str:
     words = command.split()
-    two, one = " ".join(words[:2]), words[0] if words else ""
+    two, single = " ".join(words[:2]), words[0] if words else ""
     if two in FOR_PEOPLE:
         return A_PERSON
-    return TOOLS.get(two) or TOOLS.get(one) or A_PERSON
+    return TOOLS.get(two) or TOOLS.get(single) or A_PERSON

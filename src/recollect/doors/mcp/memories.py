@@ -96,8 +96,8 @@ async def add_memory(
     given = AgentMemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
     try:
         added = await visit.memory.add_many([_new(given)], atomic=True)
-    except DuplicateText as known:
-        data = AgentRemembered(id=str(known.existing_id), added=False)
+    except DuplicateText as twin:
+        data = AgentRemembered(id=str(twin.existing_id), added=False)
         return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
     notes = [note.message for note in added.notes]
     data = AgentRemembered(id=str(added.ids[0]), added=True, notes=notes or None)
@@ -112,27 +112,33 @@ async def add_memories(
 ) -> Told[AllRemembered]:
     """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; a refusal
     does not stop the rest."""
-    known: list[tuple[int, NewMemory]] = []
+    parsed: list[tuple[int, NewMemory]] = []
     refused: list[Refused] = []
-    for place, given in enumerate(memories):
+    for position, given in enumerate(memories):
         try:
-            known.append((place, _new(checked(AgentMemoryIn, given, "a memory"))))
+            parsed.append((position, _new(checked(AgentMemoryIn, given, "a memory"))))
         except InvalidInput as problem:
-            refused.append(Refused(position=place, code=problem.code, message=problem.message))
-    added = await visit.memory.add_many([memory for _, memory in known])
-    return _all_told(added, [place for place, _ in known], refused)
+            refused.append(Refused(position=position, code=problem.code, message=problem.message))
+    added = await visit.memory.add_many([memory for _, memory in parsed])
+    return _all_told(added, [position for position, _ in parsed], refused)
 
 
 def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -> Told[AllRemembered]:
-    twins = {places[one.position]: str(one.existing_id) for one in added.refused if one.code == DuplicateText.code}
-    wrong = {one.position: one.message for one in refused}
-    wrong |= {places[one.position]: one.message for one in added.refused if one.code != DuplicateText.code}
+    twins = {
+        places[refusal.position]: str(refusal.existing_id)
+        for refusal in added.refused
+        if refusal.code == DuplicateText.code
+    }
+    wrong = {refusal.position: refusal.message for refusal in refused}
+    wrong |= {
+        places[refusal.position]: refusal.message for refusal in added.refused if refusal.code != DuplicateText.code
+    }
     fresh = iter(added.ids)
-    ids = {place: twins.get(place) or str(next(fresh)) for place in places if place not in wrong}
-    said = [f"{place + 1}: {message}" for place, message in sorted(wrong.items())]
-    notes = [f"{places[one.position] + 1}: {one.message}" for one in added.notes]
+    ids = {position: twins.get(position) or str(next(fresh)) for position in places if position not in wrong}
+    said = [f"{position + 1}: {message}" for position, message in sorted(wrong.items())]
+    notes = [f"{places[note.position] + 1}: {note.message}" for note in added.notes]
     data = AllRemembered(
-        ids=[ids[place] for place in sorted(ids)], added=len(added.ids), refused=said, notes=notes or None
+        ids=[ids[position] for position in sorted(ids)], added=len(added.ids), refused=said, notes=notes or None
     )
     text = f"{len(added.ids):,} remembered, {len(twins):,} remembered already, {len(said):,} refused."
     return Told(text="\n".join([text + _postponed(added), *said, *notes]), data=data)
@@ -171,8 +177,8 @@ async def get(
 
 async def _shown(memory: Engine, node: Node, start: int, budget: int) -> ShownMemory:
     whole = "\n".join(part for part in (node.name, node.text) if part)
-    found = await memory.graph.edges(node.id, limit=MOST_LINKS)
-    links = [one.label for one in await shown_edges(memory.core, memory.space.id, found)]
+    edges = await memory.graph.edges(node.id, limit=MOST_LINKS)
+    links = [edge.label for edge in await shown_edges(memory.core, memory.space.id, edges)]
     data = ShownMemory(
         id=str(node.id),
         kind=f"{node.kind} ({node.subtype})",
@@ -194,14 +200,19 @@ async def history(visit: Visit, *, id: str) -> Told[Events]:
     """What happened to a memory, concept or link, newest first: when, why, by which plan. Use it before you undo."""
     entries = reversed(await visit.memory.history(id))
     events = [
-        Event(at=one.at, verb=one.verb, reason=one.reason, plan=None if one.plan_id is None else str(one.plan_id))
-        for one in entries
+        Event(
+            at=entry.at,
+            verb=entry.verb,
+            reason=entry.reason,
+            plan=None if entry.plan_id is None else str(entry.plan_id),
+        )
+        for entry in entries
     ]
-    kept = telling.fitting(events, HISTORY_TOKENS, field="reason")
-    lines = [f"{one.at:%Y-%m-%d %H:%M}Z  {one.verb}: {one.reason}{_by(one.plan)}" for one in kept]
-    if len(events) > len(kept):
-        lines.append(f"{counted(len(events) - len(kept), 'older change', 'older changes')} not shown.")
-    return Told(text="\n".join(lines) or "Nothing has changed since it was added.", data=Events(events=kept))
+    fitting = telling.fitting(events, HISTORY_TOKENS, field="reason")
+    lines = [f"{event.at:%Y-%m-%d %H:%M}Z  {event.verb}: {event.reason}{_by(event.plan)}" for event in fitting]
+    if len(events) > len(fitting):
+        lines.append(f"{counted(len(events) - len(fitting), 'older change', 'older changes')} not shown.")
+    return Told(text="\n".join(lines) or "Nothing has changed since it was added.", data=Events(events=fitting))
 
 
 def _by(plan: str | None) -> str:

@@ -22,17 +22,17 @@ Pages = Annotated[list[dict[str, Any]], Packed, Field(min_length=1, max_length=M
 async def propose_pages(visit: Visit, *, pages: Pages) -> Told[ShownPlanText]:
     """Bring Markdown or wiki pages {path, text} into the wiki: merged where one is there, links kept. Nothing changes:
     returns a saved plan to read, then apply_plan."""
-    files = [_file(place, given) for place, given in enumerate(pages, start=1)]
-    found = await visit.memory.pages.import_texts(files, created_by=visit.caller.name)
-    told = shown_plan(await visit.memory.plans.show(found.plan.id, limit=STRETCH), PLAN_TOKENS)
-    return Told(text="\n".join([told.text, *fitting_lines(found.lines, LINES_TOKENS)]), data=told.data)
+    files = [_file(number, given) for number, given in enumerate(pages, start=1)]
+    imported = await visit.memory.pages.import_texts(files, created_by=visit.caller.name)
+    told = shown_plan(await visit.memory.plans.show(imported.plan.id, limit=STRETCH), PLAN_TOKENS)
+    return Told(text="\n".join([told.text, *fitting_lines(imported.lines, LINES_TOKENS)]), data=told.data)
 
 
-def _file(place: int, given: dict[str, Any]) -> tuple[str, str]:
+def _file(number: int, given: dict[str, Any]) -> tuple[str, str]:
     path, text = given.get("path"), given.get("text")
     if not isinstance(path, str) or not isinstance(text, str) or given.keys() - {"path", "text"}:
         raise InvalidInput(
-            f"Page {place} is no page: each is an object with a path, such as notes/setup.md, and a text."
+            f"Page {number} is no page: each is an object with a path, such as notes/setup.md, and a text."
         )
     return path, text
 

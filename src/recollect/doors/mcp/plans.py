@@ -71,35 +71,35 @@ def shown_plan(plan: ShownPlan, budget: int) -> Told[ShownPlanText]:
     )
     head = f"{plan.title}: plan {short(plan.id)}, {state}. {report_of(plan)}"
     warnings = [in_tools(warning) for warning in plan.warnings]
-    kept = _fitting(plan, budget - telling.cost(" ".join([head, *warnings])))
-    next_after = plan.decisions[len(kept) - 1].number if len(kept) < len(plan.decisions) else plan.next_after
+    lines = _fitting(plan, budget - telling.cost(" ".join([head, *warnings])))
+    next_after = plan.decisions[len(lines) - 1].number if len(lines) < len(plan.decisions) else plan.next_after
     data = ShownPlanText(
         id=str(plan.id),
         status=plan.status,
         risk=plan.risk,
-        decisions=kept,
+        decisions=lines,
         warnings=warnings,
         next_after=next_after,
     )
     more = [f"There is more: after={next_after}."] if next_after else []
-    return Told(text="\n".join([head.strip(), *kept, *warnings, *more]), data=data)
+    return Told(text="\n".join([head.strip(), *lines, *warnings, *more]), data=data)
 
 
 def _fitting(plan: ShownPlan, room: int) -> list[str]:
     """The first decisions that fit, but at least one, so that it goes on."""
     most = max(telling.LEAST_TOKENS, room // telling.SHARES)
-    said = ["; ".join(_lines(plan, place)) for place in range(len(plan.decisions))]
-    clipped = [telling.clipped(one, most) for one in said]
+    said = ["; ".join(_lines(plan, index)) for index in range(len(plan.decisions))]
+    clipped = [telling.clipped(text, most) for text in said]
     return telling.fitting_lines(clipped, room) or clipped[:1]
 
 
-def _lines(plan: ShownPlan, place: int) -> list[str]:
-    lines = lines_of(plan.decisions[place], plan.labels)
+def _lines(plan: ShownPlan, index: int) -> list[str]:
+    lines = lines_of(plan.decisions[index], plan.labels)
     first = lines[0]
     state = f" [{first.state}]" if first.state else ""
     return [
         f"{first.number} {first.sign} {first.what}: {first.why}{state}",
-        *(f"{one.sign} {one.what} {one.why}".strip() for one in lines[1:]),
+        *(f"{line.sign} {line.what} {line.why}".strip() for line in lines[1:]),
     ]
 
 
@@ -142,7 +142,7 @@ async def undo_plan(
     plan = await visit.memory.plans.get(id, decisions=False)
     visit.need([Scope.WRITE if plan.policy == BY_HAND and not with_later else Scope.CONSOLIDATE])
     outcome = await visit.memory.plans.undo(plan.id, decisions=decisions, by=visit.caller.name, with_later=with_later)
-    along = "".join(f" Before it: {short(one.id)} ({one.title})." for one in outcome.chain[:-1])
+    along = "".join(f" Before it: {short(step.id)} ({step.title})." for step in outcome.chain[:-1])
     return _done(outcome, f"It was plan {short(plan.id)}.{along}")
 
 

@@ -28,8 +28,8 @@ async def review(visit: Visit, *, answers: Annotated[dict[str, str], Packed]) ->
     given = [GivenAnswer(number=_number(number), answer=says(said)) for number, said in answers.items()]
     done = await visit.memory.questions.answer(given, by=visit.caller.name, most=visit.caller.most_risk)
     page = await visit.memory.questions.list(limit=SHOWN)
-    lines = telling.fitting_lines([telling.clipped(_line(one), 200) for one in page.items], TOKENS)
-    problems = [f"{one.number}: {one.message}" for one in done.refused]
+    lines = telling.fitting_lines([telling.clipped(_line(question), 200) for question in page.items], TOKENS)
+    problems = [f"{refusal.number}: {refusal.message}" for refusal in done.refused]
     head = f"{counted(done.left, 'open question')}." if done.left else "There are no open questions."
     if answers:
         head = f"{len(done.answered):,} answered, {len(problems):,} not. {head}"
@@ -47,9 +47,9 @@ def _number(written: str) -> int:
     return int(written) if written.isdecimal() and len(written) < 19 else 0
 
 
-def _line(one: OpenQuestion) -> str:
-    sides = " ~ ".join(_side(side) for side in (one.keep, one.other))
-    return f"{one.number} ({one.probability:.2f}) {sides}: {one.reason}"
+def _line(question: OpenQuestion) -> str:
+    sides = " ~ ".join(_side(side) for side in (question.keep, question.other))
+    return f"{question.number} ({question.probability:.2f}) {sides}: {question.reason}"
 
 
 def _side(side: QuestionSide) -> str:

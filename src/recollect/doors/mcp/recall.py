@@ -49,17 +49,17 @@ async def recall(
 ) -> Told[AllFound]:
     """Search memory. Use it before you answer what may have come up before: people, preferences, decisions, past
     work. Returns hits, best first (weak: unrelated too); get has long texts whole."""
-    wanted = NodeFilter(
+    node_filter = NodeFilter(
         kinds=tuple(kinds or (Kind.MEMORY,)),
         excluded=False,
         created_from=parsed_time("since", since),
     )
-    found = await visit.memory.recall(query, limit=limit, wanted=wanted, graph=follow_links, weak=weak)
-    hits = telling.fitting([_found(hit) for hit in found], budget_tokens, field="text")
-    lines = [f"{short(one.id)}  {one.score:.2f}  {one.created_at:%Y-%m-%d}  {one.text}" for one in hits]
-    if missing := len(found) - len(hits):
+    recalled = await visit.memory.recall(query, limit=limit, wanted=node_filter, graph=follow_links, weak=weak)
+    hits = telling.fitting([_found(hit) for hit in recalled], budget_tokens, field="text")
+    lines = [f"{short(hit.id)}  {hit.score:.2f}  {hit.created_at:%Y-%m-%d}  {hit.text}" for hit in hits]
+    if missing := len(recalled) - len(hits):
         lines.append(f"{missing} more did not fit: raise budget_tokens, or ask more narrowly.")
-    notes = [in_tools(note) for note in found.notes]
+    notes = [in_tools(note) for note in recalled.notes]
     text = "\n".join([*(lines or [NOTHING]), *notes])
     return Told(text=text, data=AllFound(hits=hits, left_out=missing, notes=notes or None))
 
@@ -80,7 +80,7 @@ async def ask(
     """Have a question answered from memory, with citations, by the server's language model; without one, the
     memories come back. Prefer recall if you can conclude yourself."""
     answer = await visit.memory.ask(question, budget_tokens=budget_tokens)
-    cited = [str(one.id) for one in answer.citations] or [str(hit.node.id) for hit in answer.recall]
+    cited = [str(citation.id) for citation in answer.citations] or [str(hit.node.id) for hit in answer.recall]
     problems = [in_tools(problem) for problem in (*answer.recall.notes, *answer.problems)]
     room = budget_tokens - telling.cost(" ".join([*cited, *problems])) - telling.AROUND
     said = telling.clipped(answer.text, max(telling.LEAST_TOKENS, room))

@@ -39,26 +39,26 @@ def fitting(items: Sequence[Item], budget: int, *, field: str) -> list[Item]:
     """The first items that fit; `field` names the text in them that may be cut short."""
     left = budget - AROUND
     share = left // max(1, min(len(items), SHARES))
-    kept: list[Item] = []
+    chosen: list[Item] = []
     for item in items:
         fitted = _cut(item, field, min(left, max(share, LEAST_TOKENS)))
         left -= cost(fitted)
         if left < 0:
             break
-        kept.append(fitted)
-    return kept
+        chosen.append(fitted)
+    return chosen
 
 
 def fitting_lines(lines: Sequence[str], budget: int) -> list[str]:
     """The first lines that fit."""
     left = budget - AROUND
-    kept: list[str] = []
+    chosen: list[str] = []
     for line in lines:
         left -= cost(line) + 3  # its quotes and comma, as data
         if left < 0:
             break
-        kept.append(line)
-    return kept
+        chosen.append(line)
+    return chosen
 
 
 def _cut(item: Item, field: str, most: int) -> Item:

@@ -74,8 +74,8 @@ class Tool:
 
     async def call(self, visit: Visit, given: Mapping[str, Any]) -> types.CallToolResult:
         visit.need(self.scopes)
-        known = checked(self.arguments, given, self.name)
-        told = await self.act(visit, **{name: getattr(known, name) for name in type(known).model_fields})
+        arguments = checked(self.arguments, given, self.name)
+        told = await self.act(visit, **{name: getattr(arguments, name) for name in type(arguments).model_fields})
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=told.text)],
             structured_content=told.data.model_dump(mode="json", exclude_none=True),
@@ -96,13 +96,13 @@ def checked(model: type[Model], given: object, name: str) -> Model:
 def _sentence(error: Mapping[str, Any], name: str, model: type[BaseModel]) -> str:
     if not error["loc"]:
         return f"This is not {name}: it is an object with {', '.join(model.model_fields)}."
-    place = place_of(error["loc"])
+    argument = place_of(error["loc"])
     match error["type"]:
         case "missing":
-            return f"{name} needs {place}."
+            return f"{name} needs {argument}."
         case "extra_forbidden":
-            return f"{name} has no argument {place!r}: it has {', '.join(model.model_fields)}."
-    return cannot_be(place, error) + "."
+            return f"{name} has no argument {argument!r}: it has {', '.join(model.model_fields)}."
+    return cannot_be(argument, error) + "."
 
 
 def tool(*scopes: Scope, hints: Hints) -> Callable[[Callable[..., Awaitable[Told[Any]]]], Tool]:
@@ -127,7 +127,11 @@ def tool(*scopes: Scope, hints: Hints) -> Callable[[Callable[..., Awaitable[Told
 def _arguments(name: str, signature: inspect.Signature) -> type[BaseModel]:
     _, *parameters = signature.parameters.values()
     fields: dict[str, Any] = {
-        one.name: (one.annotation, ... if one.default is inspect.Parameter.empty else one.default) for one in parameters
+        parameter.name: (
+            parameter.annotation,
+            ... if parameter.default is inspect.Parameter.empty else parameter.default,
+        )
+        for parameter in parameters
     }
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
@@ -168,7 +172,7 @@ def slim(schema: Schema) -> Schema:
 def slim_answer(schema: Schema) -> Schema:
     """The same for an answer: what it holds, by name. Its types can be seen in it."""
     slimmed = slim(schema)
-    return {"type": "object", "properties": {name: _bare(one) for name, one in slimmed["properties"].items()}}
+    return {"type": "object", "properties": {name: _bare(part) for name, part in slimmed["properties"].items()}}
 
 
 def _bare(part: Schema) -> Schema:
@@ -178,18 +182,18 @@ def _bare(part: Schema) -> Schema:
 
 def _slim(part: Any, definitions: Schema) -> Any:
     if isinstance(part, list):
-        return [_slim(one, definitions) for one in part]
+        return [_slim(item, definitions) for item in part]
     if not isinstance(part, dict):
         return part
     if "$ref" in part:
         return _slim({**definitions[part["$ref"].rpartition("/")[2]], **_beside(part, "$ref")}, definitions)
     if "anyOf" in part:
-        (only,) = [one for one in part["anyOf"] if one.get("type") != "null"]
+        (only,) = [option for option in part["anyOf"] if option.get("type") != "null"]
         return _slim({**only, **_beside(part, "anyOf")}, definitions)
-    kept = {name: _slim(value, definitions) for name, value in part.items() if name not in {*SILENT, "properties"}}
+    slimmed = {name: _slim(value, definitions) for name, value in part.items() if name not in {*SILENT, "properties"}}
     # What is named there are arguments, and none of them is silent.
     named = {name: _slim(value, definitions) for name, value in part.get("properties", {}).items()}
-    return {**kept, "properties": named} if named else kept
+    return {**slimmed, "properties": named} if named else slimmed
 
 
 def _beside(part: Schema, name: str) -> Schema:

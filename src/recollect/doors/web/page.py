@@ -64,13 +64,13 @@ def _asset(file: Path) -> Asset:
 
 
 def _sent(request: Request, name: str) -> Response:
-    found = assets().get(name)
-    if found is None:
+    file = assets().get(name)
+    if file is None:
         raise HTTPException(404)
     headers = {**GUARD, "Vary": "Accept-Encoding", "Cache-Control": _cached(name)}
     if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(found.body, headers=headers, media_type=found.media_type)
-    return Response(found.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.media_type)
+        return Response(file.body, headers=headers, media_type=file.media_type)
+    return Response(file.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
 
 
 def _cached(name: str) -> str:
