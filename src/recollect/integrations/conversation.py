@@ -39,8 +39,8 @@ class Conversation:
             now, first = self._engine.core.now(), 1
             if last:  # whatever the clock says, what comes later is later
                 now, first = max(now, last[0].created_at + MOMENT), (last[0].position or 0) + 1
-            kept = [self._kept(turn, number, first, now) for number, turn in enumerate(turns)]
-            await self._shelf.add(kept)
+            values = [self._kept(turn, number, first, now) for number, turn in enumerate(turns)]
+            await self._shelf.add(values)
 
     async def pop(self) -> Any | None:
         """Take the last turn away; None where there is none."""
@@ -68,14 +68,14 @@ class Conversation:
         )
 
     async def _newest(self, limit: int | None, statuses: tuple[Status, ...] = (Status.ACTIVE,)) -> list[Node]:
-        wanted = NodeFilter(thread=self._thread, metadata={"extra": {self._shelf.of: {}}}, statuses=statuses)
-        found: list[Node] = []
+        node_filter = NodeFilter(thread=self._thread, metadata={"extra": {self._shelf.of: {}}}, statuses=statuses)
+        nodes: list[Node] = []
         cursor: str | None = None
-        while limit is None or len(found) < limit:
-            most = LONGEST_PAGE if limit is None else min(limit - len(found), LONGEST_PAGE)
-            page = await self._engine.list(wanted, limit=most, cursor=cursor)
-            found += page.items
+        while limit is None or len(nodes) < limit:
+            most = LONGEST_PAGE if limit is None else min(limit - len(nodes), LONGEST_PAGE)
+            page = await self._engine.list(node_filter, limit=most, cursor=cursor)
+            nodes += page.items
             cursor = page.next_cursor
             if cursor is None:
                 break
-        return found
+        return nodes

@@ -87,8 +87,8 @@ class RecollectChatMessageHistory(BaseChatMessageHistory):
 
 def as_document(hit: Hit) -> Document:
     node = hit.node
-    known = {"score": hit.score, "relevance": hit.relevance, "created_at": node.created_at.isoformat()}
-    return Document(id=str(node.id), page_content=node.text or node.name or "", metadata={**node.metadata, **known})
+    values = {"score": hit.score, "relevance": hit.relevance, "created_at": node.created_at.isoformat()}
+    return Document(id=str(node.id), page_content=node.text or node.name or "", metadata={**node.metadata, **values})
 
 
 def said(turn: Any) -> str:

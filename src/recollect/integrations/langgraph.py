@@ -105,19 +105,19 @@ class RecollectStore(BaseStore):
         raise InvalidInput(f"{type(op).__name__} is no operation of a store.")
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
-        found = [item for room in await self._within(op.namespace_prefix) for item in await room.search(op)]
-        best = sorted(found, key=lambda one: (one.score is None, -(one.score or 0), -one.updated_at.timestamp()))
+        items = [item for room in await self._within(op.namespace_prefix) for item in await room.search(op)]
+        best = sorted(items, key=lambda item: (item.score is None, -(item.score or 0), -item.updated_at.timestamp()))
         return best[op.offset : op.offset + op.limit]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
-        found = {
+        namespaces = {
             namespace[: op.max_depth]
             for room in await self._within(())
             for namespace in await room.namespaces()
             if all(is_matched(namespace, condition) for condition in conditions)
         }
-        return sorted(found)[op.offset : op.offset + op.limit]
+        return sorted(namespaces)[op.offset : op.offset + op.limit]
 
     async def _write(self, puts: Mapping[Address, PutOp]) -> None:
         fresh: dict[_Room, list[KeptValue]] = {}
@@ -169,8 +169,8 @@ class _Room:
         hits = await self._hits(op, most) if op.query and op.query.strip() else {}
         if len(hits) < most:
             rest = [self._read(node) async for node in self.engine.stream(_below(op.namespace_prefix))]
-            rest.sort(key=lambda one: one.updated_at, reverse=True)
-            hits = {**{_address(one): one for one in rest if is_wanted(one.value, op.filter)}, **hits}
+            rest.sort(key=lambda item: item.updated_at, reverse=True)
+            hits = {**{_address(item): item for item in rest if is_wanted(item.value, op.filter)}, **hits}
         return [*hits.values()]
 
     async def namespaces(self) -> set[Namespace]:
@@ -178,20 +178,20 @@ class _Room:
 
     async def put(self, address: Address, value: Mapping[str, Any], text: str, now: datetime) -> KeptValue | None:
         """Correct what is there; or the value to add, where nothing is."""
-        known = await self._at(address, KEPT)
-        there = next((node for node in known if node.status is Status.ACTIVE), None)
+        nodes = await self._at(address, KEPT)
+        there = next((node for node in nodes if node.status is Status.ACTIVE), None)
         began = parsed_time("created_at", self.shelf.place(there)["created_at"]) if there else now
-        kept = _kept(address, value, text, began or now)
-        shown = self.shelf.memory(kept)
+        new_value = _kept(address, value, text, began or now)
+        shown = self.shelf.memory(new_value)
         if there is None:
-            same = next((node for node in known if self.shelf.text(node) == shown.text), None)
+            same = next((node for node in nodes if self.shelf.text(node) == shown.text), None)
             if same is None:
-                return kept
+                return new_value
             there = await self.engine.restore(same.id, reason="put into the LangGraph store again")
         if self.shelf.text(there) == shown.text:
             await self._edit(there, shown.metadata)
         else:
-            there = await self._correct(there, kept)
+            there = await self._correct(there, new_value)
         if there.exclude != shown.exclude:
             await (self.engine.exclude if shown.exclude else self.engine.include)(there.id)
         return None
@@ -201,11 +201,11 @@ class _Room:
             await self.engine.forget(node.id, reason=DELETED)
 
     async def restore(self, address: Address) -> Item:
-        known = await self._at(address, KEPT)
-        if not known or any(node.status is Status.ACTIVE for node in known):
+        nodes = await self._at(address, KEPT)
+        if not nodes or any(node.status is Status.ACTIVE for node in nodes):
             raise NotFound(f"Nothing is deleted at {address[1]!r} in {list(address[0])}.")
-        deleted = [(history[-1].at, node) for node in known if (history := await self.engine.history(node.id))]
-        node = max(deleted, key=lambda one: one[0])[1]
+        deleted = [(history[-1].at, node) for node in nodes if (history := await self.engine.history(node.id))]
+        node = max(deleted, key=lambda entry: entry[0])[1]
         return self._item(await self.engine.restore(node.id))
 
     async def _edit(self, node: Node, metadata: Metadata) -> None:
@@ -215,12 +215,12 @@ class _Room:
             own["length"] = self.shelf.place(node)["length"]
         await self.engine.edit(node.id, metadata={**node.metadata, "extra": {**node.metadata["extra"], OF: own}})
 
-    async def _correct(self, node: Node, kept: KeptValue) -> Node:
-        shown = self.shelf.memory(kept)
+    async def _correct(self, node: Node, new_value: KeptValue) -> Node:
+        shown = self.shelf.memory(new_value)
         try:
             return await self.engine.correct(node.id, shown.text, metadata=shown.metadata, reason="put over it")
         except DuplicateText:
-            marked = self.shelf.memory(kept, mark=new_mark())
+            marked = self.shelf.memory(new_value, mark=new_mark())
             return await self.engine.correct(node.id, marked.text, metadata=marked.metadata, reason="put over it")
 
     async def _hits(self, op: SearchOp, most: int) -> dict[Address, SearchItem]:
@@ -228,8 +228,8 @@ class _Room:
         recall = await self.engine.recall(
             op.query or "", wanted=_below(op.namespace_prefix), limit=limit, weak=True, noted=True
         )
-        found = [self._read(hit.node, hit.score) for hit in recall]
-        return {_address(one): one for one in found if is_wanted(one.value, op.filter)}
+        items = [self._read(hit.node, hit.score) for hit in recall]
+        return {_address(item): item for item in items if is_wanted(item.value, op.filter)}
 
     async def _at(self, address: Address, statuses: tuple[Status, ...] = (Status.ACTIVE,)) -> list[Node]:
         """What is kept at an address, newest first: more than one where two processes wrote at the same moment."""
@@ -238,31 +238,31 @@ class _Room:
         return [node for node in page.items if self.shelf.place(node)["namespace"] == list(namespace)]
 
     def _read(self, node: Node, score: float | None = None) -> SearchItem:
-        place = self.shelf.place(node)
+        where = self.shelf.place(node)
         return SearchItem(
-            namespace=tuple(place["namespace"]),
-            key=place["key"],
+            namespace=tuple(where["namespace"]),
+            key=where["key"],
             value=self.shelf.value(node),
-            created_at=parsed_time("created_at", place["created_at"]) or node.created_at,
+            created_at=parsed_time("created_at", where["created_at"]) or node.created_at,
             updated_at=node.updated_at,
             score=score,
         )
 
     def _item(self, node: Node) -> Item:
-        found = self._read(node)
+        item = self._read(node)
         return Item(
-            namespace=found.namespace,
-            key=found.key,
-            value=found.value,
-            created_at=found.created_at,
-            updated_at=found.updated_at,
+            namespace=item.namespace,
+            key=item.key,
+            value=item.value,
+            created_at=item.created_at,
+            updated_at=item.updated_at,
         )
 
 
 def _kept(address: Address, value: Mapping[str, Any], text: str, created_at: datetime) -> KeptValue:
     namespace, key = address
-    place = {"namespace": [*namespace], "below": _prefixes(namespace), "key": key, "created_at": created_at.isoformat()}
-    return KeptValue(value=value, text=text, place=place)
+    where = {"namespace": [*namespace], "below": _prefixes(namespace), "key": key, "created_at": created_at.isoformat()}
+    return KeptValue(value=value, text=text, place=where)
 
 
 def _below(prefix: Namespace, *, key: str | None = None, statuses: tuple[Status, ...] = (Status.ACTIVE,)) -> NodeFilter:
@@ -295,12 +295,12 @@ def is_matched(namespace: Namespace, condition: MatchCondition) -> bool:
     if len(path) > len(namespace):
         return False
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+    return all(pattern in ("*", label) for pattern, label in zip(path, part, strict=True))
 
 
-def is_wanted(value: Any, wanted: Mapping[str, Any] | None) -> bool:
+def is_wanted(value: Any, tests: Mapping[str, Any] | None) -> bool:
     """Whether the fields of a value are as a filter says: equal, or as operators ($gt, $ne ...) say."""
-    return all(_is_as(value.get(name), test) for name, test in (wanted or {}).items())
+    return all(_is_as(value.get(name), test) for name, test in (tests or {}).items())
 
 
 def _is_as(value: Any, test: Any) -> bool:

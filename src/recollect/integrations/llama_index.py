@@ -61,7 +61,9 @@ class RecollectMemoryBlock(BaseMemoryBlock[str]):
     thread: str | None = None
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        asked = next((one.content for one in reversed(messages or []) if one.role is MessageRole.USER), None)
+        asked = next(
+            (message.content for message in reversed(messages or []) if message.role is MessageRole.USER), None
+        )
         if not asked or not asked.strip():
             return ""
         calls = Calls(self.memory)

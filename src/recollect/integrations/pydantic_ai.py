@@ -41,9 +41,9 @@ class RecollectToolset(FunctionToolset[Any]):
         Args:
             question: What you want to know, in plain words.
         """
-        wanted = NodeFilter(excluded=False)
-        found = await self._ask(partial(self._engine.recall, question, limit=self._limit, wanted=wanted))
-        lines = [f"{hit.node.id}  {hit.node.created_at:%Y-%m-%d}  {hit.node.text}" for hit in found]
+        node_filter = NodeFilter(excluded=False)
+        recalled = await self._ask(partial(self._engine.recall, question, limit=self._limit, wanted=node_filter))
+        lines = [f"{hit.node.id}  {hit.node.created_at:%Y-%m-%d}  {hit.node.text}" for hit in recalled]
         return "\n".join(lines) or "Nothing is remembered about that."
 
     async def remember(self, text: str) -> str:
@@ -54,8 +54,8 @@ class RecollectToolset(FunctionToolset[Any]):
         """
         try:
             node = await self._ask(partial(self._engine.add, text, thread=self._thread))
-        except DuplicateText as known:
-            return f"Remembered already, as {known.existing_id}."
+        except DuplicateText as twin:
+            return f"Remembered already, as {twin.existing_id}."
         return f"Remembered as {node.id}."
 
     async def forget(self, id: str, reason: str) -> str:

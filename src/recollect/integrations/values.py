@@ -43,22 +43,24 @@ class Shelf:
     def __init__(self, engine: Engine, of: str) -> None:
         self.engine, self.of = engine, of
 
-    def memory(self, kept: KeptValue, *, mark: str = "") -> ExportedMemory:
+    def memory(self, new_value: KeptValue, *, mark: str = "") -> ExportedMemory:
         """The memory that holds a value; `mark` sets it apart from others that say the same."""
-        text = normalise(kept.text)
-        rest, holes = _without(kept.value, text) if text else (kept.value, [])
-        own: Metadata = {**kept.place, "value": rest, **({"text_at": holes} if holes else {})}
+        text = normalise(new_value.text)
+        rest, holes = _without(new_value.value, text) if text else (new_value.value, [])
+        own: Metadata = {**new_value.place, "value": rest, **({"text_at": holes} if holes else {})}
         has_room = len(_as_json({"extra": {self.of: own}}).encode()) + SPARE_BYTES <= self._most_bytes
-        own, shown = (own, text or _as_text(kept.value)) if has_room else ({**kept.place}, _as_text(kept.value))
+        own, shown = (
+            (own, text or _as_text(new_value.value)) if has_room else ({**new_value.place}, _as_text(new_value.value))
+        )
         if mark:
             own, shown = {**own, "length": len(shown)}, f"{shown}\n\n({mark})"
         return ExportedMemory(
             text=shown,
-            subtype=kept.subtype,
+            subtype=new_value.subtype,
             metadata={"extra": {self.of: own}},
-            thread=kept.thread,
-            position=kept.position,
-            created_at=kept.created_at,
+            thread=new_value.thread,
+            position=new_value.position,
+            created_at=new_value.created_at,
             exclude=not text,
         )
 
@@ -82,7 +84,7 @@ class Shelf:
 
     async def add(self, values: Sequence[KeptValue]) -> list[UUID]:
         """Keep new values, in their order, all or none; where one says what is remembered already, it is marked."""
-        memories = [self.memory(one) for one in values]
+        memories = [self.memory(value) for value in values]
         core = self.engine.core
         for memory in memories:
             checked(memory, core.contract(self.engine.space), core.now())
