@@ -35,7 +35,7 @@ ARGUMENTS = [
     "--use-gl=angle",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
-    "--disable-gpu-compositing",  # there is no such processor here, and pretending one takes a quarter of the time
+    "--disable-gpu-compositing",  # there is none: pretending one takes a sixth of the browser's time or more
     "--disable-background-networking",
     "--disable-sync",
     "--no-first-run",
