@@ -61,6 +61,10 @@ async def test_C19_of_many_the_bad_are_named_and_the_good_are_made(memory: Engin
         await memory.concepts.add_many([NewConcept(name="saucer"), NewConcept(name="")], atomic=True)
     assert [name for name, *_ in await held(memory)] == ["pot", "tea"]
     assert (await memory.concepts.add_many([])).ids == ()
+    plain = await memory.concepts.add_many(["plate", {"name": "bowl", "colour": "white"}])
+    assert [(await memory.concepts.get(id_)).name for id_ in plain.ids] == ["plate", "bowl"]
+    with pytest.raises(InvalidInput, match="a list of them"):
+        await memory.concepts.add_many("saucer")
 
 
 async def test_C19_a_table_is_brought_in_with_its_fields_and_nothing_twice(memory: Engine, tmp_path: Path) -> None:

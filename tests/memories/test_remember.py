@@ -23,6 +23,29 @@ async def owner_of(memory: Engine) -> asyncpg.Connection:
     return await asyncpg.connect(memory.core.database.dsn, server_settings={"search_path": "recollect,public"})
 
 
+async def test_D03_several_are_handed_in_as_texts_as_their_fields_or_as_they_are(memory: Engine) -> None:
+    handed_in: list[Any] = [
+        "Rain all day.",
+        {"text": "Sun at last.", "thread": "diary"},
+        NewMemory(text="Tea."),
+        {"txt": "?"},
+        7,
+    ]
+    added = await memory.add_many(handed_in, wait=False)
+    nodes = [await memory.get(id_) for id_ in added.ids]
+    assert [(node.text, node.thread) for node in nodes] == [
+        ("Rain all day.", None),
+        ("Sun at last.", "diary"),
+        ("Tea.", None),
+    ]
+    assert [refused.position for refused in added.refused] == [3, 4]
+    assert "'txt' is not a field of a memory" in added.refused[0].message
+    for alone in ("One text.", {"text": "One text."}):
+        with pytest.raises(InvalidInput, match="a list of them"):
+            await memory.add_many(alone)  # not letter by letter
+    assert len((await memory.list()).items) == 3
+
+
 async def test_D03_a_memory_has_its_fields(memory: Engine) -> None:
     before = datetime.now(UTC)
     node = await memory.add(

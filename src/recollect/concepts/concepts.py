@@ -63,7 +63,7 @@ class Concepts(Face):
 
     async def add_many(
         self,
-        concepts: Sequence[NewConcept],
+        concepts: Sequence[form.HandedIn],
         *,
         threshold: float = THRESHOLD,
         atomic: bool = False,

@@ -26,6 +26,7 @@ from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.concepts.rules.names import plain
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors
+from recollect.concepts.rules.tables import concept_from_mapping
 from recollect.concepts.sql import concepts, never_merge
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
@@ -47,6 +48,7 @@ KINDS = (Kind.CONCEPT.value,)
 BATCH = 200
 SHOWN_EVERY = 20
 Progress = Callable[[int], None]
+HandedIn = NewConcept | str | Mapping[str, Any]
 
 
 async def form(core: Core, space_id: UUID, new: NewConcept, *, threshold: float = THRESHOLD) -> Formed:
@@ -60,7 +62,7 @@ async def form(core: Core, space_id: UUID, new: NewConcept, *, threshold: float 
 async def form_many(
     core: Core,
     space_id: UUID,
-    given: Sequence[NewConcept],
+    given: Sequence[HandedIn],
     *,
     threshold: float = THRESHOLD,
     atomic: bool = False,
@@ -73,6 +75,8 @@ async def form_many(
     all in one transaction that is then given up.
     """
     _check(threshold)
+    if isinstance(given, str | Mapping):
+        raise InvalidInput("Several concepts are a list of them: give [name], or `add` the one.", field="concepts")
     news, refused = _all_checked(core, given, atomic=atomic)
     results: list[_Result] = []
     size = len(news) if atomic or dry_run else BATCH
@@ -105,12 +109,15 @@ def _check(threshold: float) -> None:
         raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")
 
 
-def _checked(core: Core, new: NewConcept) -> NewConcept:
+def _checked(core: Core, new: HandedIn) -> NewConcept:
+    """A concept is handed in as one, as its fields, or as a bare name."""
+    if not isinstance(new, NewConcept):
+        new = NewConcept(name=new) if isinstance(new, str) else concept_from_mapping(new)
     limits = {name: getattr(core.settings, name) for name in ("max_text_bytes", "max_metadata_bytes")}
     return checked(new, core.now(), **limits)
 
 
-def _all_checked(core: Core, given: Sequence[NewConcept], *, atomic: bool) -> tuple[list[NewConcept], list[Refused]]:
+def _all_checked(core: Core, given: Sequence[HandedIn], *, atomic: bool) -> tuple[list[NewConcept], list[Refused]]:
     good: list[NewConcept] = []
     refused: list[Refused] = []
     for position, new in enumerate(given):

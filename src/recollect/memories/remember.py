@@ -1,8 +1,9 @@
 """Remembering: check, normalise, store with its embedding job in one transaction. Nothing is embedded inline (D09)."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from recollect.engine.core import Core, log
@@ -18,7 +19,8 @@ from recollect.store.database import Transaction
 
 BATCH = 2000
 
-Memories = Iterable[NewMemory] | AsyncIterable[NewMemory]
+HandedIn = NewMemory | str | Mapping[str, Any]
+Memories = Iterable[HandedIn] | AsyncIterable[HandedIn]
 Progress = Callable[[int], None]
 
 
@@ -65,7 +67,7 @@ async def add_many(
     return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed, notes=tuple(notes))
 
 
-async def _store(core: Core, space_id: UUID, batch: Sequence[NewMemory], *, first: int, atomic: bool) -> Added:
+async def _store(core: Core, space_id: UUID, batch: Sequence[HandedIn], *, first: int, atomic: bool) -> Added:
     now = core.now()
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
@@ -137,7 +139,7 @@ class _Accepted:
 
     @classmethod
     def from_batch(
-        cls, batch: Sequence[NewMemory], contract: Contract, now: datetime, *, first: int, atomic: bool
+        cls, batch: Sequence[HandedIn], contract: Contract, now: datetime, *, first: int, atomic: bool
     ) -> "_Accepted":
         accepted = cls(memories=[], positions=[], refused=[])
         for position, memory in enumerate(batch, start=first):
@@ -165,8 +167,10 @@ def twin_problem(twin: nodes.Twin, memory: NewMemory) -> InvalidInput:
     )
 
 
-async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[NewMemory]]:
-    batch: list[NewMemory] = []
+async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[HandedIn]]:
+    if isinstance(memories, str | Mapping):
+        raise InvalidInput("Several memories are a list of them: give [text], or `add` the one.", field="memories")
+    batch: list[HandedIn] = []
     async for memory in _each(memories):
         batch.append(memory)
         if len(batch) == BATCH and not whole:
@@ -176,7 +180,7 @@ async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[New
         yield batch
 
 
-async def _each(memories: Memories) -> AsyncIterator[NewMemory]:
+async def _each(memories: Memories) -> AsyncIterator[HandedIn]:
     if isinstance(memories, AsyncIterable):
         async for memory in memories:
             yield memory

@@ -21,6 +21,9 @@ SAME = [
     ("Møller", "Moeller", NameVariant.SPELLING),
     ("Đà Nẵng", "Da Nang", NameVariant.SPELLING),
     ("Łódź", "Lodz", NameVariant.SPELLING),
+    ("colour", "color", NameVariant.SPELLING),
+    ("Organisation of labour", "organization of labor", NameVariant.SPELLING),
+    ("city centre", "city center", NameVariant.SPELLING),
     ("deep learning", "learning, deep", NameVariant.ORDER),
     ("neural network", "neural networks", NameVariant.ORDER),
     ("the party", "parties", NameVariant.ORDER),
@@ -28,7 +31,12 @@ SAME = [
     ("M.L.", "machine_learning", NameVariant.INITIALS),
     ("NASA", "National Aeronautics and Space Administration", NameVariant.INITIALS),
     ("IoT", "Internet of Things", NameVariant.INITIALS),
+    ("JS", "JavaScript", NameVariant.INITIALS),
+    ("GH", "GitHub", NameVariant.INITIALS),
+    ("k8s", "Kubernetes", NameVariant.INITIALS),
+    ("i18n", "internationalization", NameVariant.INITIALS),
     ("John F. Kennedy", "John Kennedy", NameVariant.MIDDLE),
+    ("Bob Smith", "Robert Smith", NameVariant.MIDDLE),
     ("Юрий Гагарин", "Юрий Алексеевич Гагарин", NameVariant.MIDDLE),
 ]
 APART = [
@@ -36,6 +44,10 @@ APART = [
     ("machine learning", "machine earning"),
     ("ml", "mother load"),
     ("John Kennedy", "Jane Kennedy"),
+    ("Bob Smith", "Bob Smyth"),
+    ("four", "for"),
+    ("i7", "internationalization"),
+    ("Internet", "Intranet"),
     ("東京", "京都"),
 ]
 

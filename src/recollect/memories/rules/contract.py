@@ -44,8 +44,9 @@ class Contract:
         )
 
 
-def checked(memory: NewMemory, contract: Contract, now: datetime) -> NewMemory:
+def checked(handed_in: NewMemory | str | Mapping[str, Any], contract: Contract, now: datetime) -> NewMemory:
     """The memory as it will be stored, or InvalidInput saying what is wrong with it."""
+    memory = memory_of(handed_in)
     return replace(
         memory,
         text=checked_text(memory.text, contract),
@@ -59,6 +60,13 @@ def checked(memory: NewMemory, contract: Contract, now: datetime) -> NewMemory:
         source=checked_name("source", memory.source),
         source_id=checked_name("source_id", memory.source_id),
     )
+
+
+def memory_of(handed_in: NewMemory | str | Mapping[str, Any]) -> NewMemory:
+    """A memory is handed in as one, as its fields, or as a bare text."""
+    if isinstance(handed_in, NewMemory):
+        return handed_in
+    return NewMemory(text=handed_in) if isinstance(handed_in, str) else memory_from_mapping(handed_in)
 
 
 def memory_from_mapping(fields: Mapping[str, Any]) -> NewMemory:
