@@ -182,9 +182,9 @@ async def reflection(core: Core, space_id: UUID, *, warn_below: float = WARN_BEL
         totals = await cases.totals(db, warn_below=warn_below)
         worst = await cases.get_many(db, await cases.worst(db, below=warn_below, limit=limit))
         errors = await cases.error_types(db, [case.case_id for case in worst])
-    every = Counter[str | None]()
-    for some in errors.values():
-        every.update(dict(some))
+    total = Counter[str | None]()
+    for counts in errors.values():
+        total.update(dict(counts))
     return Reflection(
         cases=totals.cases,
         rated=totals.rated,
@@ -192,12 +192,12 @@ async def reflection(core: Core, space_id: UUID, *, warn_below: float = WARN_BEL
         warn_below=warn_below,
         warned=totals.warned,
         warnings=tuple(CaseWarning(case=case, errors=_errors(errors.get(case.case_id, ()))) for case in worst),
-        errors=_errors(every.most_common()),
+        errors=_errors(total.most_common()),
     )
 
 
-def _errors(some: Iterable[tuple[str | None, int]]) -> tuple[ErrorType, ...]:
-    return tuple(ErrorType(error_type=name, times=times) for name, times in some)
+def _errors(counts: Iterable[tuple[str | None, int]]) -> tuple[ErrorType, ...]:
+    return tuple(ErrorType(error_type=name, times=times) for name, times in counts)
 
 
 # -- the bank as a whole
@@ -266,10 +266,10 @@ async def _plans(db: Transaction) -> tuple[tuple[CaseRun, ...], tuple[CaseRun, .
     waiting: list[CaseRun] = []
     last: list[CaseRun] = []
     for policy in POLICIES:
-        some, _ = await plans.list_heads(db, policy=policy, limit=LOOKED_AT)
+        heads, _ = await plans.list_heads(db, policy=policy, limit=LOOKED_AT)
         # A plan that was made before one that was carried out is of the past: a rehearsal, or overtaken.
-        waiting += [_run(plan) for plan in takewhile(_is_waiting, some) if plan.counts]
-        last += [_run(plan) for plan in some if not _is_waiting(plan)]
+        waiting += [_run(plan) for plan in takewhile(_is_waiting, heads) if plan.counts]
+        last += [_run(plan) for plan in heads if not _is_waiting(plan)]
     last.sort(key=lambda run: run.created_at, reverse=True)
     return tuple(waiting), tuple(last[:LAST_RUNS])
 

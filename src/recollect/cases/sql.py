@@ -249,8 +249,8 @@ def _matching(space_id: UUID, case_filter: CaseFilter) -> Select[Any]:
 def _rated(space_id: UUID, sign: str, rate: float) -> TextClause:
     """Whether the rate of a case compares so; one that is not known does not."""
     space, bound = ("below_space", "below") if sign == "<" else ("least_space", "least")
-    every = f"ARRAY(SELECT id FROM nodes WHERE space_id = :{space} AND kind = 'case')"
-    compared = f"SELECT s.case_id FROM case_standings(:{space}, {every}) s WHERE s.success_rate {sign} :{bound}"
+    all_cases = f"ARRAY(SELECT id FROM nodes WHERE space_id = :{space} AND kind = 'case')"
+    compared = f"SELECT s.case_id FROM case_standings(:{space}, {all_cases}) s WHERE s.success_rate {sign} :{bound}"
     return text(f"nodes.id IN ({compared})").bindparams(**{space: space_id, bound: rate})
 
 
@@ -402,7 +402,7 @@ async def vectors_within(db: Transaction, ids: Sequence[UUID], dim: int) -> dict
     rows: dict[UUID, list[NDArray[np.float16]]] = defaultdict(list)
     for row in absorbed:
         rows[row["keeper"]].append(row["vector"].to_numpy().astype(np.float16))
-    return {keeper: np.vstack(some) for keeper, some in rows.items()}
+    return {keeper: np.vstack(vectors) for keeper, vectors in rows.items()}
 
 
 async def _vectors(db: Transaction, dim: int) -> CaseVectors:

@@ -241,10 +241,10 @@ async def components(core: Core, space_id: UUID, *, limit: int = 20) -> Componen
         columns = await StoreReader(db).edges()
         total, parts = await anyio.to_thread.run_sync(_parts, columns, limit)
         shown = [as_uuids(columns.nodes[part.examples]) for part in parts]
-        read = await nodes.get_many(db, [id_ for some in shown for id_ in some])
+        read = await nodes.get_many(db, [id_ for ids in shown for id_ in ids])
     items = [
-        Component(size=part.size, edges=part.edges, examples=tuple(read[id_] for id_ in some))
-        for part, some in zip(parts, shown, strict=True)
+        Component(size=part.size, edges=part.edges, examples=tuple(read[id_] for id_ in ids))
+        for part, ids in zip(parts, shown, strict=True)
     ]
     return Components(total=total, items=tuple(items))
 

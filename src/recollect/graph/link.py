@@ -147,12 +147,12 @@ async def _change(
         return await edges.get(db, id_)
 
 
-async def _titled(db: Transaction, verb: str, some: Sequence[Edge], reason: str | None = None) -> str:
+async def _titled(db: Transaction, verb: str, linked: Sequence[Edge], reason: str | None = None) -> str:
     """What is done to which link, and why where somebody said so: in a list of plans nothing else tells it."""
-    first, *more = some
+    first, *more = linked
     names = await labels.nodes(db, [first.source, first.target])
     name, other = (shortened(names.get(end) or str(end), COLUMNS) for end in (first.source, first.target))
-    both = f"{len(some):,} pairs" if more else f"“{name}” and “{other}”"
+    both = f"{len(linked):,} pairs" if more else f"“{name}” and “{other}”"
     return f"{TITLES[verb].format(both=both)}{f': {reason}' if reason else ''}"
 
 

@@ -76,8 +76,8 @@ async def of_plan(core: Core, space_id: UUID, plan_id: UUID, *, form: Form = "ht
         groups = await plans.group_numbers(db, plan_id)
         shown = groups[:MOST_PICTURES]
         of_groups = [await plans.decisions_of(db, plan_id, group=number) for number in shown]
-        parts = [[decision for some in of_groups for decision in some]] if form == "svg" else of_groups
-        drawn = [await _two_sides(core, db, some) for some in parts]
+        parts = [[decision for group in of_groups for decision in group]] if form == "svg" else of_groups
+        drawn = [await _two_sides(core, db, part) for part in parts]
     return await anyio.to_thread.run_sync(lambda: _plan_drawn(plan, drawn, len(groups), form))
 
 

@@ -177,11 +177,11 @@ async def _change(
         return await nodes.get(db, node.id)
 
 
-def titled(acts: str, some: Sequence[Node], reason: str | None) -> str:
+def titled(acts: str, changed: Sequence[Node], reason: str | None) -> str:
     """What is done to what, and why where somebody said so: in a list of plans nothing else tells it."""
-    first, *more = some
+    first, *more = changed
     name = called(first.name, first.text) or str(first.id)
-    what = counted(len(some), "memory", "memories") if more else f"“{name}”"
+    what = counted(len(changed), "memory", "memories") if more else f"“{name}”"
     return f"{acts[0].upper()}{acts[1:]} {what}{f': {reason}' if reason else ''}"
 
 

@@ -212,11 +212,11 @@ async def _vectors(
     missing = [text for text in dict.fromkeys(texts) if text not in stored]
     size, made = core.settings.embedding_batch, dict(stored)
     for start in range(0, len(missing), size):
-        some = missing[start : start + size]
-        embedded = zip(some, await embed_readable(core.embedder(), some), strict=True)
+        batch = missing[start : start + size]
+        embedded = zip(batch, await embed_readable(core.embedder(), batch), strict=True)
         made |= {text: vector for text, vector in embedded if vector is not None}
         if progress:
-            progress(start + len(some), len(missing))
+            progress(start + len(batch), len(missing))
     return made
 
 

@@ -175,14 +175,14 @@ class AuditFailed(RecollectError):
 
 def together(groups: Sequence[plans.PlanGroup], most: int) -> Iterator[list[plans.PlanGroup]]:
     """Groups that follow each other, so many at a time as long as they are small."""
-    some: list[plans.PlanGroup] = []
+    batch: list[plans.PlanGroup] = []
     for group in groups:
-        if some and (len(some) >= most or sum(waiting.size for waiting in some) + group.size > MOST_TOGETHER):
-            yield some
-            some = []
-        some.append(group)
-    if some:
-        yield some
+        if batch and (len(batch) >= most or sum(member.size for member in batch) + group.size > MOST_TOGETHER):
+            yield batch
+            batch = []
+        batch.append(group)
+    if batch:
+        yield batch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,8 +235,8 @@ class _Applying:
             return self.outcome
         self.has_started(self.run_id)
         self.progress(0, self.total)
-        for some in together(self.groups, self.policy.together if self.policy else 1):
-            await self._groups(some)
+        for batch in together(self.groups, self.policy.together if self.policy else 1):
+            await self._groups(batch)
             self.progress(self.far.seen, self.total)
         if self.outcome is None:
             async with self.core.transaction(self.space_id) as db:
@@ -264,15 +264,15 @@ class _Applying:
         self.stale |= moved
         return bool(moved)
 
-    async def _groups(self, some: Sequence[plans.PlanGroup]) -> None:
+    async def _groups(self, batch: Sequence[plans.PlanGroup]) -> None:
         """Small groups share a transaction; where one of them fails, each is tried in its own (P05)."""
-        if len(some) > 1:
+        if len(batch) > 1:
             try:
-                await self._write(some)
+                await self._write(batch)
                 return
             except (AuditFailed, Conflict):
-                log.info("groups are written one by one", plan=str(self.plan.id), groups=len(some))
-        for group in some:
+                log.info("groups are written one by one", plan=str(self.plan.id), groups=len(batch))
+        for group in batch:
             await self._group(group)
 
     async def _group(self, group: plans.PlanGroup) -> None:
@@ -287,14 +287,14 @@ class _Applying:
                 await self._fail(group, problem.message)
                 return
 
-    async def _write(self, some: Sequence[plans.PlanGroup]) -> None:
+    async def _write(self, batch: Sequence[plans.PlanGroup]) -> None:
         """One transaction: written, audited, counted; with the last of them the run has ended. The disk is waited for
         then, once for all."""
-        core, size = self.core, sum(group.size for group in some)
+        core, size = self.core, sum(group.size for group in batch)
         is_last = self.far.seen + size == self.total
         async with core.transaction(self.space_id, in_passing=not is_last) as db:
             losses = await self._graph_as_known(db)
-            done = await changes.apply_groups(db, self.plan.id, some, core.now())
+            done = await changes.apply_groups(db, self.plan.id, batch, core.now())
             await self._embed_what_was_made(db, done.applied)
             await self._audit(db, done)
             far = self.far.further(size, len(done.applied), done.freed_bytes)

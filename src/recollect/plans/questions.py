@@ -185,8 +185,8 @@ async def _apart_by_name(core: Core, db: Transaction, asked: Sequence[Asked]) ->
 
 
 async def page(core: Core, db: Transaction, *, kind: str | None, limit: int, cursor: str | None) -> QuestionPage:
-    every = await open_questions(core, db)
-    asked = [question for question in every if kind in (None, KINDS[question.policy])]
+    all_open = await open_questions(core, db)
+    asked = [question for question in all_open if kind in (None, KINDS[question.policy])]
     rest = rules.behind(asked, cursor) if cursor else asked
     items = await _in_full(db, rest[:limit])
     return QuestionPage(
@@ -195,7 +195,7 @@ async def page(core: Core, db: Transaction, *, kind: str | None, limit: int, cur
         total=len(asked),
         groups=len({question.group for question in asked}),
         postponed=sum(question.postponed_at is not None for question in asked),
-        kinds=dict(Counter(KINDS[question.policy] for question in every)),
+        kinds=dict(Counter(KINDS[question.policy] for question in all_open)),
     )
 
 
@@ -249,11 +249,11 @@ class _Answering:
         by_question: dict[int, _Meant] = {}
         for answer in given:
             if answer.number is None:
-                some = _of_group(asked, answer.group or 0, states)
+                questions = _of_group(asked, answer.group or 0, states)
             else:
-                some = [by_number[answer.number]] if answer.number in by_number else []
-            by_question |= {question.number: _Meant(question, answer.answer, answer.keep) for question in some}
-            if not some:
+                questions = [by_number[answer.number]] if answer.number in by_number else []
+            by_question |= {question.number: _Meant(question, answer.answer, answer.keep) for question in questions}
+            if not questions:
                 self._say_missing(answer.number or answer.group or 0, states)
         return [reply for reply in by_question.values() if self._names_a_side(reply)]
 
@@ -272,11 +272,11 @@ class _Answering:
         self.refuse(reply.asked.number, f"{reply.keep} is no side of question {reply.asked.number}.")
         return False
 
-    async def set_apart(self, db: Transaction, some: Sequence["_Meant"], said: Says) -> None:
+    async def set_apart(self, db: Transaction, replies: Sequence["_Meant"], said: Says) -> None:
         """P11: remembered as two, for a while or for good."""
-        sides = await StoreReader(db).sides(sorted({end for reply in some for end in reply.ends}))
+        sides = await StoreReader(db).sides(sorted({end for reply in replies for end in reply.ends}))
         pairs = {}
-        for reply in some:
+        for reply in replies:
             remember = policy_named(reply.asked.policy).remember
             assert remember is not None
             pairs[reply.asked.number] = remember(*(sides[end] for end in reply.ends))
@@ -284,18 +284,18 @@ class _Answering:
         await declined.keep_apart(db, pairs.values(), now=self.now, days=days, reason=BY_HAND)
         outcomes = {
             number: (said.value, {"pair": list(pairs[reply.asked.number][:2])})
-            for reply in some
+            for reply in replies
             for number in reply.numbers
         }
         await stored.answer(db, outcomes, by=self.by, now=self.now)
-        self.answered += [reply.asked.number for reply in some]
+        self.answered += [reply.asked.number for reply in replies]
 
-    async def draft(self, db: Transaction, policy: Policy, some: Sequence["_Meant"]) -> Draft:
+    async def draft(self, db: Transaction, policy: Policy, replies: Sequence["_Meant"]) -> Draft:
         assert policy.join is not None
-        scores = {reply.ends[1]: reply.asked.probability for reply in some}
-        draft = await policy.join(StoreReader(db), rules.clusters([reply.ends for reply in some]), scores, self.now)
+        scores = {reply.ends[1]: reply.asked.probability for reply in replies}
+        draft = await policy.join(StoreReader(db), rules.clusters([reply.ends for reply in replies]), scores, self.now)
         why_not = {finding.subject: finding.text for finding in draft.findings if finding.rule == REFUSED}
-        for reply in some:
+        for reply in replies:
             for end in reply.ends:
                 if end in why_not:
                     self.refuse(reply.asked.number, f"Question {reply.asked.number}: {why_not[end]}.")
@@ -303,23 +303,23 @@ class _Answering:
         return draft
 
     async def merge(
-        self, policy: Policy, some: Sequence["_Meant"], most: Risk | None, touched: Collection[int]
+        self, policy: Policy, replies: Sequence["_Meant"], most: Risk | None, touched: Collection[int]
     ) -> None:
         """One plan for all of them, each cluster all or nothing; what goes with which decision is noted."""
         async with self.core.transaction(self.space_id) as db:
-            draft = await self.draft(db, policy, some)
+            draft = await self.draft(db, policy, replies)
             if not draft.decisions:
                 return
-            title = await _title(db, policy, draft, some)
+            title = await _title(db, policy, draft, replies)
             plan = draft.plan(policy=policy.name, title=title, now=self.now, created_by=self.by, risk=policy.risk)
             await plans.save(db, plan)
         if not await self._applied(plan.id, most):
-            for reply in some:
+            for reply in replies:
                 self.refuse(reply.asked.number, f"It waits until a person approves the plan {str(plan.id)[:8]}.")
             return
         self.plans.append(plan.id)
         async with self.core.transaction(self.space_id) as db:
-            await self._note_merged(db, plan.id, some)
+            await self._note_merged(db, plan.id, replies)
             await stored.restamp(db, touched)
 
     async def _applied(self, plan_id: UUID, most: Risk | None) -> bool:
@@ -328,11 +328,11 @@ class _Answering:
             return True
         return (await run.apply_within(self.core, self.space_id, plan_id, most, by=self.by)).outcome is not None
 
-    async def _note_merged(self, db: Transaction, plan_id: UUID, some: Sequence["_Meant"]) -> None:
+    async def _note_merged(self, db: Transaction, plan_id: UUID, replies: Sequence["_Meant"]) -> None:
         decided = {decision.subject: decision for decision in await plans.decisions_of(db, plan_id, with_changes=False)}
         outcomes: dict[int, tuple[str | None, Row]] = {}
         said = {refusal.number for refusal in self.refused}
-        for reply in some:
+        for reply in replies:
             going = [decided[end] for end in reversed(reply.ends) if end in decided]
             stands = bool(going) and all(decision.status is DecisionStatus.APPLIED for decision in going)
             if stands and reply.asked.number not in said:
@@ -347,9 +347,9 @@ class _Answering:
 
 def _of_group(asked: Sequence[Asked], number: int, states: Mapping[int, Row]) -> list[Asked]:
     """The open questions of a group; one whose first question was answered meanwhile is still known by it."""
-    some = [question for question in asked if question.group == number]
-    if some or number not in states:
-        return some
+    in_group = [question for question in asked if question.group == number]
+    if in_group or number not in states:
+        return in_group
     ends = {states[number]["keep"], states[number]["other"]}
     groups = {question.group for question in asked if not ends.isdisjoint((question.keep, question.other))}
     return [question for question in asked if question.group in groups]
@@ -381,30 +381,30 @@ async def answer(
         asked = await open_questions(core, db)
         meant = await work.meant(db, asked, given)
         for said in (Says.SEPARATE, Says.NEVER):
-            if some := [reply for reply in meant if reply.answer is said]:
-                await work.set_apart(db, some, said)
+            if replies := [reply for reply in meant if reply.answer is said]:
+                await work.set_apart(db, replies, said)
         later = [reply for reply in meant if reply.answer is Says.LATER]
         await stored.postpone(db, [number for reply in later for number in reply.numbers], work.now)
         work.answered += [reply.asked.number for reply in later]
     for policy in asking():
-        some = [reply for reply in meant if reply.answer is Says.MERGE and reply.asked.policy == policy.name]
-        if some:
-            await work.merge(policy, some, most, _touching(asked, some))
+        replies = [reply for reply in meant if reply.answer is Says.MERGE and reply.asked.policy == policy.name]
+        if replies:
+            await work.merge(policy, replies, most, _touching(asked, replies))
     return await work.result()
 
 
-async def _title(db: Transaction, policy: Policy, draft: Draft, some: Sequence[_Meant]) -> str:
+async def _title(db: Transaction, policy: Policy, draft: Draft, replies: Sequence[_Meant]) -> str:
     """A pair is called by its names, so that a list of such plans can be told apart; more are counted."""
-    if len(some) > 1:
+    if len(replies) > 1:
         return f"Merge {counted(len(draft.decisions), KINDS[policy.name])}, as a person said"
-    names = await labels.nodes(db, some[0].ends)
-    keep, other = (shorten(names[end], 90, placeholder="…") for end in some[0].ends)
+    names = await labels.nodes(db, replies[0].ends)
+    keep, other = (shorten(names[end], 90, placeholder="…") for end in replies[0].ends)
     return f"Merge “{other}” into “{keep}”"
 
 
-def _touching(asked: Sequence[Asked], some: Sequence[_Meant]) -> list[int]:
+def _touching(asked: Sequence[Asked], replies: Sequence[_Meant]) -> list[int]:
     """The open questions about any of these nodes."""
-    ends = {end for reply in some for end in reply.ends}
+    ends = {end for reply in replies for end in reply.ends}
     return [
         number
         for question in asked

@@ -234,8 +234,8 @@ class _Running:
         left_over: list[Plan] = []
         async with self.core.transaction(self.space_id) as db:
             for status in (PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED):
-                some, _ = await plans.list_heads(db, status=status, policy=self.name)
-                left_over += [plan for plan in some if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
+                heads, _ = await plans.list_heads(db, status=status, policy=self.name)
+                left_over += [plan for plan in heads if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
         return left_over
 
     def _warnings(self, closed: str | None) -> tuple[str, ...]:

@@ -243,8 +243,8 @@ class Database:
         if not self.distributed or not settings:
             return "; ".join([begin, *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])
         handed_on = {**CITUS, **settings}
-        each = "; ".join(f"SET LOCAL {name} = {value}" for name, value in handed_on.items())
-        return f"{begin}; DO $$ BEGIN {each}; END $$"
+        statements = "; ".join(f"SET LOCAL {name} = {value}" for name, value in handed_on.items())
+        return f"{begin}; DO $$ BEGIN {statements}; END $$"
 
     @asynccontextmanager
     async def _begun(self, begin: str, settings: Mapping[str, str]) -> AsyncIterator[AsyncConnection]:

@@ -237,7 +237,7 @@ class Relinking:
 
     def __init__(self, draft: Draft, links: Links) -> None:
         self.draft, self.links = draft, links
-        self.living = {_key(_row(edge)): edge.id for some in links.values() for edge in some}
+        self.living = {_key(_row(edge)): edge.id for edges in links.values() for edge in edges}
 
     def moved(self, case: UUID, keeper: UUID, look: Look) -> list[Change | None]:
         """What becomes of the links of a case. What an earlier decision retired must be so by then."""

@@ -67,28 +67,28 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
 
 async def decide(reader: Reader, bank: Bank, options: Options) -> None:
     apart = await reader.distinct_pairs(bank.now)
-    for some in await reader.case_vectors():  # of one length each: others are never compared (E32)
-        stances = await _stances(reader, some, options)
-        rows, order, grouping = await gently(partial(_grouped, bank, some, stances, apart, options))
+    for case_vectors in await reader.case_vectors():  # of one length each: others are never compared (E32)
+        stances = await _stances(reader, case_vectors, options)
+        rows, order, grouping = await gently(partial(_grouped, bank, case_vectors, stances, apart, options))
         involved = {
             bank.cases.id_of(int(order[rank])): rank
             for group in grouping.groups
             for rank in (group.keeper, *group.members)
         }
-        within = await reader.case_vectors_within(list(involved), some.vectors.shape[1])
+        within = await reader.case_vectors_within(list(involved), case_vectors.vectors.shape[1])
         before = {involved[id]: vectors for id, vectors in within.items()}
         if before:
-            grouping = fitting(grouping, some.vectors[rows], before, above=options.similarity_threshold)
+            grouping = fitting(grouping, case_vectors.vectors[rows], before, above=options.similarity_threshold)
         links = await reader.edges_of(list(involved))
         await anyio.to_thread.run_sync(_merge_all, bank, order, grouping, options, Relinking(bank.draft, links))
         _ask(bank, order, grouping, [stances[row] for row in rows] if stances else [], options)
 
 
-async def _stances(reader: Reader, some: CaseVectors, options: Options) -> list[Stance]:
+async def _stances(reader: Reader, case_vectors: CaseVectors, options: Options) -> list[Stance]:
     """What each case says, row by row; nothing where nobody asks."""
     if not options.ask_about:
         return []
-    ids = [UUID(bytes=id_.tobytes()) for id_ in some.ids]
+    ids = [UUID(bytes=id_.tobytes()) for id_ in case_vectors.ids]
     stance_of: dict[UUID, Stance] = {}
     for start in range(0, len(ids), READ_AT_ONCE):  # answers may be long: none is kept
         read = await reader.case_texts(ids[start : start + READ_AT_ONCE])
@@ -114,17 +114,17 @@ def _agreement(stances: Sequence[Stance], rows: Ints, options: Options) -> Agree
 
 
 def _grouped(
-    bank: Bank, some: CaseVectors, stances: Sequence[Stance], apart: Distinct, options: Options
+    bank: Bank, case_vectors: CaseVectors, stances: Sequence[Stance], apart: Distinct, options: Options
 ) -> tuple[Ints, Ints, Grouping]:
     """The rows of vectors and the places of cases in the order of preference, and the groups among them."""
-    places = places_in(bank.cases.ids, some.ids)
+    places = places_in(bank.cases.ids, case_vectors.ids)
     there = np.flatnonzero(places >= 0)
     there = there[~bank.gone[places[there]]]
     rows = there[preferred(bank, places[there])]
     order = places[rows]
     may_go, kept_apart = bank.may_go(options)[order], _kept_apart(bank, order, apart)
     grouping = duplicates(
-        some.vectors[rows],
+        case_vectors.vectors[rows],
         may_go,
         above=options.similarity_threshold,
         apart=kept_apart,

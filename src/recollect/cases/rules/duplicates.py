@@ -110,9 +110,9 @@ class _Whole:
         return True
 
 
-def _all_above(some: Numbers, others: Numbers, above: float) -> bool:
-    lengths = np.sqrt(np.outer(np.einsum("ij,ij->i", some, some), np.einsum("ij,ij->i", others, others)))
-    cosines = np.divide(some @ others.T, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+def _all_above(vectors: Numbers, others: Numbers, above: float) -> bool:
+    lengths = np.sqrt(np.outer(np.einsum("ij,ij->i", vectors, vectors), np.einsum("ij,ij->i", others, others)))
+    cosines = np.divide(vectors @ others.T, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     return bool((cosines > above).all())
 
 
@@ -194,30 +194,30 @@ class _TwinSearch:
         """Of those near a keeper, in their order, the ones that are near each other too."""
         taken: list[int] = []
         for begin in range(0, len(near), self.rows):
-            some = near[begin : begin + self.rows]
-            with_taken = self._all_near(some, np.array(taken, dtype=np.int64))
-            among = self._near(some, some)
+            rows = near[begin : begin + self.rows]
+            with_taken = self._all_near(rows, np.array(taken, dtype=np.int64))
+            among = self._near(rows, rows)
             fresh: list[int] = []
             for index in np.flatnonzero(with_taken):
                 if among[index, fresh].all():
                     fresh.append(int(index))
-            taken += some[fresh].tolist()
+            taken += rows[fresh].tolist()
         self.chains += [(keeper, row) for row in np.setdiff1d(near, taken).tolist()]
         is_taken = np.isin(near, taken)
         return near[is_taken], exact[is_taken]
 
-    def _all_near(self, some: Ints, others: Ints) -> Flags:
+    def _all_near(self, rows: Ints, others: Ints) -> Flags:
         if not len(others):
-            return np.ones(len(some), dtype=np.bool_)
-        return np.asarray(self._near(some, others).all(axis=1), dtype=np.bool_)
+            return np.ones(len(rows), dtype=np.bool_)
+        return np.asarray(self._near(rows, others).all(axis=1), dtype=np.bool_)
 
-    def _near(self, some: Ints, others: Ints) -> Flags:
+    def _near(self, rows: Ints, others: Ints) -> Flags:
         """Which of some are duplicates of which others."""
-        product = self.unit[some] @ self.unit[others].T
+        product = self.unit[rows] @ self.unit[others].T
         near: Flags = product > self.above + MARGIN
         for row, column in zip(*np.nonzero(np.abs(product - self.above) <= MARGIN), strict=True):
-            near[row, column] = similarities(self.stored, int(some[row]), others[column : column + 1])[0] > self.above
-        for row, number in enumerate(some.tolist()) if self.apart else ():
+            near[row, column] = similarities(self.stored, int(rows[row]), others[column : column + 1])[0] > self.above
+        for row, number in enumerate(rows.tolist()) if self.apart else ():
             near[row] &= self._may_meet(number, others)
         return near
 

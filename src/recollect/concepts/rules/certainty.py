@@ -43,7 +43,7 @@ def certainties(pairs: Pairs, names: Sequence[str], other_numbers: Mask, floor: 
 def codes_compared(pairs: Pairs, names: Sequence[str]) -> tuple[Mask, Mask]:
     """For each pair whether the names share a code that is theirs alone; and whether both bear some but no such."""
     codes = {row: codes_of(names[row]) for row in np.union1d(pairs.left, pairs.right).tolist()}
-    bearers = Counter(code for some in codes.values() for code in some)
+    bearers = Counter(code for own in codes.values() for code in own)
     ends = list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
     same = np.array([_share_their_own(codes, bearers, *both) for both in ends], np.bool_)
     bear = np.array([bool(codes[left] and codes[right]) for left, right in ends], np.bool_)

@@ -54,7 +54,7 @@ we our it its this that how what where when why which who please and or there ha
 der die das den dem ein eine ist sind wie was wo wann ich mein meine und oder kann zu
 là có được cho của và tôi thế nào làm sao
 """
-_DENIALS, _UNITS, _SMALL = (frozenset(some.split()) for some in (_DENYING, _MEASURES, _PUTTING))
+_DENIALS, _UNITS, _SMALL = (frozenset(listing.split()) for listing in (_DENYING, _MEASURES, _PUTTING))
 
 
 def numbers(text: str) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ def are_opposed(left: AbstractSet[str], right: AbstractSet[str]) -> bool:
     return _oppose(ours, theirs) or _oppose(theirs, ours)
 
 
-def _oppose(some: AbstractSet[str], others: AbstractSet[str]) -> bool:
-    denied = (prefix + word for word in some for prefix in _DENYING_PREFIXES)
-    return not others.isdisjoint(denied) or any(word in some and other in others for word, other in _OPPOSITE_PAIRS)
+def _oppose(ours: AbstractSet[str], others: AbstractSet[str]) -> bool:
+    denied = (prefix + word for word in ours for prefix in _DENYING_PREFIXES)
+    return not others.isdisjoint(denied) or any(word in ours and other in others for word, other in _OPPOSITE_PAIRS)
 
 
 def are_turned(left: Sequence[str], right: Sequence[str]) -> bool:

@@ -149,7 +149,7 @@ async def hold(db: Transaction, node_type: str, *, exactly: bool) -> None:
 
 async def insert(
     db: Transaction,
-    some: Sequence[tuple[UUID, NewConcept, Vector | None]],
+    new_concepts: Sequence[tuple[UUID, NewConcept, Vector | None]],
     *,
     model: str,
     models: Sequence[str],
@@ -172,7 +172,7 @@ async def insert(
             new.base_weight,
             None if vector is None else HalfVector(vector),
         )
-        for id_, new, vector in some
+        for id_, new, vector in new_concepts
     ]
     await raw.execute(INSERT, db.space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
 

@@ -129,8 +129,10 @@ def _show(jobs: Jobs) -> None:
 
 
 def _total(counted: Iterable[JobCounts]) -> JobCounts:
-    each = list(counted)
-    return JobCounts(**{field.name: sum(getattr(counts, field.name) for counts in each) for field in fields(JobCounts)})
+    by_space = list(counted)
+    return JobCounts(
+        **{field.name: sum(getattr(counts, field.name) for counts in by_space) for field in fields(JobCounts)}
+    )
 
 
 def _report(embedded: int, total: JobCounts) -> str:

@@ -168,10 +168,10 @@ def applied(outcome: Outcome) -> None:
         output.say(f"The plan {id_} was {plan_text.state_word(outcome.status)} already: {_counted(outcome)}.")
         return
     output.say(f"The plan {id_} is {plan_text.state_word(outcome.status)}: {_counted(outcome)}.")
-    for state, these in (("stale", outcome.stale), ("failed", outcome.failed)):
-        output.table(("", ""), [(state, said) for said in these[:FIRST]])
-        if len(these) > FIRST:
-            output.note(f"{len(these):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
+    for state, messages in (("stale", outcome.stale), ("failed", outcome.failed)):
+        output.table(("", ""), [(state, said) for said in messages[:FIRST]])
+        if len(messages) > FIRST:
+            output.note(f"{len(messages):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
     if outcome.applied:
         output.hint(f"`recollect undo {id_}` undoes it.")
 

@@ -43,25 +43,25 @@ async def propose(reader: Reader, options: Options, now: datetime) -> Plan:
     apart = await reader.distinct_pairs(now)
     groups = await anyio.to_thread.run_sync(parallel_edges, edges)
     draft = Draft()
-    for some in _stretches(groups):
-        full = await reader.edges_in_full([edges.id_of(row) for places in some for row in places])
-        pairs = [[full[edges.id_of(row)] for row in places] for places in some]
+    for stretch in _stretches(groups):
+        full = await reader.edges_in_full([edges.id_of(row) for places in stretch for row in places])
+        pairs = [[full[edges.id_of(row)] for row in places] for places in stretch]
         await anyio.to_thread.run_sync(_merge_all, draft, pairs, apart, options, now)
     return _plan(draft, edges, options, now)
 
 
 def _stretches(groups: Lists) -> Iterator[list[list[int]]]:
     """The groups, as many at a time as can be read in full without filling the memory."""
-    some: list[list[int]] = []
+    stretch: list[list[int]] = []
     edges = 0
     for number in range(len(groups)):
-        some.append(np.sort(groups[number]).tolist())
-        edges += len(some[-1])
+        stretch.append(np.sort(groups[number]).tolist())
+        edges += len(stretch[-1])
         if edges >= READ:
-            yield some
-            some, edges = [], 0
-    if some:
-        yield some
+            yield stretch
+            stretch, edges = [], 0
+    if stretch:
+        yield stretch
 
 
 def _merge_all(draft: Draft, pairs: Sequence[Sequence[Edge]], apart: Distinct, options: Options, now: datetime) -> None:

@@ -148,7 +148,7 @@ def _prune(draft: Draft, look: FadingEdges, pruning: Pruning, options: Options) 
 def _note_kept(draft: Draft, look: FadingEdges, staying: Mapping[str, Ints]) -> None:
     """What was weak and idle and stays: the weakest of them, each with its rule."""
     places = np.concatenate(list(staying.values()))
-    rules = np.repeat(list(staying), [len(some) for some in staying.values()])
+    rules = np.repeat(list(staying), [len(rows) for rows in staying.values()])
     shown = np.lexsort((places, look.strength[places]))[:LISTED]
     for (edge, factors), rule in zip(_each(look, places[shown]), rules[shown].tolist(), strict=True):
         was = f"strength {factors['strength']:.2g}, idle {factors['idle_days']:.0f} days"
@@ -204,8 +204,8 @@ def _no_longer(edges: EdgeColumns, decisions: Sequence[Waiting], options: Option
     staying = prunable(edges, _weakest_first(look, candidates), bridge_rule=options.bridge_rule).kept
     return {
         numbers[row]: f"other edges went since: {KEPT_BECAUSE[rule]}"
-        for rule, some in staying.items()
-        for row in some.tolist()
+        for rule, rows in staying.items()
+        for row in rows.tolist()
     }
 
 

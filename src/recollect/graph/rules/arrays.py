@@ -63,8 +63,8 @@ class EdgeColumns:
 
     def names_of(self, *numbers: Ints) -> dict[int, str]:
         """The ids of some nodes as text, by number; each is written once, however many edges it has."""
-        some = distinct(np.concatenate(numbers), below=max(1, len(self.nodes)))
-        return dict(zip(some.tolist(), map(str, as_uuids(self.nodes[some])), strict=True))
+        unique = distinct(np.concatenate(numbers), below=max(1, len(self.nodes)))
+        return dict(zip(unique.tolist(), map(str, as_uuids(self.nodes[unique])), strict=True))
 
     @property
     def set_at(self) -> Numbers:

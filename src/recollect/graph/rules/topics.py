@@ -113,9 +113,9 @@ def _keys_beside(bearers: Lists, nodes: int) -> Lists:
     several = np.flatnonzero(borne.lengths[bearers.values] > 1)
     own, members = _rows(bearers)[several], bearers.values[several]
     codes = [np.arange(keys) * (keys + 1)]
-    for some in stretches(borne.lengths[members], STRETCH):
-        others, owner = borne.of(members[some])
-        codes.append(distinct(own[some][owner] * keys + others, below=keys * keys))
+    for stretch in stretches(borne.lengths[members], STRETCH):
+        others, owner = borne.of(members[stretch])
+        codes.append(distinct(own[stretch][owner] * keys + others, below=keys * keys))
     return _decoded(distinct(np.concatenate(codes), below=max(1, keys * keys)), keys, keys)
 
 
@@ -163,9 +163,9 @@ def _internal_edges(columns: EdgeColumns, members: Lists) -> Ints:
     of_node = _turned(members, size)
     low, high = _joined_pairs(columns, of_node.lengths > 0)
     inside = np.zeros(topics, dtype=np.int64)
-    for some in stretches(of_node.lengths[low] * of_node.lengths[high], STRETCH):
-        lows, pair = of_node.of(low[some])
-        highs, through = of_node.of(high[some][pair])
+    for stretch in stretches(of_node.lengths[low] * of_node.lengths[high], STRETCH):
+        lows, pair = of_node.of(low[stretch])
+        highs, through = of_node.of(high[stretch][pair])
         inside += np.bincount(highs[highs == lows[through]], minlength=topics)
     return inside
 

@@ -185,8 +185,13 @@ async def save(
     nodes = [job.node_id for job in done]
     await raw.execute(HOLD, db.space_id, nodes)
     if renewing:
-        await raw.execute(RENEW, db.space_id, [node for node, some in zip(nodes, made, strict=True) if some], now)
-    is_read, is_long = [bool(some) for some in made], [any(part != WHOLE for part in some) for some in made]
+        await raw.execute(
+            RENEW, db.space_id, [node for node, passages in zip(nodes, made, strict=True) if passages], now
+        )
+    is_read, is_long = (
+        [bool(passages) for passages in made],
+        [any(part != WHOLE for part in passages) for passages in made],
+    )
     given = ([job.id for job in done], nodes, is_read, is_long)
     await raw.execute(SAVE, db.space_id, *given, *_columns(nodes, made), model, dim, now)
 
@@ -197,9 +202,9 @@ def _columns(nodes: Sequence[UUID], made: Sequence[Passages]) -> Iterator[list[A
     The number of a text as a whole is 0; windows count from 1, whether or not the whole has a vector.
     """
     rows = [
-        (node, 0 if part == WHOLE else number + (WHOLE not in some), part.start, part.end, HalfVector(vector))
-        for node, some in zip(nodes, made, strict=True)
-        for number, (part, vector) in enumerate(some.items())
+        (node, 0 if part == WHOLE else number + (WHOLE not in passages), part.start, part.end, HalfVector(vector))
+        for node, passages in zip(nodes, made, strict=True)
+        for number, (part, vector) in enumerate(passages.items())
     ]
     return ([row[column] for row in rows] for column in range(5))
 

@@ -62,7 +62,9 @@ def in_order(
         ends = frozenset(keepers.get(end, end) for end in (question.keep, question.other))
         if len(ends) == 2 and ends not in apart:
             alike[question.policy, ends].append(question)
-    likeliest = [sorted(some, key=lambda question: (-question.probability, question.number)) for some in alike.values()]
+    likeliest = [
+        sorted(questions, key=lambda question: (-question.probability, question.number)) for questions in alike.values()
+    ]
     askable = [(first, tuple(question.number for question in rest)) for first, *rest in likeliest]
     ends_of = {
         first.number: (keepers.get(first.keep, first.keep), keepers.get(first.other, first.other))

@@ -205,7 +205,7 @@ def sorted_in_cells(blocks: Blocks, bounds: Bounds, cells: Cells) -> Iterator[Me
 def meetings_of(blocks: Blocks, bounds: Bounds, queries: Ints, targets: Ints, lengths: Ints) -> Iterator[Meeting]:
     """Of bounded size, as is what they find: a cell in a crowd is reached by very many."""
     spans = spans_of(blocks.types, lengths, queries, targets, bounds.name, rows_that_fit(len(targets)))
-    return (Meeting(targets=targets, spans=some) for some in gathered(spans))
+    return (Meeting(targets=targets, spans=stretch) for stretch in gathered(spans))
 
 
 # -- what remains

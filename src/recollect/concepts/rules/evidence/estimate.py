@@ -245,9 +245,9 @@ def all_scored(blocks: Blocks, together: Blocked) -> Pairs:
 def codes_of_pairs(blocks: Blocks, left: Ints, right: Ints) -> tuple[Mask, Mask]:
     """Whether the names share a code that hardly another bears; and whether both bear codes, but no such."""
     codes = [codes_of(name) for name in names_of(blocks)]
-    bearers = Counter(code for some in codes for code in some)
+    bearers = Counter(code for own in codes for code in own)
     numbers = {code: number for number, code in enumerate(sorted(bearers))}
-    rare = Sets.of([numbers[code] for code in some if bearers[code] <= FAMILY] for some in codes)
+    rare = Sets.of([numbers[code] for code in own if bearers[code] <= FAMILY] for own in codes)
     has_code = np.fromiter(map(bool, codes), np.bool_, len(codes))
     same = np.zeros(len(left), np.bool_)
     if len(rare.values) and len(left):
