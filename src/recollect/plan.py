@@ -260,9 +260,9 @@ class Look:
         row = self._draft.row(table, id, stored) or {}
         self._noted(table, id).update({column: row[column] for column in columns})
 
-    def finds(self, table: str, id: UUID, **what: Any) -> None:
+    def finds(self, table: str, id: UUID, **columns: Any) -> None:
         """That columns have values, or that tests hold (plans/sql/premises)."""
-        self._noted(table, id).update(what)
+        self._noted(table, id).update(columns)
 
     def edges_of(self, node: UUID, edges: Iterable[UUID]) -> None:
         """That a node has these living edges and no others."""

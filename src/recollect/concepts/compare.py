@@ -100,8 +100,8 @@ def only(reference: Reference, bearing: Sequence[Node]) -> Node:
     living = [node for node in bearing if node.status is Status.ACTIVE] or list(bearing)
     if len(living) == 1:
         return living[0]
-    which = ", ".join(f"{str(node.id)[:8]} ({node.subtype})" for node in living[:5])
-    raise Conflict(f"Several concepts are called {str(reference)!r}: say which by its id, one of {which}.")
+    choices = ", ".join(f"{str(node.id)[:8]} ({node.subtype})" for node in living[:5])
+    raise Conflict(f"Several concepts are called {str(reference)!r}: say which by its id, one of {choices}.")
 
 
 async def traits_of(db: Transaction, compared: Sequence[Node]) -> dict[UUID, Traits]:
@@ -214,13 +214,13 @@ def _estimate(everything: KnownConcepts | None, left: UUID, right: UUID) -> Pair
     (at,) = np.nonzero((evidence.pairs.left == ends[0]) & (evidence.pairs.right == ends[1]))
     if not len(at):
         return None
-    told = evidence.told(int(at[0]))
+    pair = evidence.told(int(at[0]))
     return PairEstimate(
         probability=float(known_pairs.certainty[at[0]]),
         least=options.precision,
-        adds=told.adds,
-        fields=told.fields,
-        rivals=(told.rival_of_left, told.rival_of_right),
+        adds=pair.adds,
+        fields=pair.fields,
+        rivals=(pair.rival_of_left, pair.rival_of_right),
     )
 
 

@@ -56,16 +56,16 @@ def leaving_when_told(*, first: Callable[[], object] = lambda: None) -> Iterator
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
     """Run a loop in which SIGTERM cancels `main`, once; the signal has its usual meaning when everything is closed."""
-    came: list[signal.Signals] = []
+    signals: list[signal.Signals] = []
 
     async def until_told() -> T:
         task = asyncio.current_task()
         assert task is not None
 
         def end(number: signal.Signals) -> None:
-            if not came:
+            if not signals:
                 task.cancel()
-            came.append(number)
+            signals.append(number)
 
         with told_by((signal.SIGTERM,), end):
             return await main()
@@ -73,5 +73,5 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
     try:
         return asyncio.run(until_told())
     finally:
-        if came:
+        if signals:
             signal.raise_signal(signal.SIGTERM)

@@ -80,12 +80,12 @@ class Portal:
         if threading.current_thread() is self._thread:
             raise InvalidInput("A memory cannot be closed from within one of its own calls: close it afterwards.")
         with self._door:
-            told, self._is_closing = self._is_closing, True
-            if not told:
+            was_closing, self._is_closing = self._is_closing, True
+            if not was_closing:
                 with suppress(RuntimeError):  # the loop has ended already
                     self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join()
-        if not told and not self._opened.exception():
+        if not was_closing and not self._opened.exception():
             self._ended.result()
 
     def _begin(self, function: Callable[[], Awaitable[T]]) -> "Future[T]":

@@ -217,9 +217,9 @@ def _with_advice(checkup: Checkup, core: Core) -> Checkup:
             )
         if space.jobs.waiting:
             shared = MORE_MACHINES if space.jobs.waiting >= MANY_WAITING and core.executor is None else ""
-            what = counted(space.jobs.waiting, "text") + f" of the space {space.slug}"
+            texts = counted(space.jobs.waiting, "text") + f" of the space {space.slug}"
             wait = "waits" if space.jobs.waiting == 1 else "wait"
-            advice.append(f"{what} {wait} to be embedded: `recollect work`.{shared}")
+            advice.append(f"{texts} {wait} to be embedded: `recollect work`.{shared}")
     for index in checkup.indexes:
         if index.state != "ready" and index.rows >= core.settings.hnsw_min_rows:
             advice.append(f"The vector index {index.name} is {index.state}: `recollect work` builds it.")

@@ -137,8 +137,8 @@ def _title(fitting: Sequence[Decision], total: int) -> str:
         verb: sum(decision.verb == verb for decision in fitting)
         for verb in dict.fromkeys(decision.verb for decision in fitting)
     }
-    told = ", ".join(f"{verb} {number:,}" for verb, number in verbs.items()) or "nothing that changes the graph"
-    return told if len(fitting) == total else f"{told} (of {counted(total, 'decision')})"
+    counts = ", ".join(f"{verb} {number:,}" for verb, number in verbs.items()) or "nothing that changes the graph"
+    return counts if len(fitting) == total else f"{counts} (of {counted(total, 'decision')})"
 
 
 def _plan_drawn(plan: Plan, parts: Sequence[tuple[str, Picture, Picture]], groups: int, form: Form) -> str:

@@ -322,13 +322,13 @@ class _Tally:
 
 
 def _about_set_aside(tags: Sequence[str]) -> str:
-    which = ", ".join(tags[:MOST_NAMED]) + (", ..." if len(tags) > MOST_NAMED else "")
-    what = (
+    names = ", ".join(tags[:MOST_NAMED]) + (", ..." if len(tags) > MOST_NAMED else "")
+    tags_were = (
         "1 tag is not registered in this strict space, and was"
         if len(tags) == 1
         else (f"{len(tags):,} tags are not registered in this strict space, and were")
     )
-    return f"{what} kept in metadata.extra: {which}."
+    return f"{tags_were} kept in metadata.extra: {names}."
 
 
 class _Desk:
@@ -355,9 +355,9 @@ class _Desk:
         await self._link(there)
 
     def _note_tags(self, batch: Sequence[FoundInFile], notes: Iterable[Note]) -> None:
-        told = {line.message for line in self.tally.lines if line.what == "note"}
+        messages = {line.message for line in self.tally.lines if line.what == "note"}
         for note in notes:
-            if note.message not in told:
+            if note.message not in messages:
                 record = batch[note.position]
                 self.tally.note(SourceLine(what="note", file=record.file, line=record.line, message=note.message))
 

@@ -65,12 +65,12 @@ MEANINGS = (
 async def save_batch(db: Transaction, batch: PageBatch, about: Mapping[str, Any], now: datetime) -> None:
     """Keep pages as they came in, with what is planned for each."""
     raw = await driver(db)
-    told = {**about, "label": batch.label, "findings": [asdict(finding) for finding in batch.findings]}
+    document = {**about, "label": batch.label, "findings": [asdict(finding) for finding in batch.findings]}
     await raw.execute(
         "INSERT INTO page_batches (space_id, id, about, created_at) VALUES ($1, $2, $3, $4)",
         db.space_id,
         batch.id,
-        json.dumps(told),
+        json.dumps(document),
         now,
     )
     rows = [
@@ -98,7 +98,7 @@ async def get_batch(
     about = await raw.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", db.space_id, batch)
     if about is None:
         raise NotFound(f"There is no batch of pages {batch}: `recollect pages import FOLDER` makes one.")
-    told = _document(about)
+    document = _document(about)
     text = "text" if with_texts else "'' AS text"
     rows = await raw.fetch(
         f"""SELECT page_id, path, {text}, planned FROM incoming_pages WHERE space_id = $1 AND batch = $2
@@ -108,8 +108,8 @@ async def get_batch(
         page_ids,
     )
     nodes = [(node_from(_incoming(row), planned), planned) for row in rows for planned in [_document(row["planned"])]]
-    findings = tuple(PageFinding(**finding) for finding in told.get("findings", ()))
-    return PageBatch(id=batch, label=told.get("label", ""), plan=plan_from(nodes), findings=findings)
+    findings = tuple(PageFinding(**finding) for finding in document.get("findings", ()))
+    return PageBatch(id=batch, label=document.get("label", ""), plan=plan_from(nodes), findings=findings)
 
 
 def _incoming(row: Any) -> WikiPage:

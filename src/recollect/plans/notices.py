@@ -45,6 +45,6 @@ def is_anybody_told(core: Core) -> bool:
     return any(not isinstance(notifier, LogNotifier) for notifier in core.notifiers())
 
 
-def reached_anybody(told: Sequence[Notified]) -> bool:
+def reached_anybody(notices: Sequence[Notified]) -> bool:
     """Whether somebody besides the log heard of a notice."""
-    return any(notified.problem is None and notified.name != LogNotifier.name for notified in told)
+    return any(notified.problem is None and notified.name != LogNotifier.name for notified in notices)

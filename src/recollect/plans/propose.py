@@ -137,10 +137,10 @@ def _braked(core: Core, plan: Plan) -> Plan:
     """P10: a plan that touches a large share of the graph waits for a person, whatever its policy's risk."""
     scope, touched = plan.summary.get("scope", {}), plan.summary.get("touched", {})
     share, least = core.settings.brake_share, core.settings.brake_at_least
-    for what, total in scope.items():
-        part = touched.get(what, 0)
+    for kind, total in scope.items():
+        part = touched.get(kind, 0)
         if total >= least and part > share * total:
-            reason = f"it touches {part:,} of {total:,} {what} ({part / total:.0%}, more than {share:.0%})"
+            reason = f"it touches {part:,} of {total:,} {kind} ({part / total:.0%}, more than {share:.0%})"
             return replace(plan, risk=Risk.HIGH, summary={**plan.summary, "waits": reason})
     return plan
 

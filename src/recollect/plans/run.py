@@ -58,8 +58,8 @@ async def carry_out(
 ) -> Tidied:
     """Apply a plan that may be applied without asking; who must hear of it beforehand is told first, else it waits."""
     if plan.status is PlanStatus.PROPOSED and is_announced(policy_named(plan.policy), plan):
-        told = await notices.tell(core, await _announcement(core, space_id, plan))
-        if not notices.reached_anybody(told):
+        notified = await notices.tell(core, await _announcement(core, space_id, plan))
+        if not notices.reached_anybody(notified):
             async with core.transaction(space_id) as db:
                 await plans.note(db, plan.id, "waits", NOBODY_HEARD)
             plan = replace(plan, summary={**plan.summary, "waits": NOBODY_HEARD})

@@ -117,9 +117,9 @@ class FastembedReranker:
             return self._loaded
 
 
-def require_fastembed(what: str) -> None:
+def require_fastembed(part: str) -> None:
     if find_spec("fastembed") is None:
-        raise NotInstalled(f'The {what} `fastembed` needs fastembed: pip install "recollect[fastembed]".')
+        raise NotInstalled(f'The {part} `fastembed` needs fastembed: pip install "recollect[fastembed]".')
 
 
 def dimension_of(name: str, folder: Path | None) -> int:

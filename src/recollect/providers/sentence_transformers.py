@@ -115,10 +115,10 @@ class SentenceTransformersReranker:
             return self._loaded
 
 
-def require_installed(what: str) -> None:
+def require_installed(part: str) -> None:
     if find_spec("sentence_transformers") is None:
         raise NotInstalled(
-            f'The {what} `sentence-transformers` needs that package: pip install "recollect[sentence-transformers]".'
+            f'The {part} `sentence-transformers` needs that package: pip install "recollect[sentence-transformers]".'
         )
 
 

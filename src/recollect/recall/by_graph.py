@@ -96,7 +96,8 @@ def _graph_hit(hit: Hit, reached: Reached | None, score: float, *, is_similar: b
 
 def _paths(hits: Sequence[Hit], reached: Mapping[UUID, Reached]) -> dict[str, dict[str, list[str]]]:
     """By which nodes and edges activation came to each hit that is not where it began."""
-    came = [reached[hit.node.id] for hit in hits if hit.node.id in reached and reached[hit.node.id].edges]
+    arrivals = [reached[hit.node.id] for hit in hits if hit.node.id in reached and reached[hit.node.id].edges]
     return {
-        str(arrival.node): {"nodes": [*map(str, arrival.path)], "edges": [*map(str, arrival.edges)]} for arrival in came
+        str(arrival.node): {"nodes": [*map(str, arrival.path)], "edges": [*map(str, arrival.edges)]}
+        for arrival in arrivals
     }

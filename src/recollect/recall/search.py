@@ -316,7 +316,7 @@ class Search:
         parts = _parts(ranked, chosen.kept)
         ids = [ranked.candidates[i].id for i in chosen.kept]
         read = await nodes.get_many(self.db, ids)
-        told = {id_: await self._stand_in(node) or node for id_, node in read.items()}
+        shown = {id_: await self._stand_in(node) or node for id_, node in read.items()}
         passages = await self._passages(read, ranked, dict(zip(ids, chosen.kept, strict=True)))
         left_out = tuple(
             LeftOut(id=ranked.candidates[drop.place].id, score=score[drop.place], step=drop.step, why=drop.why)
@@ -326,11 +326,11 @@ class Search:
             query=self.query.text,
             hits=tuple(
                 Hit(
-                    node=told[id_],
+                    node=shown[id_],
                     score=score[i],
                     parts=Parts(**part),
                     source=_source(ranked, i),
-                    passage=passages.get(id_) if told[id_] is read[id_] else None,
+                    passage=passages.get(id_) if shown[id_] is read[id_] else None,
                 )
                 for id_, i, part in zip(ids, chosen.kept, parts, strict=True)
             ),

@@ -143,9 +143,9 @@ def restore(dsn: str, file: Path, programs: Programs, *, shards: int | None = No
             target.stdin.close()
         target.wait()
         problems.seek(0)
-        told = problems.read()
+        message = problems.read()
     if not whole or target.returncode != 0:
-        raise DatabaseProblem(f"{file} could not be restored ({_last_line(told)}): nothing was changed.")
+        raise DatabaseProblem(f"{file} could not be restored ({_last_line(message)}): nothing was changed.")
 
 
 def _parts(shards: int | None) -> list[tuple[list[str], bytes]]:

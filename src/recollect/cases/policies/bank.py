@@ -208,10 +208,10 @@ class Bank:
             f"{said(self.standing(keeper))} against {said(self.standing(absorbed))}"
         )
 
-    def _group(self, what: str, batch: int) -> int:
+    def _group(self, kind: str, batch: int) -> int:
         """The number of the group that a decision joins; every so many begin a new one."""
-        number = self._batches.get(what, 0)
-        self._batches[what] = number + 1
+        number = self._batches.get(kind, 0)
+        self._batches[kind] = number + 1
         if number % batch == 0:
             self._groups += 1
         return self._groups

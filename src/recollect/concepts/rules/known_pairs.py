@@ -155,10 +155,13 @@ class KnownPairs:
             return np.zeros(len(self.pairs), np.bool_)
         types, names, alike_in_name = self.concepts.types, self.concepts.names, self.evidence.is_named_alike
         bare = np.array([self.concepts.is_bare(row) for row in range(len(self.concepts))], np.bool_)
-        told = Counter((types[row], plain(names[row])) for row in np.flatnonzero(~bare).tolist())
+        described = Counter((types[row], plain(names[row])) for row in np.flatnonzero(~bare).tolist())
         return np.array(
             [
-                alike and doubts == (BARE,) and bare[row] != bare[other] and told[types[row], plain(names[row])] == 1
+                alike
+                and doubts == (BARE,)
+                and bare[row] != bare[other]
+                and described[types[row], plain(names[row])] == 1
                 for (row, other, _), doubts, alike in zip(self.pairs, self.doubts, alike_in_name, strict=True)
             ],
             np.bool_,
@@ -191,8 +194,10 @@ class KnownPairs:
             factors = compare(self.concepts.traits(left), self.concepts.traits(right), self.detected.weights)
             return PairLink(left=left, right=right, factors=factors, certainty=factors.score)
         factors = replace(self.pairs.factors(self.concepts, index), doubts=self.doubts[index])
-        told = None if self.evidence is None else self.evidence.told(index)
-        return PairLink(left=left, right=right, factors=factors, certainty=float(self.certainty[index]), evidence=told)
+        evidence = None if self.evidence is None else self.evidence.told(index)
+        return PairLink(
+            left=left, right=right, factors=factors, certainty=float(self.certainty[index]), evidence=evidence
+        )
 
     def links(self, rows: Sequence[Row]) -> list[PairLink]:
         return [self.link(*ends) for ends in combinations(sorted(rows), 2) if ends in self.index_of]

@@ -35,10 +35,10 @@ class Apart:
             {concepts.ids[row] for row in rows}
         )
 
-    def parts_names(self, things: Sequence[Sequence[str]]) -> bool:
+    def parts_names(self, named: Sequence[Sequence[str]]) -> bool:
         """Whether names of two different things are kept apart."""
         bearers: defaultdict[str, set[int]] = defaultdict(set)
-        for number, names in enumerate(things):
+        for number, names in enumerate(named):
             for name in names:
                 bearers[plain(name)].add(number)
         return any(

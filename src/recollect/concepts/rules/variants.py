@@ -178,8 +178,8 @@ def _short_of_words(name: str, words: Sequence[str]) -> set[tuple[Key, str]]:
     if len(words) < 2 or not all(word.isalpha() for word in words):
         return set()
     telling = [word for word in words if word not in _UNTOLD]
-    told = ("".join(word[0] for word in chosen) for chosen in (words, telling))
-    return {((initials,), "long") for initials in told if 2 <= len(initials) <= LONGEST_INITIALS}
+    shortened = ("".join(word[0] for word in chosen) for chosen in (words, telling))
+    return {((initials,), "long") for initials in shortened if 2 <= len(initials) <= LONGEST_INITIALS}
 
 
 def _middle(name: str) -> set[tuple[Key, str]]:

@@ -193,20 +193,20 @@ def _what_would(steps: tuple[Step, ...], missing: float) -> str:
 # -- as text
 
 
-def lines(told: Explanation) -> Iterator[str]:
+def lines(explanation: Explanation) -> Iterator[str]:
     before = 0.0
-    for step in told.steps:
+    for step in explanation.steps:
         yield f"{step.name:<10}{step.weight:6.3f} x {step.value:.3f}  = {step.adds:6.3f}   {bar(before, step.adds)}"
         before += step.adds
-    verdict = "at least" if told.factors.score >= told.threshold else "below"
-    yield f"{'score':<27}{told.factors.score:6.3f}   {verdict} {told.threshold:g}"
-    if told.estimate is not None:
-        yield from estimated(told.estimate)
-    if told.factors.conflicts:
-        yield f"contradicting: {', '.join(told.factors.conflicts)}"
-    yield from (f"not by itself: {reason}" for reason in told.failed)
-    yield from (f"what would change it: {remedy}" for remedy in told.remedies if remedy)
-    if told.would_merge:
+    verdict = "at least" if explanation.factors.score >= explanation.threshold else "below"
+    yield f"{'score':<27}{explanation.factors.score:6.3f}   {verdict} {explanation.threshold:g}"
+    if explanation.estimate is not None:
+        yield from estimated(explanation.estimate)
+    if explanation.factors.conflicts:
+        yield f"contradicting: {', '.join(explanation.factors.conflicts)}"
+    yield from (f"not by itself: {reason}" for reason in explanation.failed)
+    yield from (f"what would change it: {remedy}" for remedy in explanation.remedies if remedy)
+    if explanation.would_merge:
         yield "they would become one by themselves, unless others hang on them in a chain"
 
 
@@ -215,9 +215,9 @@ def estimated(estimate: PairEstimate) -> Iterator[str]:
     needed = f"a merge without asking needs {100 * estimate.least:g} %"
     yield f"estimate   {100 * estimate.probability:.1f} % that they are one; {needed}"
     for title, parts in (("factors", estimate.adds), ("metadata", estimate.fields)):
-        told = sorted(parts, key=lambda part: -abs(part[1]))
-        if told:
-            yield f"{title:<11}" + ", ".join(f"{name} {value:+.1f}" for name, value in told if abs(value) >= 0.05)
+        weightiest = sorted(parts, key=lambda part: -abs(part[1]))
+        if weightiest:
+            yield f"{title:<11}" + ", ".join(f"{name} {value:+.1f}" for name, value in weightiest if abs(value) >= 0.05)
     left, right = estimate.rivals
     yield f"rivals     the next nearest comes to {left:.2f} for the first and {right:.2f} for the second"
 

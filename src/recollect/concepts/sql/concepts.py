@@ -239,12 +239,12 @@ async def _candidates(
 
 def _candidate(rows: Sequence[asyncpg.Record]) -> ConceptCandidate:
     """A keeper and what it absorbed, the keeper first; then each other name it was given since."""
-    put = [_wording(row, row["name"] or "") for row in rows]
-    known_names = {plain(wording.name) for wording in put}
+    wordings = [_wording(row, row["name"] or "") for row in rows]
+    known_names = {plain(wording.name) for wording in wordings}
     more = [_wording(row, name) for row in rows for name in row["names"] if name not in known_names]
     return ConceptCandidate(
         id=rows[0]["keeper"],
-        wordings=(*put, *more),
+        wordings=(*wordings, *more),
         metadata=dict(rows[0]["metadata"]),
         created_at=rows[0]["created_at"],
     )

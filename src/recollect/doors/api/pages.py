@@ -130,8 +130,8 @@ async def revise_plan(id: PlanId, engine: Consolidating, caller: Asking, edit: P
 @router.post("/pages/plans/{id}/apply", summary="Carry a merge of pages out", responses=WITH_BODY)
 async def apply_pages(id: PlanId, engine: Consolidating, caller: Asking, edit: PlanEditIn | None = None) -> Merged:
     """As the file says it; what fails its audit is tried again with the findings, three times at most."""
-    what = edit or PlanEditIn()
-    return await engine.pages.apply(id, plan_md=what.plan_md, decline=what.decline, by=caller.name)
+    edits = edit or PlanEditIn()
+    return await engine.pages.apply(id, plan_md=edits.plan_md, decline=edits.decline, by=caller.name)
 
 
 @router.get("/pages/{name:path}/versions", summary="Every text a page has had, oldest first")

@@ -171,8 +171,8 @@ async def approve_plan(id: Id, engine: Consolidating, caller: Asking) -> Plan:
 @router.post("/plans/{id}/decline", summary="Say no to a plan, or to some of its decisions", responses=WITH_BODY)
 async def decline_plan(id: Id, engine: Consolidating, said: DeclineIn | None = None) -> Plan:
     """What needs a declined decision falls away with it. A declined merge is not proposed again for a while."""
-    what = said or DeclineIn()
-    return await engine.plans.decline(id, what.decisions, never=what.never)
+    refusal = said or DeclineIn()
+    return await engine.plans.decline(id, refusal.decisions, never=refusal.never)
 
 
 @router.post(

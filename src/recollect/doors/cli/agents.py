@@ -120,10 +120,10 @@ def _carry_out(door: Door, changes: "Sequence[FileChange]", *, yes: bool, after:
     agreed = bool(pending) and (yes or (asks and typer.confirm("Write this?", default=False, err=True)))
     if agreed:
         carry_out(pending)
-    told = {"written": agreed, "files": [{"file": str(change.file), "change": change.verb} for change in changes]}
+    report = {"written": agreed, "files": [{"file": str(change.file), "change": change.verb} for change in changes]}
     refused = "Nothing was written: repeat with --yes."
     ending = "There is nothing to change." if not pending else f"Done. {after}" if agreed else refused
-    door.show(told, lambda _: output.say(ending))
+    door.show(report, lambda _: output.say(ending))
     if pending and not agreed:
         raise typer.Exit(1)
 

@@ -204,8 +204,8 @@ def why(door: Door, a: Name, b: Name, threshold: Threshold = 0.95) -> None:
     \b
     recollect why consciousness consciousness_engine
     """
-    told = door.ask(lambda memory: memory.concepts.why(a, b, threshold=threshold))
-    door.show(told, _show_why)
+    reasons = door.ask(lambda memory: memory.concepts.why(a, b, threshold=threshold))
+    door.show(reasons, _show_why)
 
 
 # -- what stays two
@@ -374,8 +374,8 @@ def _show_merged(outcome: Outcome) -> None:
     output.hint(f"`recollect undo {output.short(outcome.plan_id)}` undoes it.")
 
 
-def _show_why(told: "Why") -> None:
-    output.say(str(told))
+def _show_why(reasons: "Why") -> None:
+    output.say(str(reasons))
 
 
 def _show_pairs(pairs: Sequence[KeptApart]) -> None:

@@ -168,8 +168,8 @@ def _sample(subtype: str, tag: str, text: str) -> NewMemory:
     return NewMemory(text=text, subtype=ContentType(subtype), metadata={"tags": [tag], "source": "cli"})
 
 
-def _show(told: object) -> None:
-    output.say(str(told))
+def _show(answer: object) -> None:
+    output.say(str(answer))
 
 
 def _show_plan(plan: "ShownPlan") -> None:

@@ -135,8 +135,8 @@ def export(
 
     count = door.ask(write, doing="Exporting")
     if not to_stdout:
-        told = {"file": file, "format": chosen, "edges": count}
-        door.show(told, lambda _: output.say(f"{counted(count, 'edge')} written to {file}."))
+        report = {"file": file, "format": chosen, "edges": count}
+        door.show(report, lambda _: output.say(f"{counted(count, 'edge')} written to {file}."))
 
 
 @command(app, "picture")

@@ -261,10 +261,10 @@ def _metadata(given: Metadata | None, tags: Sequence[str]) -> Metadata:
     return metadata
 
 
-def _names_file(what: str) -> bool:
+def _names_file(reference: str) -> bool:
     """Whether `restore` was given a backup: a file's name rather than an id."""
-    could_be_id = set(what) <= set("0123456789abcdefABCDEF-")
-    return what.endswith(".dump") or "/" in what or (not could_be_id and Path(what).is_file())
+    could_be_id = set(reference) <= set("0123456789abcdefABCDEF-")
+    return reference.endswith(".dump") or "/" in reference or (not could_be_id and Path(reference).is_file())
 
 
 # -- showing

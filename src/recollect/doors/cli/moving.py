@@ -106,12 +106,12 @@ def export(
         raise InvalidInput("Only JSON lines hold vectors: leave --with-vectors out, or --format.")
     out = cast("BinaryIO", output.Stdout()) if to_stdout else Path(file)
     number = door.ask(partial(_export, out=out, format=format_, with_vectors=with_vectors, overwrite=overwrite))
-    what = counted(number, *COUNTED[format_])
+    amount = counted(number, *COUNTED[format_])
     if to_stdout:
-        output.hint(f"{what} exported.")
+        output.hint(f"{amount} exported.")
     else:
-        told = {"file": file, "format": format_, "exported": number}
-        door.show(number, lambda _: output.say(f"Exported {what} to {file}."), as_json=told)
+        report = {"file": file, "format": format_, "exported": number}
+        door.show(number, lambda _: output.say(f"Exported {amount} to {file}."), as_json=report)
 
 
 # -- asking

@@ -26,9 +26,9 @@ def list_(door: Door) -> None:
 @command(app, "test")
 def test(door: Door) -> None:
     """Tell everybody that this is a test. Exit code 1 if somebody could not be told."""
-    told = door.ask_all(lambda memory: memory.schedules.test_notice(), doing="Telling")
-    door.show(told, _show)
-    if any(notified.problem for notified in told):
+    notices = door.ask_all(lambda memory: memory.schedules.test_notice(), doing="Telling")
+    door.show(notices, _show)
+    if any(notified.problem for notified in notices):
         raise typer.Exit(1)
 
 
@@ -37,5 +37,5 @@ def _show_names(names: Sequence[str]) -> None:
         output.say(name)
 
 
-def _show(told: "Sequence[Notified]") -> None:
-    output.table(("who", "heard it"), [(notified.name, notified.problem or "told") for notified in told], wrap=True)
+def _show(notices: "Sequence[Notified]") -> None:
+    output.table(("who", "heard it"), [(notified.name, notified.problem or "told") for notified in notices], wrap=True)

@@ -223,9 +223,9 @@ def _show_page(view: "PageView") -> None:
     output.say((view.node.text or "").rstrip("\n"))
 
 
-def _show_links(what: str, links: "tuple[PageLink, ...]") -> None:
+def _show_links(title: str, links: "tuple[PageLink, ...]") -> None:
     if links:
-        output.heading(what)
+        output.heading(title)
         output.table(("", "", ""), [(link.relation, link.page_id, link.note or "") for link in links])
 
 

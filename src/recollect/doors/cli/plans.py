@@ -179,8 +179,8 @@ def decline(
     numbers = values.numbers("--decision", decision)
     declined = door.ask(lambda memory: memory.plans.decline(plan, numbers, never=never))
     door.show(declined, lambda plan: showing.plans([plan], more=None))
-    which = f" --decision {decision}" if decision else ""
-    output.note(f"`recollect plan accept {output.short(declined.id)}{which}` takes that back.")
+    option = f" --decision {decision}" if decision else ""
+    output.note(f"`recollect plan accept {output.short(declined.id)}{option}` takes that back.")
 
 
 @command(group, "accept")

@@ -147,8 +147,8 @@ def show_explained(recalled: Recall, *, full: bool = False) -> None:
             ],
             wrap=True,
         )
-    told = {name: value for name, value in recalled.ways.items() if not isinstance(value, Mapping)}
-    ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
+    figures = {name: value for name, value in recalled.ways.items() if not isinstance(value, Mapping)}
+    ways = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
     floor = "no floor" if recalled.floor is None else f"floor {recalled.floor:.2f}"
     output.note(
         f"Mode {recalled.mode.value.lower()}, {floor}; {ways}; {recalled.latency_ms:.0f} ms, model {recalled.model}."

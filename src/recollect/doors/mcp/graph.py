@@ -49,14 +49,14 @@ async def why(
 ) -> Told[Compared]:
     """Why two concepts (name or id) are or are not taken for the same, and what would change it. Use it before you
     judge a merge."""
-    told = await visit.memory.concepts.why(a, b)
-    explained = told.explanation
+    reasons = await visit.memory.concepts.why(a, b)
+    explained = reasons.explanation
     data = Compared(
         would_merge=explained.would_merge,
         score=round(explained.factors.score, 3),
         reasons=list(explained.failed),
     )
-    return Told(text=clipped(str(told), WHY_TOKENS), data=data)
+    return Told(text=clipped(str(reasons), WHY_TOKENS), data=data)
 
 
 TOOLS = (link, why)

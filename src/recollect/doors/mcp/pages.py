@@ -24,8 +24,8 @@ async def propose_pages(visit: Visit, *, pages: Pages) -> Told[ShownPlanText]:
     returns a saved plan to read, then apply_plan."""
     files = [_file(number, given) for number, given in enumerate(pages, start=1)]
     imported = await visit.memory.pages.import_texts(files, created_by=visit.caller.name)
-    told = shown_plan(await visit.memory.plans.show(imported.plan.id, limit=STRETCH), PLAN_TOKENS)
-    return Told(text="\n".join([told.text, *fitting_lines(imported.lines, LINES_TOKENS)]), data=told.data)
+    shown = shown_plan(await visit.memory.plans.show(imported.plan.id, limit=STRETCH), PLAN_TOKENS)
+    return Told(text="\n".join([shown.text, *fitting_lines(imported.lines, LINES_TOKENS)]), data=shown.data)
 
 
 def _file(number: int, given: dict[str, Any]) -> tuple[str, str]:

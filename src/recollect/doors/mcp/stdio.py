@@ -151,5 +151,5 @@ class Lines:
             self._hand_on(None)
 
     def _hand_on(self, line: str | None) -> None:
-        put: Any = self._lines.put(line)
-        asyncio.run_coroutine_threadsafe(put, self._loop).result()
+        putting: Any = self._lines.put(line)
+        asyncio.run_coroutine_threadsafe(putting, self._loop).result()

@@ -75,10 +75,10 @@ class Tool:
     async def call(self, visit: Visit, given: Mapping[str, Any]) -> types.CallToolResult:
         visit.need(self.scopes)
         arguments = checked(self.arguments, given, self.name)
-        told = await self.act(visit, **{name: getattr(arguments, name) for name in type(arguments).model_fields})
+        answer = await self.act(visit, **{name: getattr(arguments, name) for name in type(arguments).model_fields})
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=told.text)],
-            structured_content=told.data.model_dump(mode="json", exclude_none=True),
+            content=[types.TextContent(type="text", text=answer.text)],
+            structured_content=answer.data.model_dump(mode="json", exclude_none=True),
         )
 
 

@@ -154,8 +154,8 @@ def _let_go_of(key: str) -> Row:
 
 def _factors(row: Row) -> Row:
     """How it stands, and in short who its members are: what is asked again before it is written."""
-    told = {key: row[key] for key in ("key", "internal_edges", "connectivity")}
-    return {"members": len(row["member_ids"]), **told, "which": checksum_of(map(UUID, row["member_ids"]))}
+    figures = {key: row[key] for key in ("key", "internal_edges", "connectivity")}
+    return {"members": len(row["member_ids"]), **figures, "which": checksum_of(map(UUID, row["member_ids"]))}
 
 
 def _summary(rows: Mapping[str, Row], draft: Draft) -> Row:

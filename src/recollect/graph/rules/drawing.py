@@ -27,9 +27,9 @@ CONTAINS = "contains"
 def dot_of(node: Node, mark: Mark = "") -> Dot:
     """A node as it is drawn: called by its name, or as its text is; the text is told where it says more."""
     label = node.name or title_of(node.text or "")
-    told = "" if label == node.text else (node.text or "")[:LONGEST_TEXT]
+    text = "" if label == node.text else (node.text or "")[:LONGEST_TEXT]
     facts = f"{node.kind}, {node.subtype}, since {node.created_at:%Y-%m-%d}"
-    detail = "\n".join(filter(None, (facts, told, str(node.id))))
+    detail = "\n".join(filter(None, (facts, text, str(node.id))))
     return Dot(id=str(node.id), label=label, kind=str(node.kind), mark=mark, detail=detail)
 
 

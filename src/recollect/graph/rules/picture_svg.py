@@ -98,7 +98,7 @@ def page(title: str, pictures: Sequence[tuple[str, str]], intro: str = "") -> st
     figures = "".join(
         f"<figure><figcaption><h2>{content(name)}</h2></figcaption>{drawn}</figure>\n" for name, drawn in pictures
     )
-    told = f"<p>{content(intro)}</p>\n" if intro else ""
+    paragraph = f"<p>{content(intro)}</p>\n" if intro else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -110,7 +110,7 @@ def page(title: str, pictures: Sequence[tuple[str, str]], intro: str = "") -> st
 </head>
 <body>
 <h1>{content(title)}</h1>
-{told}{_legend()}
+{paragraph}{_legend()}
 <p class="hint" hidden>Point at a node or an edge to read about it. Drag to move, Ctrl + wheel or double click to \
 enlarge.</p>
 {figures}<div id="told" role="status" hidden></div>

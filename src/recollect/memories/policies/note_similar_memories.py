@@ -62,9 +62,9 @@ def _plan(nodes: Nodes, ever: EdgeColumns, options: Options, now: datetime, exec
         _note(draft, nodes, group, options)
     for number, row, keeper in _unlinked(nodes, groups, ever):
         _link(draft, nodes, row, keeper, number, now)
-    which = counted(len(draft.decisions), "memory that is", "memories that are")
+    memories_are = counted(len(draft.decisions), "memory that is", "memories that are")
     return draft.plan(
-        title=f"Link {which} probably the same as another",
+        title=f"Link {memories_are} probably the same as another",
         now=now,
         summary={
             "memories": len(nodes.ids),

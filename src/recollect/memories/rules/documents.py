@@ -193,8 +193,8 @@ def _tags(value: Any, notes: list[str]) -> Metadata:
     given = written_tags(value)
     tags = [tag for tag in given if can_be_tag(tag)]
     if left_out := len(given) - len(tags):
-        which = "1 tag of the front matter was" if left_out == 1 else f"{left_out:,} tags of the front matter were"
-        notes.append(f"{which} left out: {WHAT_A_TAG_IS}.")
+        tags_were = "1 tag of the front matter was" if left_out == 1 else f"{left_out:,} tags of the front matter were"
+        notes.append(f"{tags_were} left out: {WHAT_A_TAG_IS}.")
     return {"tags": tags} if tags else {}
 
 

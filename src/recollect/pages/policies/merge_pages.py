@@ -124,8 +124,8 @@ def _plan(batch: PageBatch, world: _World, options: Options, now: datetime) -> P
 
 def _title(label: str, summary: Mapping[str, Any]) -> str:
     """What becomes of how many; what becomes of none goes unsaid."""
-    told = [f"{summary[what]:,} {what}" for what in ("created", "merged") if summary[what]]
-    return f"Merge {label}: {', '.join(told) or 'nothing new'}"
+    counts = [f"{summary[verb]:,} {verb}" for verb in ("created", "merged") if summary[verb]]
+    return f"Merge {label}: {', '.join(counts) or 'nothing new'}"
 
 
 def settled(plan: MergePlan, world: _World, options: Options) -> MergePlan:
@@ -196,8 +196,8 @@ class _Writing:
         By itself this changes nothing of where they lead, so each is a group of its own.
         """
         stored = self.stored[id]
-        came = came_also(stored.came_from, stored.row["checksum"], id)
-        change = self._changed(stored, row_of(self.done.after[id], came))
+        origins = came_also(stored.came_from, stored.row["checksum"], id)
+        change = self._changed(stored, row_of(self.done.after[id], origins))
         self.draft.decide(
             "relink",
             stored.node_id,
@@ -269,11 +269,11 @@ class _Writing:
     def _node(self, node: NodePlan, result: str) -> tuple[Change, str]:
         """The row of the page: made, brought back, or changed."""
         page, stored = self.done.after[result], self.stored.get(result)
-        came = came_also(stored.came_from if stored and stored.is_living else {}, _sum(node), node.page_id)
+        origins = came_also(stored.came_from if stored and stored.is_living else {}, _sum(node), node.page_id)
         if stored is None:
-            row = new_row(page, came, self.now)
+            row = new_row(page, origins, self.now)
             return Change(table="nodes", id=self.nodes[result], before=None, after=row), "create"
-        change = self._changed(stored, {**row_of(page, came), "status": "active"})
+        change = self._changed(stored, {**row_of(page, origins), "status": "active"})
         return change, "merge" if stored.is_living else "bring back"
 
     def _changed(self, stored: StoredPage, after: dict[str, Any]) -> Change:

@@ -75,10 +75,10 @@ def destinations(plan: MergePlan, before: Mapping[str, WikiPage]) -> Destination
     results = result_ids(plan, before)
     places = _places(plan, before, results)
     new = {id: node.page for id, node in plan.nodes.items() if node.page is not None}
-    came, was, will = Directory(new.values()), Directory(before.values()), Directory(places.values())
+    incoming, was, will = Directory(new.values()), Directory(before.values()), Directory(places.values())
 
     def of_new(page: WikiPage, link: WikiLink) -> tuple[WikiLink, str | None]:
-        read, target = came.read(page, link)
+        read, target = incoming.read(page, link)
         return will.read(page, link) if target is None else (read, results.get(target, GONE))
 
     return Destinations(

@@ -105,8 +105,8 @@ def _rows(others: Sequence[Change], labels: Labels) -> Iterator[PlanLine]:
         yield PlanLine(number=None, sign=sign_of(change), id=change.id, what=label_of(change.id, labels), why=why)
     if rest := others[MOST_ROWS:]:
         signs = Counter(map(sign_of, rest))
-        what = f"and {len(rest):,} more rows: {', '.join(f'{sign} {count:,}' for sign, count in signs.items())}"
-        yield PlanLine(number=None, sign=" ", id=rest[0].id, what=what, why="")
+        summary = f"and {len(rest):,} more rows: {', '.join(f'{sign} {count:,}' for sign, count in signs.items())}"
+        yield PlanLine(number=None, sign=" ", id=rest[0].id, what=summary, why="")
 
 
 def _altered(change: Change) -> str:

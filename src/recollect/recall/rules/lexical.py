@@ -390,15 +390,17 @@ class Stemmer(Protocol):
 
 def language_of(words: Iterable[str]) -> str:
     """The language of a text's Latin words: the one whose little words it holds most of, if it is a clear case."""
-    told: dict[str, list[str]] = {}
+    little_words: dict[str, list[str]] = {}
     for word in LANGUAGES_OF.keys() & set(words):
         for language in LANGUAGES_OF[word]:
-            told.setdefault(language, []).append(word)
-    language = max(told, key=lambda candidate: (len(told[candidate]), candidate == DEFAULT), default=DEFAULT)
-    is_clear = language != DEFAULT and _is_clear(
-        told[language], others=[told[rival] for rival in told if rival != language]
+            little_words.setdefault(language, []).append(word)
+    language = max(
+        little_words, key=lambda candidate: (len(little_words[candidate]), candidate == DEFAULT), default=DEFAULT
     )
-    return language if is_clear and len(told[language]) > len(told.get(DEFAULT, ())) else DEFAULT
+    is_clear = language != DEFAULT and _is_clear(
+        little_words[language], others=[little_words[rival] for rival in little_words if rival != language]
+    )
+    return language if is_clear and len(little_words[language]) > len(little_words.get(DEFAULT, ())) else DEFAULT
 
 
 def _is_clear(words: list[str], *, others: Sequence[list[str]]) -> bool:

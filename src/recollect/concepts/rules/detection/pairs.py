@@ -41,8 +41,8 @@ class Pairs:
         """(row, row, score), as the source document has it (C01)."""
         return zip(self.left.tolist(), self.right.tolist(), self.score.tolist(), strict=True)
 
-    def only(self, which: Ints | Mask) -> "Pairs":
-        return self.each(lambda column: column[which])
+    def only(self, rows: Ints | Mask) -> "Pairs":
+        return self.each(lambda column: column[rows])
 
     def each(self, change: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> "Pairs":
         return Pairs(**{field.name: change(getattr(self, field.name)) for field in fields(self)})  # type: ignore[arg-type]

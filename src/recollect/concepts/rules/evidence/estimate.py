@@ -89,17 +89,17 @@ class Evidence:
     rivals: tuple[Floats, Floats]
     skipped: int
 
-    def only(self, which: Mask) -> "Evidence":
+    def only(self, rows: Mask) -> "Evidence":
         return replace(
             self,
-            pairs=self.pairs.only(which),
-            odds=self.odds[which],
-            is_nearest=self.is_nearest[which],
-            is_named_alike=self.is_named_alike[which],
-            agrees=self.agrees[which],
-            adds={name: column[which] for name, column in self.adds.items()},
-            fields=self.fields.only(which),
-            rivals=(self.rivals[0][which], self.rivals[1][which]),
+            pairs=self.pairs.only(rows),
+            odds=self.odds[rows],
+            is_nearest=self.is_nearest[rows],
+            is_named_alike=self.is_named_alike[rows],
+            agrees=self.agrees[rows],
+            adds={name: column[rows] for name, column in self.adds.items()},
+            fields=self.fields.only(rows),
+            rivals=(self.rivals[0][rows], self.rivals[1][rows]),
         )
 
     def above(self, ask_from: float, review: float) -> "Evidence":
@@ -257,8 +257,8 @@ def codes_of_pairs(blocks: Blocks, left: Ints, right: Ints) -> tuple[Mask, Mask]
 
 def differ(values: Sequence[object], left: Ints, right: Ints) -> Mask:
     numbers: dict[object, int] = {}
-    told = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values))
-    differs: Mask = told[left] != told[right]
+    coded = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values))
+    differs: Mask = coded[left] != coded[right]
     return differs
 
 

@@ -44,9 +44,9 @@ class Fields:
     conflict: Mask
     says_nothing: Mask
 
-    def only(self, which: Mask) -> "Fields":
+    def only(self, rows: Mask) -> "Fields":
         columns = ("levels", "parts", "weight", "conflict", "says_nothing")
-        return Fields(keys=self.keys, **{name: getattr(self, name)[which] for name in columns})
+        return Fields(keys=self.keys, **{name: getattr(self, name)[rows] for name in columns})
 
 
 def compare_fields(
