@@ -78,8 +78,8 @@ def _refusal(position: int, problem: RecollectError, atomic: bool) -> Refused:
 
 def _taken(case: NewCase) -> InvalidInput:
     if case.source_id is not None:
-        said = f"{case.source_id!r:.60} of the source {case.source!r:.60}, or its id, belongs to another case already."
-        return InvalidInput(said, field="source_id")
+        why = f"{case.source_id!r:.60} of the source {case.source!r:.60}, or its id, belongs to another case already."
+        return InvalidInput(why, field="source_id")
     return InvalidInput(f"The id {case.id} belongs to another node already.", field="id")
 
 
@@ -160,13 +160,13 @@ def _drafted(
         "updated_at": case.updated_at.isoformat(),
     }
     answered = {"response_text": case.response_text, "category_path": case.category_path, "updated_by": case.updated_by}
-    said = [name for name, value in {**node, **answer}.items() if {**before, **answered}[name] != value]
-    if not said:
+    changed = [name for name, value in {**node, **answer}.items() if {**before, **answered}[name] != value]
+    if not changed:
         return draft
-    if said != ["protected"]:
+    if changed != ["protected"]:
         node |= {"version": case.version + 1, "updated_at": core.now().isoformat()}
         answer["updated_by"] = updated_by
-    shown = [CALLED.get(name, name) for name in said if name != "checksum"]
+    shown = [CALLED.get(name, name) for name in changed if name != "checksum"]
     draft.decide(
         "edit",
         case.case_id,

@@ -250,14 +250,14 @@ async def merge(
     core: Core, space_id: UUID, keep: Reference, others: Sequence[Reference], reason: str | None
 ) -> Outcome:
     """Merge concepts into the first one: a plan like any other, applied at once, to be undone like any other."""
-    said = checked_reason(reason or "merged by hand")
+    checked = checked_reason(reason or "merged by hand")
     async with core.transaction(space_id) as db:
         merging = [await find(db, reference) for reference in (keep, *others)]
         keeper, *absorbed = {node.id: node for node in merging}.values()
         _refuse_unfit(keeper, absorbed)
         if await _are_apart(core, db, [keeper, *absorbed], resting=False):
             raise Conflict("They are on the never-merge list: `recollect never-merge remove` takes them off it.")
-        plan = await _by_hand(core, db, keeper, absorbed, said)
+        plan = await _by_hand(core, db, keeper, absorbed, checked)
         await plans.save(db, plan)
     return await apply.apply(core, space_id, plan.id)
 

@@ -157,9 +157,9 @@ class Concepts(Face):
         for a, b in named:
             if plain(a) == plain(b):
                 raise InvalidInput(f"{a!r} and {b!r} are the same name: a pair needs two.", field="b")
-        said = None if reason is None else edit.checked_reason(reason)
+        checked = None if reason is None else edit.checked_reason(reason)
         async with self.core.transaction(self.space_id) as db:
-            await never_merge.add(db, named, reason=said, now=self.core.now())
+            await never_merge.add(db, named, reason=checked, now=self.core.now())
             return await never_merge.list_all(db, self.core.now())
 
     async def set_apart(self, a: Reference, b: Reference, *, never: bool = False) -> KeptApart:

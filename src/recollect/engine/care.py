@@ -159,9 +159,9 @@ async def maintain(core: Core, *, reindex: bool | None = None, with_backup: bool
     report: dict[str, Any] = {}
     if with_backup:
         directory = backup_directory(core.settings, core.server)
-        made = await backup.backup(core, directory / f"daily-{now:%Y-%m-%d}.dump", overwrite=True, make_directory=True)
+        dump = await backup.backup(core, directory / f"daily-{now:%Y-%m-%d}.dump", overwrite=True, make_directory=True)
         backup.rotate(directory, keep=core.settings.backup_keep)
-        report["backup"] = str(made.file)
+        report["backup"] = str(dump.file)
     report["jobs_cleared"] = await _clear_jobs(core, now - timedelta(days=core.settings.job_keep_days))
     report["summaries_expired"] = sum([await summaries.expire(core, space) for space in await _space_ids(core)])
     await care.vacuum(core.database)

@@ -176,8 +176,8 @@ class Core:
         """The embedder of a model, the configured one by default; each is made once."""
         spec = model or self.settings.embedder
         if spec not in self.embedders:
-            made = make_embedder(spec, self.settings)
-            self.embedders[spec] = self.embedders.setdefault(made.model, made)
+            embedder = make_embedder(spec, self.settings)
+            self.embedders[spec] = self.embedders.setdefault(embedder.model, embedder)
         return self.embedders[spec]
 
     def batch_embedder(self, embedder: Embedder) -> Embedder:

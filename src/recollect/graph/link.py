@@ -40,7 +40,7 @@ async def link_many(core: Core, space_id: UUID, new_edges: Sequence[NewEdge]) ->
     async with core.transaction(space_id) as db:
         await locks.hold_graph(db)
         await _check_ends(db, new_edges)
-        made, there = await edges.add_many(db, new_edges, now)
+        new_ids, there = await edges.add_many(db, new_edges, now)
         keys = [_key(new_edges[position]) for position in there]
         edges_there = await edges.between(db, list(dict.fromkeys(keys))) if there else {}
         draft = Draft()
@@ -51,7 +51,7 @@ async def link_many(core: Core, space_id: UUID, new_edges: Sequence[NewEdge]) ->
             title = await _titled(db, "relink", [edge for edge in edges_there.values() if edge.id in again])
             await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
     return [
-        made[position] if position in made else edges_there[_key(new_edge)].id
+        new_ids[position] if position in new_ids else edges_there[_key(new_edge)].id
         for position, new_edge in enumerate(new_edges)
     ]
 
@@ -130,7 +130,7 @@ async def reinforce(core: Core, space_id: UUID, reference: str | UUID, kind: str
 async def _change(
     core: Core, space_id: UUID, reference: str | UUID, after: Mapping[str, Any], *, verb: str, reason: str | None
 ) -> Edge:
-    said = _checked_reason(reason or f"{verb} by hand")
+    checked = _checked_reason(reason or f"{verb} by hand")
     now = core.now()
     async with core.transaction(space_id) as db:
         id_ = await edges.resolve(db, str(reference))
@@ -141,7 +141,7 @@ async def _change(
         change: Change | None = patch(table="edges", id=id_, before=row_of(edge), after=after)
         if change is not None:
             draft = Draft()
-            draft.decide(verb, id_, said, [change])
+            draft.decide(verb, id_, checked, [change])
             title = await _titled(db, verb, [edge], reason)
             await changes.apply(db, draft.plan(policy="hand", title=title, now=now), now)
         return await edges.get(db, id_)

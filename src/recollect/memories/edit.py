@@ -102,7 +102,7 @@ async def change_many(
     if not unique_ids or len(unique_ids) > MOST_AT_ONCE:
         raise InvalidInput(f"Choose 1 to {MOST_AT_ONCE:,} nodes at a time, not {len(unique_ids):,}.", field="ids")
     acts = _acts(status, protected, add_tags, remove_tags)
-    said = checked_reason(reason or f"{_verb(status, protected)} by hand")
+    checked = checked_reason(reason or f"{_verb(status, protected)} by hand")
     now, draft = core.now(), Draft()
     async with core.transaction(space_id) as db:
         space, nodes_by_id = await spaces.by_id(db), await nodes.get_many(db, unique_ids)
@@ -116,7 +116,7 @@ async def change_many(
                 after |= _retagged(core, space, node, add_tags, remove_tags, now)
             change = patch(table="nodes", id=id_, before=_as_row(node), after=after)
             if change is not None:
-                draft.decide(_verb(status, protected), id_, said, [change, *_copies(node, status, now)])
+                draft.decide(_verb(status, protected), id_, checked, [change, *_copies(node, status, now)])
         if not draft.decisions:
             return ManyChanged(plan_id=None, changed=0, unchanged=len(unique_ids))
         title = titled(acts, [nodes_by_id[decision.subject] for decision in draft.decisions], reason)
@@ -165,13 +165,13 @@ async def _change(
     also: Sequence[Change] = (),
 ) -> Node:
     """Apply one decision; asking for what is so already changes nothing."""
-    said = checked_reason(reason or f"{verb} by hand")
+    checked = checked_reason(reason or f"{verb} by hand")
     change = patch(table="nodes", id=node.id, before=_as_row(node), after=after)
     now = core.now()
     async with core.transaction(space_id) as db:
         if change is not None:
             draft = Draft()
-            draft.decide(verb, node.id, said, [change, *also])
+            draft.decide(verb, node.id, checked, [change, *also])
             plan = draft.plan(policy="hand", title=titled(acts or verb, [node], reason), now=now)
             await changes.apply(db, plan, now)
         return await nodes.get(db, node.id)

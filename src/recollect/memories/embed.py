@@ -253,14 +253,14 @@ def _portion(claimed: Sequence[jobs.Job]) -> int:
 
 
 async def _save(
-    core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], made: Sequence[jobs.Passages]
+    core: Core, space: Space, embedder: Embedder, done: Sequence[jobs.Job], passages: Sequence[jobs.Passages]
 ) -> None:
     async with core.transaction(space.id) as db:
         renewing = space.embedding_model is not None and space.embedding_model != embedder.model
         await jobs.save(
             db,
             done,
-            made,
+            passages,
             model=embedder.model,
             dim=embedder.dim,
             renewing=renewing,
@@ -297,8 +297,8 @@ async def _embed(core: Core, space: Space, embedder: Embedder, batch: Sequence[j
 async def _vectors(embedder: Embedder, batch: Sequence[jobs.Job]) -> list[jobs.Passages]:
     """The vectors of each text: one, and of a long memory one for each of its windows besides."""
     texts = [(_text_of(job), _windows_of(job)) for job in batch]
-    made = iter(await embed_readable(embedder, [part.of(text) for text, parts in texts for part in parts]))
-    return [_with_whole(parts, list(islice(made, len(parts)))) for _, parts in texts]
+    new_vectors = iter(await embed_readable(embedder, [part.of(text) for text, parts in texts for part in parts]))
+    return [_with_whole(parts, list(islice(new_vectors, len(parts)))) for _, parts in texts]
 
 
 def _windows_of(job: jobs.Job) -> Sequence[Window]:
@@ -306,9 +306,9 @@ def _windows_of(job: jobs.Job) -> Sequence[Window]:
     return windows(job.text) if job.kind == Kind.MEMORY and job.text is not None else (WHOLE,)
 
 
-def _with_whole(parts: Sequence[Window], made: Sequence[Vectors | None]) -> jobs.Passages:
+def _with_whole(parts: Sequence[Window], new_vectors: Sequence[Vectors | None]) -> jobs.Passages:
     """The vector of a long text is the direction of its windows together, if the model can read most of them."""
-    read = {part: vector for part, vector in zip(parts, made, strict=True) if vector is not None}
+    read = {part: vector for part, vector in zip(parts, new_vectors, strict=True) if vector is not None}
     if len(parts) == 1 or 2 * len(read) < len(parts):
         return read
     return {WHOLE: unit_rows(np.sum([*read.values()], axis=0)[np.newaxis, :])[0], **read}

@@ -61,7 +61,7 @@ class Woven:
 
 async def weave(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
     """Make the concepts, and link memories and concepts."""
-    formed, problems, made = dict[str, UUID](), list[str](), 0
+    formed, problems, new_concepts = dict[str, UUID](), list[str](), 0
     for thing in gathered.things.values():
         try:
             new = NewConcept(name=thing.name, node_type=thing.type, created_by=BY)
@@ -70,7 +70,7 @@ async def weave(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
             problems.append(f"{thing.name[:60]!r}: {problem.message}")
             continue
         formed[thing.name] = concept.concept.id
-        made += concept.is_new
+        new_concepts += concept.is_new
     links = 0
     for batch in _batches(await _wanted(core, space_id, gathered, formed)):
         linked = await _known(core, space_id, batch)
@@ -78,7 +78,7 @@ async def weave(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:
         new_edges = [NewEdge(source=a, target=b, relation=relation, created_by=BY) for a, b, relation in fresh]
         await link.link_many(core, space_id, new_edges)
         links += len(fresh)
-    return Woven(concepts=made, links=links, problems=tuple(problems))
+    return Woven(concepts=new_concepts, links=links, problems=tuple(problems))
 
 
 async def foresee(core: Core, space_id: UUID, gathered: GatheredGraph) -> Woven:

@@ -102,8 +102,8 @@ async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[
     if not given.keys() - contract.tags:
         return []
     used = await nodes.tags_in_use(db)
-    said = tags.notes_on(given, registered=contract.tags, used=used)
-    return [Note(position=position, message=said[tag]) for tag, position in sorted(given.items()) if tag in said]
+    slips = tags.notes_on(given, registered=contract.tags, used=used)
+    return [Note(position=position, message=slips[tag]) for tag, position in sorted(given.items()) if tag in slips]
 
 
 def _entries(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:

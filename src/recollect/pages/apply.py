@@ -87,7 +87,7 @@ def _of_pages(plan: Plan) -> Plan:
 
 
 def _edits(plan: Plan) -> list[Edit]:
-    return [Edit(page_id=id, decision=Verdict(said), target=target) for id, said, target in plan.options["edits"]]
+    return [Edit(page_id=id, decision=Verdict(verdict), target=target) for id, verdict, target in plan.options["edits"]]
 
 
 def _edited(plan: MergePlan, edits: Sequence[Edit], there: Mapping[str, WikiPage]) -> MergePlan:
@@ -147,8 +147,8 @@ def _status(subgraph: SubgraphPlan, fates: Mapping[str, Mapping[str, Any]], head
 def _left_out(subgraph: SubgraphPlan, head: Plan) -> str | None:
     """Why a sub-graph did not even come into the plan: nothing that was tried passed the audit."""
     beginning = f"{subgraph.subgraph_id} ({subgraph.root_id}) was left out: "
-    said = (finding.text for finding in head.findings if finding.rule == "audit")
-    return next((text.removeprefix(beginning) for text in said if text.startswith(beginning)), None)
+    texts = (finding.text for finding in head.findings if finding.rule == "audit")
+    return next((text.removeprefix(beginning) for text in texts if text.startswith(beginning)), None)
 
 
 async def plan_md(core: Core, space_id: UUID, plan_id: UUID) -> str:

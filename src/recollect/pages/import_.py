@@ -65,8 +65,8 @@ class How:
     def __post_init__(self) -> None:
         for name, choices in (("scope", get_args(Scope)), ("judge", (None, *get_args(JudgeName)))):
             if getattr(self, name) not in choices:
-                said = ", ".join(filter(None, choices))
-                raise InvalidInput(f"There is no {name} {getattr(self, name)!r}: it is one of {said}.", field=name)
+                names = ", ".join(filter(None, choices))
+                raise InvalidInput(f"There is no {name} {getattr(self, name)!r}: it is one of {names}.", field=name)
 
 
 async def import_folder(
@@ -112,11 +112,11 @@ def _checked(files: Iterable[tuple[str, str]], largest: int) -> list[PageFile | 
 async def _import(
     core: Core, space_id: UUID, files: Sequence[PageFile | SourceLine], label: str, how: How
 ) -> PageImport:
-    new, said = await anyio.to_thread.run_sync(_parsed, files)
+    new, from_reading = await anyio.to_thread.run_sync(_parsed, files)
     there = await _there(core, space_id, new)
     merge = await _decided(core, new, there, how)
     nowhere = await anyio.to_thread.run_sync(lambda: resolve(new, there.pages).findings)
-    findings = dict.fromkeys((*said, *merge.findings, *_in_doubt(merge), *nowhere))
+    findings = dict.fromkeys((*from_reading, *merge.findings, *_in_doubt(merge), *nowhere))
     batch = PageBatch(id=uuid4(), label=label, plan=_without_review(merge), findings=tuple(findings))
     async with core.transaction(space_id) as db:
         await page_store.save_batch(db, batch, {"scope": how.scope}, core.now())
@@ -159,20 +159,20 @@ async def _there(core: Core, space_id: UUID, new: Sequence[WikiPage]) -> _There:
 
 def _parsed(files: Sequence[PageFile | SourceLine]) -> tuple[list[WikiPage], list[PageFinding]]:
     """The pages of some files, each with an id of its own, and what is to be said about them and the others."""
-    said: list[PageFinding] = []
+    findings: list[PageFinding] = []
     read: list[WikiPage] = []
     for file in files:
         if isinstance(file, SourceLine):
-            said.append(PageFinding(page=file.file, message=file.message))
+            findings.append(PageFinding(page=file.file, message=file.message))
         elif not is_storable(file.text) or not is_storable(file.path):
             message = "It holds a NUL byte or a lone surrogate: it was left out."
-            said.append(PageFinding(page=file.path.replace("\0", "?"), message=message))
+            findings.append(PageFinding(page=file.path.replace("\0", "?"), message=message))
         else:
             parsed = read_page(file.path, file.text)
             read.append(parsed.page)
-            said += parsed.findings
+            findings += parsed.findings
     pages, doubled = distinct(read)
-    return pages, [*said, *doubled]
+    return pages, [*findings, *doubled]
 
 
 # -- deciding
@@ -210,14 +210,14 @@ async def _vectors(
 ) -> dict[str, Vectors]:
     """The vectors of some texts; those that the store has are not made again."""
     missing = [text for text in dict.fromkeys(texts) if text not in stored]
-    size, made = core.settings.embedding_batch, dict(stored)
+    size, vectors = core.settings.embedding_batch, dict(stored)
     for start in range(0, len(missing), size):
         batch = missing[start : start + size]
         embedded = zip(batch, await embed_readable(core.embedder(), batch), strict=True)
-        made |= {text: vector for text, vector in embedded if vector is not None}
+        vectors |= {text: vector for text, vector in embedded if vector is not None}
         if progress:
             progress(start + len(batch), len(missing))
-    return made
+    return vectors
 
 
 def _rows(pages: Sequence[WikiPage], vectors: Mapping[str, Vectors], dim: int) -> Vectors:

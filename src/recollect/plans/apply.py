@@ -51,14 +51,14 @@ async def apply(
     Every door comes through here (P21). A policy may plan anew without what was declined, and try again what failed:
     then several plans are applied, one after the other, and `trying` is told each.
     """
-    said = _Said(by=by, progress=progress, started=started, trying=trying)
+    wishes = _Said(by=by, progress=progress, started=started, trying=trying)
     applied = 0
     async with _turn(core, space_id):
-        applying: _Applying | None = await _settled(core, space_id, plan_id, decline, said)
+        applying: _Applying | None = await _settled(core, space_id, plan_id, decline, wishes)
         while applying is not None:
             outcome = await applying.run()
             applied += outcome.applied
-            applying = await _next_try(core, space_id, outcome, said)
+            applying = await _next_try(core, space_id, outcome, wishes)
     return replace(outcome, applied=applied)
 
 
@@ -72,7 +72,7 @@ class _Said:
     trying: Trying | None
 
 
-async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], said: _Said) -> "_Applying":
+async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], wishes: _Said) -> "_Applying":
     """The plan to apply, ready: this one less what is declined, or the one its policy makes without that."""
     async with core.transaction(space_id) as db:
         plan = await _in_force(db, plan_id)
@@ -83,8 +83,8 @@ async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[
             await decline_in(core, db, plan, decline, never=False)
         options = await _options_without_declined(db, plan)
         if options is None:
-            return await _ready(core, db, plan, said)
-    return await _taken_up(core, space_id, (await anew(core, space_id, plan, options, said.by)).id, said)
+            return await _ready(core, db, plan, wishes)
+    return await _taken_up(core, space_id, (await anew(core, space_id, plan, options, wishes.by)).id, wishes)
 
 
 async def _options_without_declined(db: Transaction, plan: Plan) -> Mapping[str, Any] | None:
@@ -96,21 +96,21 @@ async def _options_without_declined(db: Transaction, plan: Plan) -> Mapping[str,
     return policy.without(plan, declined) if declined and await plans.groups_to_do(db, plan.id) else None
 
 
-async def _taken_up(core: Core, space_id: UUID, plan_id: UUID, said: _Said) -> "_Applying":
+async def _taken_up(core: Core, space_id: UUID, plan_id: UUID, wishes: _Said) -> "_Applying":
     async with core.transaction(space_id) as db:
-        return await _ready(core, db, await plans.head(db, plan_id, lock=True), said)
+        return await _ready(core, db, await plans.head(db, plan_id, lock=True), wishes)
 
 
-async def _ready(core: Core, db: Transaction, plan: Plan, said: _Said) -> "_Applying":
+async def _ready(core: Core, db: Transaction, plan: Plan, wishes: _Said) -> "_Applying":
     """A plan, approved, with what failed waiting again, on its way into the tables."""
-    if said.trying is not None:
-        said.trying(plan.id)
+    if wishes.trying is not None:
+        wishes.trying(plan.id)
     if plan.status is PlanStatus.PROPOSED:
-        moments = {"approved_at": core.now(), "approved_by": said.by}
+        moments = {"approved_at": core.now(), "approved_by": wishes.by}
         await plans.set_status(db, plan.id, PlanStatus.APPROVED, **moments)
     else:
         await plans.retry_failed(db, plan.id)
-    applying = _Applying(core, db.space_id, plan, said)
+    applying = _Applying(core, db.space_id, plan, wishes)
     await applying.begin(db)
     return applying
 
@@ -123,7 +123,7 @@ async def _in_force(db: Transaction, plan_id: UUID) -> Plan:
     return plan
 
 
-async def _next_try(core: Core, space_id: UUID, outcome: Outcome, said: _Said) -> "_Applying | None":
+async def _next_try(core: Core, space_id: UUID, outcome: Outcome, wishes: _Said) -> "_Applying | None":
     """Another try at what failed, where its policy knows one."""
     if not outcome.failed:
         return None
@@ -135,9 +135,9 @@ async def _next_try(core: Core, space_id: UUID, outcome: Outcome, said: _Said) -
     if options is None:
         log.error("a plan could not be applied as a whole", plan=str(plan.id), why=outcome.failed[0])
         return None
-    made = await propose(core, space_id, plan.policy, options, created_by=said.by)
-    log.warning("what failed is tried again", plan=str(made.id), why=outcome.failed[0])
-    return await _taken_up(core, space_id, made.id, said) if made.decisions else None
+    new_plan = await propose(core, space_id, plan.policy, options, created_by=wishes.by)
+    log.warning("what failed is tried again", plan=str(new_plan.id), why=outcome.failed[0])
+    return await _taken_up(core, space_id, new_plan.id, wishes) if new_plan.decisions else None
 
 
 @asynccontextmanager
@@ -202,11 +202,11 @@ class _HowFar:
 class _Applying:
     """One run of a plan."""
 
-    def __init__(self, core: Core, space_id: UUID, plan: Plan, said: _Said) -> None:
+    def __init__(self, core: Core, space_id: UUID, plan: Plan, wishes: _Said) -> None:
         self.core, self.space_id, self.plan = core, space_id, plan
         self.policy = policy_of(plan)
-        self.progress = said.progress or (lambda _done, _total: None)
-        self.has_started = said.started or (lambda _run_id: None)
+        self.progress = wishes.progress or (lambda _done, _total: None)
+        self.has_started = wishes.started or (lambda _run_id: None)
         self.started = time.perf_counter()
         self.total = 0
         self.far = _HowFar()

@@ -122,8 +122,8 @@ async def _proposed(asked: ProposalRequest) -> Plan:
     try:
         async with database.snapshot(asked.space_id) as db:
             reader = StoreReader(db, executor)
-            made = await policy_named(asked.policy).propose(reader, asked.options, asked.now)
-            return replace(made, seen=await reader.version())
+            plan = await policy_named(asked.policy).propose(reader, asked.options, asked.now)
+            return replace(plan, seen=await reader.version())
     finally:
         if executor:
             executor.close()

@@ -89,8 +89,8 @@ async def looked_through(core: Core, space_id: UUID, name: str) -> Plan:
 
 async def _proposed(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
     """What a policy says, with its name, its risk and its options on it."""
-    said = await _said(core, space_id, policy, chosen)
-    return replace(said, policy=policy.name, risk=policy.risk, options=asdict(chosen))
+    plan = await _said(core, space_id, policy, chosen)
+    return replace(plan, policy=policy.name, risk=policy.risk, options=asdict(chosen))
 
 
 async def _said(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan:
@@ -98,8 +98,8 @@ async def _said(core: Core, space_id: UUID, policy: Policy, chosen: Any) -> Plan
     async with core.database.snapshot(space_id) as db:
         reader = StoreReader(db, core.executor)
         if not (core.serves and await reader.count_nodes() > LARGE):
-            made = await policy.propose(reader, chosen, core.now())
-            return replace(made, seen=await reader.version())
+            plan = await policy.propose(reader, chosen, core.now())
+            return replace(plan, seen=await reader.version())
     async with core.beside:
         asked = process.ProposalRequest(
             dsn=core.database.dsn,
@@ -158,11 +158,11 @@ def _needs_telling(core: Core, policy: Policy, plan: Plan) -> Plan:
 
 async def anew(core: Core, space_id: UUID, plan: Plan, options: Mapping[str, Any], by: str) -> Plan:
     """A plan made again with other options; it takes the place of the first."""
-    made = await propose(core, space_id, plan.policy, options, created_by=by)
+    new_plan = await propose(core, space_id, plan.policy, options, created_by=by)
     async with core.transaction(space_id) as db:
-        await declined.leave_to(db, plan.id, made.id)
-        await plans.note(db, plan.id, "replaced_by", str(made.id))
-    return made
+        await declined.leave_to(db, plan.id, new_plan.id)
+        await plans.note(db, plan.id, "replaced_by", str(new_plan.id))
+    return new_plan
 
 
 def policy_of(plan: Plan) -> Policy | None:

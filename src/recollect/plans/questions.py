@@ -145,7 +145,7 @@ def asking() -> list[Policy]:
 
 def checked(answers: Mapping[int, Says | str] | Sequence[GivenAnswer]) -> Sequence[GivenAnswer]:
     if isinstance(answers, Mapping):
-        answers = [GivenAnswer(number=number, answer=says(said)) for number, said in answers.items()]
+        answers = [GivenAnswer(number=number, answer=says(word)) for number, word in answers.items()]
     if len(answers) > MOST_ANSWERS:
         raise InvalidInput(f"At most {MOST_ANSWERS:,} answers at a time, not {len(answers):,}.", field="answers")
     for answer in answers:
@@ -154,11 +154,11 @@ def checked(answers: Mapping[int, Says | str] | Sequence[GivenAnswer]) -> Sequen
     return answers
 
 
-def says(said: str) -> Says:
+def says(word: str) -> Says:
     try:
-        return Says(said)
+        return Says(word)
     except ValueError:
-        raise InvalidInput(f"An answer is one of {', '.join(Says)}, not {said!r:.60}.", field="answer") from None
+        raise InvalidInput(f"An answer is one of {', '.join(Says)}, not {word!r:.60}.", field="answer") from None
 
 
 # -- reading
@@ -272,7 +272,7 @@ class _Answering:
         self.refuse(reply.asked.number, f"{reply.keep} is no side of question {reply.asked.number}.")
         return False
 
-    async def set_apart(self, db: Transaction, replies: Sequence["_Meant"], said: Says) -> None:
+    async def set_apart(self, db: Transaction, replies: Sequence["_Meant"], verdict: Says) -> None:
         """P11: remembered as two, for a while or for good."""
         sides = await StoreReader(db).sides(sorted({end for reply in replies for end in reply.ends}))
         pairs = {}
@@ -280,10 +280,10 @@ class _Answering:
             remember = policy_named(reply.asked.policy).remember
             assert remember is not None
             pairs[reply.asked.number] = remember(*(sides[end] for end in reply.ends))
-        days = None if said is Says.NEVER else self.core.settings.declined_days
+        days = None if verdict is Says.NEVER else self.core.settings.declined_days
         await declined.keep_apart(db, pairs.values(), now=self.now, days=days, reason=BY_HAND)
         outcomes = {
-            number: (said.value, {"pair": list(pairs[reply.asked.number][:2])})
+            number: (verdict.value, {"pair": list(pairs[reply.asked.number][:2])})
             for reply in replies
             for number in reply.numbers
         }
@@ -331,15 +331,15 @@ class _Answering:
     async def _note_merged(self, db: Transaction, plan_id: UUID, replies: Sequence["_Meant"]) -> None:
         decided = {decision.subject: decision for decision in await plans.decisions_of(db, plan_id, with_changes=False)}
         outcomes: dict[int, tuple[str | None, Row]] = {}
-        said = {refusal.number for refusal in self.refused}
+        refused = {refusal.number for refusal in self.refused}
         for reply in replies:
             going = [decided[end] for end in reversed(reply.ends) if end in decided]
             stands = bool(going) and all(decision.status is DecisionStatus.APPLIED for decision in going)
-            if stands and reply.asked.number not in said:
+            if stands and reply.asked.number not in refused:
                 outcome = {"plan": str(plan_id), "decision": going[0].number}
                 outcomes |= dict.fromkeys(reply.numbers, (Says.MERGE.value, outcome))
                 self.answered.append(reply.asked.number)
-            elif reply.asked.number not in said:
+            elif reply.asked.number not in refused:
                 why = going[0].note if going else None
                 self.refuse(reply.asked.number, f"Question {reply.asked.number}: {why or 'it could not be merged'}.")
         await stored.answer(db, outcomes, by=self.by, now=self.now)
@@ -380,9 +380,9 @@ async def answer(
     async with core.transaction(space_id) as db:
         asked = await open_questions(core, db)
         meant = await work.meant(db, asked, given)
-        for said in (Says.SEPARATE, Says.NEVER):
-            if replies := [reply for reply in meant if reply.answer is said]:
-                await work.set_apart(db, replies, said)
+        for verdict in (Says.SEPARATE, Says.NEVER):
+            if replies := [reply for reply in meant if reply.answer is verdict]:
+                await work.set_apart(db, replies, verdict)
         later = [reply for reply in meant if reply.answer is Says.LATER]
         await stored.postpone(db, [number for reply in later for number in reply.numbers], work.now)
         work.answered += [reply.asked.number for reply in later]
@@ -423,11 +423,15 @@ async def take_back(core: Core, space_id: UUID, numbers: Sequence[int], *, by: s
         before = [number for question in await open_questions(core, db) for number in (question.number, *question.same)]
         states = await stored.states(db, numbers)
         outcomes = {number: states[number]["outcome"] for number in numbers if number in states}
-        apart = {number: tuple(said["pair"]) for number, said in outcomes.items() if "pair" in said}
+        apart = {number: tuple(outcome["pair"]) for number, outcome in outcomes.items() if "pair" in outcome}
         await declined.let_again(db, apart.values())
         await stored.answer(db, dict.fromkeys(apart, (None, {})), by=None, now=None)
         await stored.postpone(db, numbers, None)
-    merged = {number: (UUID(said["plan"]), said["decision"]) for number, said in outcomes.items() if "plan" in said}
+    merged = {
+        number: (UUID(outcome["plan"]), outcome["decision"])
+        for number, outcome in outcomes.items()
+        if "plan" in outcome
+    }
     undone = await _undone(work, merged)
     async with core.transaction(space_id) as db:
         await stored.answer(db, dict.fromkeys(undone, (None, {})), by=None, now=None)

@@ -123,14 +123,14 @@ async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
     """What to know before a waiting plan is applied by hand: the brake, the risk, and the gate (P10, A27)."""
     if plan.status not in (PlanStatus.PROPOSED, PlanStatus.APPROVED) or not sum(plan.counts.values()):
         return ()
-    said = []
+    lines = []
     if "waits" in plan.summary:
-        said.append(f"The brake is on: {plan.summary['waits']}. By schedule it would wait for approval: look closely.")
+        lines.append(f"The brake is on: {plan.summary['waits']}. By schedule it would wait for approval: look closely.")
     policy = POLICIES.get(plan.policy)
     closed = await gate(core, space_id) if policy and policy.gated else None
     if closed:
-        said.append(f"The schedule would not run this yet: {closed}. You can still apply it.")
-    return tuple(said)
+        lines.append(f"The schedule would not run this yet: {closed}. You can still apply it.")
+    return tuple(lines)
 
 
 # -- edges

@@ -70,8 +70,8 @@ async def embed_readable(embedder: Embedder, texts: Sequence[str]) -> list[Vecto
     """A vector for each text that the model can read, None for the others (D43)."""
     readable = await anyio.to_thread.run_sync(lambda: [embedder.can_read(text) for text in texts])
     readable_texts = [text for text, is_readable in zip(texts, readable, strict=True) if is_readable]
-    made = iter(await embedder.embed(readable_texts)) if readable_texts else iter(())
-    return [next(made) if is_readable else None for is_readable in readable]
+    vectors = iter(await embedder.embed(readable_texts)) if readable_texts else iter(())
+    return [next(vectors) if is_readable else None for is_readable in readable]
 
 
 def parse(spec: str) -> Spec:
@@ -107,10 +107,10 @@ def _fastembed(spec: Spec, settings: Settings) -> Embedder:
     from recollect.providers.fastembed import FastembedEmbedder
 
     name = _required_model(spec, "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")
-    made = FastembedEmbedder(name=name, folder=settings.embedding_folder, threads=settings.embedding_threads)
-    if spec.dimension not in (None, made.dim):
-        raise InvalidInput(f"{name} has {made.dim} dimensions: it cannot give {spec.dimension}.", field="embedder")
-    return made
+    embedder = FastembedEmbedder(name=name, folder=settings.embedding_folder, threads=settings.embedding_threads)
+    if spec.dimension not in (None, embedder.dim):
+        raise InvalidInput(f"{name} has {embedder.dim} dimensions: it cannot give {spec.dimension}.", field="embedder")
+    return embedder
 
 
 def _sentence_transformers(spec: Spec, settings: Settings) -> Embedder:

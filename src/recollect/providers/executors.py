@@ -61,8 +61,8 @@ def in_order(submit: Callable[[Block], "Future[Made]"], blocks: Iterable[Block],
             future.cancel()
 
 
-def told(made: Iterable[Made], progress: Callable[[int], None] | None) -> Iterator[Made]:
-    for number, result in enumerate(made, 1):
+def told(results: Iterable[Made], progress: Callable[[int], None] | None) -> Iterator[Made]:
+    for number, result in enumerate(results, 1):
         if progress is not None:
             progress(number)
         yield result

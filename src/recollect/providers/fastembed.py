@@ -107,8 +107,8 @@ class FastembedReranker:
 
     def _scores(self, question: str, texts: Sequence[str]) -> Vectors:
         read = list(self._model().rerank(question, texts, batch_size=BATCH))
-        said = checked_scores(read, texts=len(texts), name=self._name)
-        return np.asarray(1 / (1 + np.exp(-said)), dtype=np.float32)
+        scores = checked_scores(read, texts=len(texts), name=self._name)
+        return np.asarray(1 / (1 + np.exp(-scores)), dtype=np.float32)
 
     def _model(self) -> "TextCrossEncoder":
         with self._loading:
@@ -132,12 +132,12 @@ def dimension_of(name: str, folder: Path | None) -> int:
             "RECOLLECT_EMBEDDING_FOLDER.",
             field="embedder",
         )
-    said = configuration(folder, "config.json").get("hidden_size")
-    if not isinstance(said, int) or said < 1:
+    size = configuration(folder, "config.json").get("hidden_size")
+    if not isinstance(size, int) or size < 1:
         raise InvalidInput(
             f"{folder / 'config.json'} does not say how long vectors are (hidden_size).", field="embedder"
         )
-    return said
+    return size
 
 
 def dimensions() -> dict[str, int]:
@@ -148,13 +148,13 @@ def dimensions() -> dict[str, int]:
 
 def configuration(folder: Path, name: str) -> dict[str, Any]:
     try:
-        said = json.loads((folder / name).read_text(encoding="utf8"))
+        values = json.loads((folder / name).read_text(encoding="utf8"))
     except FileNotFoundError:
         problem = f"There is no {name} in {folder}: RECOLLECT_EMBEDDING_FOLDER is to hold the files of a model."
         raise InvalidInput(problem, field="embedding_folder") from None
     except ValueError:
         raise InvalidInput(f"{folder / name} is not JSON.", field="embedding_folder") from None
-    return said if isinstance(said, dict) else {}
+    return values if isinstance(values, dict) else {}
 
 
 def loaded(name: str, folder: Path | None, threads: int | None) -> "TextEmbedding":

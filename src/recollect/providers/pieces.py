@@ -68,12 +68,12 @@ def embed_pieces(
 ) -> Vectors:
     """A vector a text, of what a local model makes of its pieces; which must be so many numbers, all of them finite."""
     pieces = [(owner, piece) for owner, text in enumerate(texts) for piece in cut(text, max_bytes)]
-    made = encode([piece for _, piece in pieces])
-    if made.shape != (len(pieces), dim) or not np.isfinite(made).all():
+    vectors = encode([piece for _, piece in pieces])
+    if vectors.shape != (len(pieces), dim) or not np.isfinite(vectors).all():
         raise ProviderMisbehaved(
-            f"The model {name} gave vectors of the shape {made.shape}: {dim} numbers a text are due."
+            f"The model {name} gave vectors of the shape {vectors.shape}: {dim} numbers a text are due."
         )
-    return sum_of_pieces(made, [owner for owner, _ in pieces], len(texts))
+    return sum_of_pieces(vectors, [owner for owner, _ in pieces], len(texts))
 
 
 def sum_of_pieces(pieces: NDArray[np.floating], owners: Sequence[int], texts: int) -> Vectors:

@@ -84,8 +84,8 @@ class RayExecutor:
         except OSError as problem:
             self._lose(problem)
         ahead = AHEAD * (cluster.processors if cluster else os.cpu_count() or 1)
-        made = in_order(lambda block: self._submit(cluster, work, shared, there, block), blocks, ahead)
-        yield from told(made, progress)
+        results = in_order(lambda block: self._submit(cluster, work, shared, there, block), blocks, ahead)
+        yield from told(results, progress)
 
     def close(self) -> None:
         with self._connecting:

@@ -31,9 +31,9 @@ def make_reranker(spec: str, settings: Settings) -> Reranker:
     return PROVIDERS[provider.lower()](model, settings.reranker_folder, settings.embedding_threads)
 
 
-def checked_scores(said: Any, *, texts: int, name: str) -> Vectors:
+def checked_scores(numbers: Any, *, texts: int, name: str) -> Vectors:
     """What a model says of some texts, if it is one number each."""
-    scores: Vectors = np.asarray(said, dtype=np.float32)
+    scores: Vectors = np.asarray(numbers, dtype=np.float32)
     if scores.shape != (texts,) or not np.isfinite(scores).all():
         raise ProviderMisbehaved(f"The reranker {name} did not give one number a text.")
     return scores

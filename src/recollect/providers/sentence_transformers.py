@@ -65,8 +65,8 @@ class SentenceTransformersEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         def encode(pieces: list[str]) -> Vectors:
-            made = self._model().encode(pieces, batch_size=BATCH, show_progress_bar=False)
-            return np.asarray(made, dtype=np.float32)
+            vectors = self._model().encode(pieces, batch_size=BATCH, show_progress_bar=False)
+            return np.asarray(vectors, dtype=np.float32)
 
         return embed_pieces(texts, encode, name=self._name, dim=self.dim, max_bytes=PIECE_BYTES)
 
@@ -103,8 +103,8 @@ class SentenceTransformersReranker:
 
     def _scores(self, question: str, texts: Sequence[str]) -> Vectors:
         pairs = [(question, text) for text in texts]
-        said = self._model().predict(pairs, batch_size=BATCH, show_progress_bar=False, activation_fn=sigmoid)
-        return checked_scores(said, texts=len(texts), name=self._name)
+        scores = self._model().predict(pairs, batch_size=BATCH, show_progress_bar=False, activation_fn=sigmoid)
+        return checked_scores(scores, texts=len(texts), name=self._name)
 
     def _model(self) -> Any:
         with self._loading:

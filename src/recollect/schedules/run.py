@@ -203,16 +203,16 @@ class _Running:
 
     async def _tidy(self, policy: Policy, closed: str | None) -> Ran:
         tidied = await self._tidied()
-        said = "; ".join([await self._said(policy, tidied), *await self._said_of_finished(policy)])
+        sentence = "; ".join([await self._said(policy, tidied), *await self._said_of_finished(policy)])
         if not policy.quiet or (tidied.outcome is not None and tidied.outcome.applied):
-            self.log.info(said, plan=str(tidied.plan.id))
+            self.log.info(sentence, plan=str(tidied.plan.id))
         return Ran(
             name=self.name,
             status=_status(tidied),
-            outcome=_outcome(said, tidied),
+            outcome=_outcome(sentence, tidied),
             plan_id=tidied.plan.id if tidied.plan.counts else None,
             warnings=self._warnings(closed),
-            report=await self._report(policy, tidied, said),
+            report=await self._report(policy, tidied, sentence),
         )
 
     async def _tidied(self) -> Tidied:
@@ -265,7 +265,7 @@ class _Running:
             if tidied.outcome is not None
         ]
 
-    async def _report(self, policy: Policy, tidied: Tidied, said: str) -> dict[str, Any]:
+    async def _report(self, policy: Policy, tidied: Tidied, sentence: str) -> dict[str, Any]:
         """P14 and A29, of the whole run: proposing, and applying where it was applied."""
         applied = [await self._applied(tidying.outcome) for tidying in (*self.finished, tidied)]
         measured = {
@@ -275,7 +275,7 @@ class _Running:
         states = ("applied", "stale", "declined", "failed")
         return {
             "schedule": self.name,
-            "said": said,
+            "said": sentence,
             "status": _status(tidied),
             "looked_at": sum(tidied.plan.summary.get("scope", {}).values()),
             "planned": sum(sum(tidying.plan.counts.values()) for tidying in (*self.finished, tidied)),
@@ -358,14 +358,14 @@ def _status(tidied: Tidied) -> Literal["done", "waiting", "partly failed"]:
     return "partly failed" if tidied.outcome.failed else "done"
 
 
-def _outcome(said: str, tidied: Tidied) -> str:
+def _outcome(sentence: str, tidied: Tidied) -> str:
     """One sentence for the table: what was done, or why it waits, and what was left undone."""
     outcome = tidied.outcome
     if outcome is None:
-        return " ".join(tidied.notes) if tidied.plan.counts else said
+        return " ".join(tidied.notes) if tidied.plan.counts else sentence
     left = {"stale": len(outcome.stale), "failed": len(outcome.failed)}
     undone = ", ".join(f"{number:,} {state}" for state, number in left.items() if number)
-    return f"{said} ({undone})" if undone else said
+    return f"{sentence} ({undone})" if undone else sentence
 
 
 def _still_waits(plan: Plan) -> str:

@@ -104,12 +104,12 @@ def _agreement(stances: Sequence[Stance], rows: Ints, options: Options) -> Agree
     """Which of some rows say the same."""
     if not stances:
         return None
-    said = [stances[row] for row in rows]
+    ordered = [stances[row] for row in rows]
     numbered: dict[tuple[object, ...], int] = {}
-    codes = [numbered.setdefault(entry.marks(options.ask_about), len(numbered)) for entry in said]
+    codes = [numbered.setdefault(entry.marks(options.ask_about), len(numbered)) for entry in ordered]
     return Agreement(
         codes=np.array(codes, dtype=np.int64),
-        differ=lambda row, other: bool(doubts(said[row], said[other], options.ask_about)),
+        differ=lambda row, other: bool(doubts(ordered[row], ordered[other], options.ask_about)),
     )
 
 
@@ -175,11 +175,11 @@ def _note_chains(bank: Bank, order: Ints, grouping: Grouping) -> None:
         bank.draft.note("chain", f"it is like {a}, but not like all that goes into it: a person should look", b)
 
 
-def _ask(bank: Bank, order: Ints, grouping: Grouping, said: Sequence[Stance], options: Options) -> None:
+def _ask(bank: Bank, order: Ints, grouping: Grouping, ordered: Sequence[Stance], options: Options) -> None:
     """E34: what is near and does not agree is for a person to look at."""
     for keeper, other, similarity in grouping.doubtful:
-        why = doubts(said[keeper], said[other], options.ask_about)
-        shown = said[keeper].shown, said[other].shown
+        why = doubts(ordered[keeper], ordered[other], options.ask_about)
+        shown = ordered[keeper].shown, ordered[other].shown
         bank.ask(int(order[keeper]), int(order[other]), min(1.0, similarity), why, shown, policy=POLICY.name)
 
 

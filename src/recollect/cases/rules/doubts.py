@@ -35,8 +35,8 @@ class Stance:
 
     def marks(self, ask_about: Collection[str]) -> tuple[object, ...]:
         """What must be equal in both, of what is asked about."""
-        said = {ANSWER: self.answer, CATEGORY: self.category, NUMBERS: self.numbers, DENIAL: self.denials}
-        return tuple(value for doubt, value in said.items() if doubt in ask_about)
+        values = {ANSWER: self.answer, CATEGORY: self.category, NUMBERS: self.numbers, DENIAL: self.denials}
+        return tuple(value for doubt, value in values.items() if doubt in ask_about)
 
 
 def stance(case: CaseText) -> Stance:

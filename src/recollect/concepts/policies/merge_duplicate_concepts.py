@@ -164,12 +164,12 @@ def _moment(time: str | None) -> datetime | None:
     if not time:
         return None
     try:
-        said = datetime.fromisoformat(time)
+        moment = datetime.fromisoformat(time)
     except ValueError:
         raise InvalidInput(
             f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
         ) from None
-    return min(max(said if said.tzinfo else said.replace(tzinfo=UTC), EARLIEST), LATEST)
+    return min(max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), EARLIEST), LATEST)
 
 
 def apart_of(concepts: KnownConcepts, distinct: Distinct) -> Apart:

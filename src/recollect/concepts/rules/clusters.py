@@ -314,8 +314,8 @@ def why_asked(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
     if score < options.threshold:
         return f"the score {score:.3f} lies between {options.review:g} and {options.threshold:g}"
     against = [doubt for link in known_pairs.links(rows) for doubt in link.factors.doubts if doubt in options.ask]
-    said = dict.fromkeys(DOUBTS[doubt] for doubt in against)
-    return f"the score is {score:.3f}, but {listed(said) if said else 'a person decides'}"
+    phrases = dict.fromkeys(DOUBTS[doubt] for doubt in against)
+    return f"the score is {score:.3f}, but {listed(phrases) if phrases else 'a person decides'}"
 
 
 def why_asked_by_estimate(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
@@ -329,8 +329,8 @@ def why_asked_by_estimate(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
 
 def estimated(link: PairLink, doubts: Iterable[str]) -> str:
     against = dict.fromkeys(DOUBTS[doubt] for doubt in doubts)
-    said = f"; {listed(against)}" if against else ""
-    return f"about {chance(link.certainty)} likely, with a score of {link.factors.score:.3f}{said}"
+    but = f"; {listed(against)}" if against else ""
+    return f"about {chance(link.certainty)} likely, with a score of {link.factors.score:.3f}{but}"
 
 
 # -- limits

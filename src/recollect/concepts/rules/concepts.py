@@ -235,8 +235,8 @@ def _compared(new: NewConcept, vector: Vector | None, metadata: Metadata, wordin
     if words_of(new.name, new.text) == words_of(wording.name, wording.text):
         vector = theirs = SAME
     left, right = (
-        Traits(name=said.name, vector=own, metadata=fields, has_text=bool(said.text), text=said.text)
-        for said, own, fields in ((new, vector, new.metadata), (wording, theirs, metadata))
+        Traits(name=side.name, vector=own, metadata=fields, has_text=bool(side.text), text=side.text)
+        for side, own, fields in ((new, vector, new.metadata), (wording, theirs, metadata))
     )
     return compare(left, right, WEIGHTS)
 

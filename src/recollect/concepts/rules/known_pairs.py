@@ -128,8 +128,10 @@ class KnownPairs:
         self.pairs = pairs = detected.pairs if self.evidence is None else self.evidence.pairs
         self.copies = {int(rows[0]): unprotected(concepts, rows.tolist()) for rows in detected.copies}
         self.crowded = frozenset(detected.crowded.tolist())
-        said = [doubts(concepts.traits(row), concepts.traits(other)) for row, other, _ in pairs]
-        self.doubts = with_namesakes(pairs, said if self.evidence is None else reconciled(said, self.evidence.agrees))
+        all_doubts = [doubts(concepts.traits(row), concepts.traits(other)) for row, other, _ in pairs]
+        self.doubts = with_namesakes(
+            pairs, all_doubts if self.evidence is None else reconciled(all_doubts, self.evidence.agrees)
+        )
         self.meant = self._meant_by_name()
         self.certainty = self._certainty()
         # What decides: the estimate where the space was asked, else the score.
@@ -143,9 +145,9 @@ class KnownPairs:
 
     def _certainty(self) -> Floats:
         if self.evidence is None:
-            other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(said) for said in self.doubts], np.bool_)
+            other_numbers = np.array([not {DIGITS, NUMBERS}.isdisjoint(doubts) for doubts in self.doubts], np.bool_)
             return certainties(self.pairs, self.concepts.names, other_numbers, self.detected.threshold)
-        clean = np.array([self.options.ask.isdisjoint(said) for said in self.doubts], np.bool_)
+        clean = np.array([self.options.ask.isdisjoint(doubts) for doubts in self.doubts], np.bool_)
         estimates = self.evidence.estimates(clean, self.options.threshold)
         return np.where(self.meant, np.maximum(estimates, MEANT), estimates)
 
@@ -241,20 +243,20 @@ class KnownPairs:
         return tuple(sorted(rows, key=rank))
 
 
-def with_namesakes(pairs: Pairs, said: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def with_namesakes(pairs: Pairs, all_doubts: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """A name that several things bear ("Book review", every year) tells nothing: unless all else is equal too, ask."""
-    in_conflict = np.array([CONFLICT in doubts for doubts in said], np.bool_)
+    in_conflict = np.array([CONFLICT in doubts for doubts in all_doubts], np.bool_)
     namesakes = in_conflict & (pairs.name_plain == 1.0)
     torn = np.union1d(pairs.left[namesakes], pairs.right[namesakes])
     touched = (np.isin(pairs.left, torn) | np.isin(pairs.right, torn)) & (pairs.metadata < 1.0) & ~in_conflict
-    return [(*doubts, NAMESAKES) if adds else doubts for doubts, adds in zip(said, touched.tolist(), strict=True)]
+    return [(*doubts, NAMESAKES) if adds else doubts for doubts, adds in zip(all_doubts, touched.tolist(), strict=True)]
 
 
-def reconciled(said: Sequence[tuple[str, ...]], agrees: Mask) -> list[tuple[str, ...]]:
+def reconciled(all_doubts: Sequence[tuple[str, ...]], agrees: Mask) -> list[tuple[str, ...]]:
     """Values that mean the same in this space do not contradict each other, however they are written."""
     return [
         tuple(doubt for doubt in doubts if doubt != CONFLICT) if agree else doubts
-        for doubts, agree in zip(said, agrees.tolist(), strict=True)
+        for doubts, agree in zip(all_doubts, agrees.tolist(), strict=True)
     ]
 
 

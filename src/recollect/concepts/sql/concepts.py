@@ -180,8 +180,8 @@ async def insert(
 async def was_said(db: Transaction, id_: UUID, new: NewConcept) -> bool:
     """Whether nothing in a concept is news to one that is there, or to what that has absorbed. (Energy is counted.)"""
     raw = await driver(db)
-    said = (plain(new.name), new.text, new.base_weight, json.dumps(new.metadata), new.created_by)
-    return bool(await raw.fetchval(SAID, db.space_id, [id_], new.id, *said))
+    columns = (plain(new.name), new.text, new.base_weight, json.dumps(new.metadata), new.created_by)
+    return bool(await raw.fetchval(SAID, db.space_id, [id_], new.id, *columns))
 
 
 async def add_energy(db: Transaction, id_: UUID, given: Mapping[str, float]) -> None:

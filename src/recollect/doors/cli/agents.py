@@ -88,10 +88,10 @@ def _environment(settings: "Settings", key: str | None, *, project: bool) -> dic
     """What was said here about where to look, and as whom: the program would not know. A project's files are shared, so
     they are told the space alone."""
     carried = {} if project else {"home": settings.home, "database_url": settings.database_url, "api_key": key}
-    said = {"space": settings.space, **carried}
+    values = {"space": settings.space, **carried}
     return {
         f"RECOLLECT_{name.upper()}": str(value)
-        for name, value in said.items()
+        for name, value in values.items()
         if value is not None and (name == "api_key" or settings.origin(name) != "default")
     }
 

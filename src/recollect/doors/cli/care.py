@@ -29,9 +29,9 @@ def backup(
 
     That is all spaces, their history, vectors and keys. `recollect restore FILE` brings it back.
     """
-    made = door.ask_all(lambda memory: memory.backup(file, overwrite=overwrite), doing="Backing up")
-    door.show(made, _show_backup)
-    output.hint(f"`recollect restore {made.file}` brings it back.")
+    backed_up = door.ask_all(lambda memory: memory.backup(file, overwrite=overwrite), doing="Backing up")
+    door.show(backed_up, _show_backup)
+    output.hint(f"`recollect restore {backed_up.file}` brings it back.")
 
 
 def restore_backup(door: Door, file: Path, *, overwrite: bool) -> None:
@@ -100,8 +100,8 @@ def maintain(
 # -- showing
 
 
-def _show_backup(made: "Backup") -> None:
-    output.say(f"Backed up to {made.file} ({output.size(made.bytes)}).")
+def _show_backup(backed_up: "Backup") -> None:
+    output.say(f"Backed up to {backed_up.file} ({output.size(backed_up.bytes)}).")
 
 
 def _show_verification(verification: "Verification") -> None:

@@ -117,14 +117,14 @@ def add(
     \b
     recollect concepts add consciousness_substrate --energy translator=0.6
     """
-    said = None if text is None else values.text_of([text])
+    given_text = None if text is None else values.text_of([text])
     fields = values.json_object("--metadata", metadata)
 
     async def verb(memory: "Engine") -> Formed:
         return await memory.concepts.add(
             name,
             type_,
-            text=said,
+            text=given_text,
             energy=_energies(energy),
             base_weight=base_weight,
             metadata=fields,
@@ -332,7 +332,11 @@ def _show_one(concept: Concept) -> None:
             ("links", str(concept.links)),
             ("made of", counted(concept.made_of, "concept")),
             ("aliases", ", ".join(concept.aliases) or "none"),
-            *(("also said", _variant(said)) for said in concept.variants if said.text and said.text != concept.text),
+            *(
+                ("also said", _variant(variant))
+                for variant in concept.variants
+                if variant.text and variant.text != concept.text
+            ),
             ("metadata", output.compact(concept.metadata)),
             *((("protected", "yes"),) if concept.protected else ()),
             ("added", output.minute(concept.created_at)),
@@ -340,9 +344,13 @@ def _show_one(concept: Concept) -> None:
     )
 
 
-def _variant(said: Variant) -> str:
-    by = f" (by {said.created_by}, {output.short(said.id)})" if said.created_by else f" ({output.short(said.id)})"
-    return f"{said.text}{by}"
+def _variant(variant: Variant) -> str:
+    by = (
+        f" (by {variant.created_by}, {output.short(variant.id)})"
+        if variant.created_by
+        else f" ({output.short(variant.id)})"
+    )
+    return f"{variant.text}{by}"
 
 
 def _energy(concept: Concept) -> str:

@@ -33,5 +33,5 @@ def distribute(
     """
     done = door.ask_all(lambda memory: memory.distribute(shards=shards), doing="Distributing")
     where = f"over {counted(done.servers, 'server')}, in {counted(done.shards, 'shard')}"
-    said = f"The spaces are spread already, {where}." if done.repeated else f"The spaces are spread {where}."
-    door.show(done, lambda _: output.say(said))
+    sentence = f"The spaces are spread already, {where}." if done.repeated else f"The spaces are spread {where}."
+    door.show(done, lambda _: output.say(sentence))

@@ -136,11 +136,11 @@ def _total(counted: Iterable[JobCounts]) -> JobCounts:
 
 
 def _report(embedded: int, total: JobCounts) -> str:
-    said = [f"{counted(embedded, 'text')} embedded."]
+    sentences = [f"{counted(embedded, 'text')} embedded."]
     if total.processing:
-        said.append(f"Another worker has {counted(total.processing, 'text')} in hand.")
+        sentences.append(f"Another worker has {counted(total.processing, 'text')} in hand.")
     if total.pending:
-        said.append(f"{counted(total.pending, 'text')} must wait for another attempt: repeat this in a while.")
+        sentences.append(f"{counted(total.pending, 'text')} must wait for another attempt: repeat this in a while.")
     if total.failed:
-        said.append(f"{counted(total.failed, 'text')} could not be embedded: `recollect doctor` says why.")
-    return " ".join(said) if embedded or len(said) > 1 else "Nothing is waiting."
+        sentences.append(f"{counted(total.failed, 'text')} could not be embedded: `recollect doctor` says why.")
+    return " ".join(sentences) if embedded or len(sentences) > 1 else "Nothing is waiting."

@@ -47,11 +47,11 @@ def link(
     \b
     recollect link 3f2a 91bc --relation extends --strength 0.8 --explanation "same recipe, more people"
     """
-    said = None if explanation is None else values.text_of([explanation])
+    note = None if explanation is None else values.text_of([explanation])
 
     async def verb(memory: "Engine") -> Edge:
         return await memory.graph.link(
-            source, target, relation, strength=strength, confidence=confidence, explanation=said
+            source, target, relation, strength=strength, confidence=confidence, explanation=note
         )
 
     edge = door.ask(partial(_one, verb=verb))

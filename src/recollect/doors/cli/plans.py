@@ -288,7 +288,7 @@ def tidy(
         raise InvalidInput("--set is for one policy: name it, as in `recollect tidy prune --set threshold=0.1`.")
     done = door.ask(partial(_tidy, named=policy or [], options=options))
     door.show([tidied for tidied, _ in done], showing.tidied)
-    for sentence in dict.fromkeys(sentence for _, said in done for sentence in said):
+    for sentence in dict.fromkeys(sentence for _, sentences in done for sentence in sentences):
         output.note(sentence)
     if any(is_short(tidied.outcome) for tidied, _ in done):
         raise typer.Exit(1)
@@ -352,8 +352,8 @@ async def _show_markdown(memory: "Engine", plan: str, *, status: DecisionStatus 
         if stretch.tally is not None:
             first = stretch
             output.say(plan_text.markdown_head(stretch, stretch.tally).rstrip())
-        said = plan_text.markdown_decisions(stretch.decisions, stretch.labels, with_heading=stretch is first)
-        output.say(said.rstrip("\n"))
+        text = plan_text.markdown_decisions(stretch.decisions, stretch.labels, with_heading=stretch is first)
+        output.say(text.rstrip("\n"))
     assert first is not None, "a plan has at least one stretch"
     if left := plan_text.markdown_left_alone(first.findings, first.labels):
         output.say(left.rstrip("\n"))

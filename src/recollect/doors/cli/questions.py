@@ -86,9 +86,9 @@ def _given(written: Sequence[str]) -> "list[GivenAnswer]":
         match = WRITTEN.fullmatch(answer.strip())
         if match is None:
             raise InvalidInput(f"An answer is written like 12=merge, or g12=merge for a group, not {answer[:60]!r}.")
-        number, said = int(match["number"]), says(match["answer"])
+        number, verdict = int(match["number"]), says(match["answer"])
         answers.append(
-            GivenAnswer(group=number, answer=said) if match["group"] else GivenAnswer(number=number, answer=said)
+            GivenAnswer(group=number, answer=verdict) if match["group"] else GivenAnswer(number=number, answer=verdict)
         )
     return answers
 
@@ -147,15 +147,15 @@ class _Walk:
     async def _answer(self, question: "OpenQuestion", key: str) -> None:
         from recollect.plans.questions import GivenAnswer, Says
 
-        said = Says(ANSWERS.get(key.lower(), "merge"))
+        verdict = Says(ANSWERS.get(key.lower(), "merge"))
         keep = question.other.id if key == "o" else None
         group, number = (question.group, None) if key.isupper() else (None, question.number)
-        done = await self.memory.questions.answer([GivenAnswer(answer=said, keep=keep, group=group, number=number)])
+        done = await self.memory.questions.answer([GivenAnswer(answer=verdict, keep=keep, group=group, number=number)])
         for refused in done.refused:
             output.say(f"  {refused.message}")
         if done.answered:
-            self.last.append((said, done.answered))
-            output.say(f"  {SAID[said]}" + (f" ({len(done.answered)})" if len(done.answered) > 1 else ""))
+            self.last.append((verdict, done.answered))
+            output.say(f"  {SAID[verdict]}" + (f" ({len(done.answered)})" if len(done.answered) > 1 else ""))
         else:
             await self.memory.questions.answer({question.number: Says.LATER})
 

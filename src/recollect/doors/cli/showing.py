@@ -151,9 +151,9 @@ def _report(run: Run) -> str:
         return f"{run.report.get('done', 0):,} of {counted(run.report.get('total', 0), 'decision')}"
     marks = run.report.get("metrics", {})
     plain = {name: value for name, value in run.report.items() if name not in ("metrics", "policy", "status")}
-    said = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
-    said += [f"{name.replace('_', ' ')} {_mark(mark)}" for name, mark in marks.items() if name not in plain]
-    return ", ".join(said)
+    figures = [f"{name.replace('_', ' ')} {output.compact(value)}" for name, value in plain.items()]
+    figures += [f"{name.replace('_', ' ')} {_mark(mark)}" for name, mark in marks.items() if name not in plain]
+    return ", ".join(figures)
 
 
 def _mark(figure: dict[str, Any]) -> str:
@@ -169,7 +169,7 @@ def applied(outcome: Outcome) -> None:
         return
     output.say(f"The plan {id_} is {plan_text.state_word(outcome.status)}: {_counted(outcome)}.")
     for state, messages in (("stale", outcome.stale), ("failed", outcome.failed)):
-        output.table(("", ""), [(state, said) for said in messages[:FIRST]])
+        output.table(("", ""), [(state, message) for message in messages[:FIRST]])
         if len(messages) > FIRST:
             output.note(f"{len(messages):,} are {state}: `recollect plan show {id_} --status {state} --all` shows all.")
     if outcome.applied:

@@ -39,5 +39,5 @@ def prompts() -> types.ListPromptsResult:
 
 
 def prompt() -> types.GetPromptResult:
-    said = types.TextContent(type="text", text=TEXT)
-    return types.GetPromptResult(description=ABOUT, messages=[types.PromptMessage(role="user", content=said)])
+    content = types.TextContent(type="text", text=TEXT)
+    return types.GetPromptResult(description=ABOUT, messages=[types.PromptMessage(role="user", content=content)])

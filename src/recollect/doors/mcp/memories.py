@@ -135,13 +135,13 @@ def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -
     }
     fresh = iter(added.ids)
     ids = {position: twins.get(position) or str(next(fresh)) for position in places if position not in wrong}
-    said = [f"{position + 1}: {message}" for position, message in sorted(wrong.items())]
+    messages = [f"{position + 1}: {message}" for position, message in sorted(wrong.items())]
     notes = [f"{places[note.position] + 1}: {note.message}" for note in added.notes]
     data = AllRemembered(
-        ids=[ids[position] for position in sorted(ids)], added=len(added.ids), refused=said, notes=notes or None
+        ids=[ids[position] for position in sorted(ids)], added=len(added.ids), refused=messages, notes=notes or None
     )
-    text = f"{len(added.ids):,} remembered, {len(twins):,} remembered already, {len(said):,} refused."
-    return Told(text="\n".join([text + _postponed(added), *said, *notes]), data=data)
+    text = f"{len(added.ids):,} remembered, {len(twins):,} remembered already, {len(messages):,} refused."
+    return Told(text="\n".join([text + _postponed(added), *messages, *notes]), data=data)
 
 
 def _new(given: AgentMemoryIn) -> NewMemory:

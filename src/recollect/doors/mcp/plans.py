@@ -88,8 +88,8 @@ def shown_plan(plan: ShownPlan, budget: int) -> Told[ShownPlanText]:
 def _fitting(plan: ShownPlan, room: int) -> list[str]:
     """The first decisions that fit, but at least one, so that it goes on."""
     most = max(telling.LEAST_TOKENS, room // telling.SHARES)
-    said = ["; ".join(_lines(plan, index)) for index in range(len(plan.decisions))]
-    clipped = [telling.clipped(text, most) for text in said]
+    texts = ["; ".join(_lines(plan, index)) for index in range(len(plan.decisions))]
+    clipped = [telling.clipped(text, most) for text in texts]
     return telling.fitting_lines(clipped, room) or clipped[:1]
 
 
@@ -123,9 +123,9 @@ async def apply_plan(
     plan = tidied.plan
     notes = in_tools(" ".join(tidied.notes))
     then = f"Tell them of plan {short(plan.id)}, then call apply_plan again."
-    said = f"Not applied: a person must approve it. {notes} {then}"
+    sentence = f"Not applied: a person must approve it. {notes} {then}"
     return Told(
-        text=said,
+        text=sentence,
         data=PlanDone(plan=str(plan.id), status=plan.status, applied=0, problems=["a person must approve it"]),
     )
 

@@ -25,7 +25,7 @@ class Reviewed(BaseModel):
 @tool(Scope.CONSOLIDATE, hints=CHANGES_ONCE)
 async def review(visit: Visit, *, answers: Annotated[dict[str, str], Packed]) -> Told[Reviewed]:
     """Say which concepts or cases are the same: {"12": "merge"}, or separate, never, later. {} lists the questions."""
-    given = [GivenAnswer(number=_number(number), answer=says(said)) for number, said in answers.items()]
+    given = [GivenAnswer(number=_number(number), answer=says(answer)) for number, answer in answers.items()]
     done = await visit.memory.questions.answer(given, by=visit.caller.name, most=visit.caller.most_risk)
     page = await visit.memory.questions.list(limit=SHOWN)
     lines = telling.fitting_lines([telling.clipped(_line(question), 200) for question in page.items], TOKENS)

@@ -83,9 +83,9 @@ async def ask(
     cited = [str(citation.id) for citation in answer.citations] or [str(hit.node.id) for hit in answer.recall]
     problems = [in_tools(problem) for problem in (*answer.recall.notes, *answer.problems)]
     room = budget_tokens - telling.cost(" ".join([*cited, *problems])) - telling.AROUND
-    said = telling.clipped(answer.text, max(telling.LEAST_TOKENS, room))
-    lines = [said, *(f"Note: {problem}" for problem in problems)]
-    return Told(text="\n".join(lines), data=Answered(answer=said, cited=cited, problems=problems))
+    text = telling.clipped(answer.text, max(telling.LEAST_TOKENS, room))
+    lines = [text, *(f"Note: {problem}" for problem in problems)]
+    return Told(text="\n".join(lines), data=Answered(answer=text, cited=cited, problems=problems))
 
 
 TOOLS = (recall, ask)

@@ -128,12 +128,12 @@ def _seconds(time: str | None) -> float:
     if not time:
         return -np.inf
     try:
-        said = datetime.fromisoformat(time)
+        moment = datetime.fromisoformat(time)
     except ValueError:
         raise InvalidInput(
             f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
         ) from None
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def is_linked(near: NearPairs, ids: NDArray[np.void], edges: EdgeColumns) -> Flags:

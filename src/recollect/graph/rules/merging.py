@@ -80,8 +80,8 @@ def edges_in(edge: Edge) -> int:
     """How many edges went into this one, itself counted: by what it remembers, else by what it says of itself."""
     if edge.merged_from:
         return 1 + sum(map(_edges_in_memory, edge.merged_from))
-    said = _PREFIX.match(edge.explanation or "")
-    return int(said[1]) if said else 1
+    prefix = _PREFIX.match(edge.explanation or "")
+    return int(prefix[1]) if prefix else 1
 
 
 def _edges_in_memory(remembered: Mapping[str, Any]) -> int:

@@ -81,8 +81,8 @@ async def add_many(db: Transaction, new_edges: Sequence[NewEdge], now: datetime)
     raw = await driver(db)
     ids = [uuid4() for _ in new_edges]
     columns = zip(*(_values(id_, new_edge, now) for id_, new_edge in zip(ids, new_edges, strict=True)), strict=True)
-    made = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns)} if new_edges else set()
-    places = {position: id_ for position, id_ in enumerate(ids) if id_ in made}
+    stored = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns)} if new_edges else set()
+    places = {position: id_ for position, id_ in enumerate(ids) if id_ in stored}
     return places, [position for position in range(len(new_edges)) if position not in places]
 
 

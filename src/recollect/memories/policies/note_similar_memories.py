@@ -96,8 +96,8 @@ def groups_of(nodes: Nodes, options: Options, executor: Executor | None = None) 
 def _note(draft: Draft, nodes: Nodes, group: ConceptGroup, options: Options) -> None:
     ids = ", ".join(str(nodes.id_of(row))[:8] for row in group.rows[:8])
     more = f" and {len(group.rows) - 8} more" if len(group.rows) > 8 else ""
-    said = f"{ids}{more} are {EXPLANATION}: similarity at least {options.min_similarity:g}"
-    draft.note("review", said, nodes.id_of(group.keeper))
+    sentence = f"{ids}{more} are {EXPLANATION}: similarity at least {options.min_similarity:g}"
+    draft.note("review", sentence, nodes.id_of(group.keeper))
 
 
 def _unlinked(nodes: Nodes, groups: Sequence[ConceptGroup], ever: EdgeColumns) -> list[tuple[int, int, int]]:

@@ -90,14 +90,14 @@ def letta(export: Mapping[str, Any]) -> ForeignPiece:
         for passage in (*objects_in(export, "passages"), *objects_in(export, "archival_memory"))
         if isinstance(passage.get("text"), str) and passage["text"].strip()
     ]
-    said = [
+    conversations = [
         memory
         for agent in agents
         for memory in _conversation(
             LETTA, agent.get("name") or agent.get("id"), agent.get("name"), _letta_turns(agent), None
         ).memories
     ]
-    return ForeignPiece(memories=(*memories, *said))
+    return ForeignPiece(memories=(*memories, *conversations))
 
 
 def in_one_name(agents: Sequence[Mapping[str, Any]]) -> str:

@@ -170,7 +170,7 @@ async def claim(
 async def save(
     db: Transaction,
     done: Sequence[Job],
-    made: Sequence[Passages],
+    all_passages: Sequence[Passages],
     *,
     model: str,
     dim: int,
@@ -186,24 +186,24 @@ async def save(
     await raw.execute(HOLD, db.space_id, nodes)
     if renewing:
         await raw.execute(
-            RENEW, db.space_id, [node for node, passages in zip(nodes, made, strict=True) if passages], now
+            RENEW, db.space_id, [node for node, passages in zip(nodes, all_passages, strict=True) if passages], now
         )
     is_read, is_long = (
-        [bool(passages) for passages in made],
-        [any(part != WHOLE for part in passages) for passages in made],
+        [bool(passages) for passages in all_passages],
+        [any(part != WHOLE for part in passages) for passages in all_passages],
     )
     given = ([job.id for job in done], nodes, is_read, is_long)
-    await raw.execute(SAVE, db.space_id, *given, *_columns(nodes, made), model, dim, now)
+    await raw.execute(SAVE, db.space_id, *given, *_columns(nodes, all_passages), model, dim, now)
 
 
-def _columns(nodes: Sequence[UUID], made: Sequence[Passages]) -> Iterator[list[Any]]:
+def _columns(nodes: Sequence[UUID], all_passages: Sequence[Passages]) -> Iterator[list[Any]]:
     """The vectors as columns: whose each is, its number, from where to where it reaches, and the vector itself.
 
     The number of a text as a whole is 0; windows count from 1, whether or not the whole has a vector.
     """
     rows = [
         (node, 0 if part == WHOLE else number + (WHOLE not in passages), part.start, part.end, HalfVector(vector))
-        for node, passages in zip(nodes, made, strict=True)
+        for node, passages in zip(nodes, all_passages, strict=True)
         for number, (part, vector) in enumerate(passages.items())
     ]
     return ([row[column] for row in rows] for column in range(5))

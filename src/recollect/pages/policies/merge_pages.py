@@ -297,10 +297,10 @@ class _Writing:
         return [
             Change(
                 table="aliases",
-                id=(made := uuid4()),
+                id=(alias_id := uuid4()),
                 before=None,
                 after={
-                    "id": str(made),
+                    "id": str(alias_id),
                     "kind": "page",
                     "subtype": page.type,
                     "alias": name,
@@ -405,8 +405,8 @@ async def audited(reader: Reader, decisions: Sequence[Decided]) -> list[str]:
     batch = await reader.page_batch(UUID(str(decisions[0].factors["batch"])), named)
     new = {id: node.page for id, node in batch.plan.nodes.items()}
     stored = {page.node_id: page for page in await reader.pages([decision.subject for decision in decisions])}
-    made = await reader.edges_in_full([change.id for decision in decisions for change in _edges_made(decision)])
-    there = {id for id, edge in made.items() if edge.status == "active"}
+    edges = await reader.edges_in_full([change.id for decision in decisions for change in _edges_made(decision)])
+    there = {id for id, edge in edges.items() if edge.status == "active"}
     return [
         f"{decision.factors.get('page_id', decision.factors['result'])}: {problem}"
         for decision in decisions

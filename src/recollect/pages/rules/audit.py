@@ -253,10 +253,10 @@ def _execute(
     again = {ids[id] for id, node in attempted.plan.nodes.items() if node.status is NodeStatus.FAILED and id in ids}
     unchanged = {id: page for id, page in attempted.written.items() if id not in again}
     executed = execute(attempted.plan, {**before, **unchanged}, where, updated=updated)
-    made = dict(executed.written)
+    written = dict(executed.written)
     for id in careful & attempted.plan.nodes.keys():
-        _keep_whole(attempted.plan.nodes[id], made, before, where)
-    attempted.plan, attempted.written = executed.subgraph, {**unchanged, **made}
+        _keep_whole(attempted.plan.nodes[id], written, before, where)
+    attempted.plan, attempted.written = executed.subgraph, {**unchanged, **written}
     attempted.notes |= {str(finding): None for finding in executed.findings}
 
 
@@ -269,18 +269,18 @@ def _together(before: Mapping[str, WikiPage], tries: Iterable[_Attempted]) -> di
 
 def _keep_whole(
     node: NodePlan,
-    made: dict[str, WikiPage],
+    written: dict[str, WikiPage],
     before: Mapping[str, WikiPage],
     where: Destinations,
 ) -> None:
     """The audit's findings at work: what a merge had lost of either side is put behind the rest as it was."""
     result = where.results.get(node.page_id, "")
-    if node.page is None or result not in made:
+    if node.page is None or result not in written:
         return
-    made[result] = with_all_of(made[result], arriving(node.page, where.arriving.get(node.page_id, UNTOUCHED)))
+    written[result] = with_all_of(written[result], arriving(node.page, where.arriving.get(node.page_id, UNTOUCHED)))
     if result in before:
         old = relinked(before[result], where.there.get(result, UNTOUCHED).anew)
-        made[result] = with_all_of(made[result], old)
+        written[result] = with_all_of(written[result], old)
 
 
 def with_all_of(page: WikiPage, side: WikiPage) -> WikiPage:

@@ -303,12 +303,12 @@ def without_cycles(
 ) -> tuple[list[PageEdge], list[PageFinding]]:
     """The edges without those that close a cycle, and what was cut."""
     remaining = [edge for edge in edges if edge.source != edge.target]
-    said = [_cut(edge, "it leads to itself") for edge in edges if edge.source == edge.target]
+    cuts = [_cut(edge, "it leads to itself") for edge in edges if edge.source == edge.target]
     while cycle := _a_cycle(remaining):
         edge, why = _weakest(cycle, remaining, types, hierarchy)
         remaining = [other for other in remaining if (other.source, other.target) != (edge.source, edge.target)]
-        said.append(_cut(edge, why))
-    return remaining, said
+        cuts.append(_cut(edge, why))
+    return remaining, cuts
 
 
 def _a_cycle(edges: Sequence[PageEdge]) -> list[tuple[str, str]]:

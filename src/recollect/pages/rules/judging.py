@@ -40,10 +40,10 @@ def verdict_in(answer: str) -> Verdict:
     """What an answer means; a person decides where it means nothing."""
     match = _OBJECT.search(answer)
     try:
-        said = json.loads(match[0]) if match else None
+        reply = json.loads(match[0]) if match else None
     except ValueError:
         return Verdict.REVIEW
-    same = said.get("same") if isinstance(said, dict) else None
+    same = reply.get("same") if isinstance(reply, dict) else None
     if not isinstance(same, bool):
         return Verdict.REVIEW
     return Verdict.MERGE if same else Verdict.CREATE_NEW

@@ -134,17 +134,17 @@ def resolve(pages: Sequence[WikiPage], others: Iterable[WikiPage] = ()) -> Resol
     """Where every link of these pages leads, among them and some others."""
     directory = Directory([*pages, *others])
     links: list[Resolved] = []
-    said: list[PageFinding] = []
+    findings: list[PageFinding] = []
     for page in pages:
         for link in page.links:
             read, target = directory.read(page, link)
             links.append(Resolved(source=page.id, link=link, target=target))
             if target is None:
-                said.append(PageFinding(page=page.id, message=_nowhere(link, directory.nearly(page, link))))
+                findings.append(PageFinding(page=page.id, message=_nowhere(link, directory.nearly(page, link))))
             elif link.style == "typed" and target != read.target:
                 message = f"[[{read.target}]] is taken as {target}: the name differs in case, `_` or spaces."
-                said.append(PageFinding(page=page.id, message=message))
-    return Resolution(links=tuple(links), findings=tuple(said))
+                findings.append(PageFinding(page=page.id, message=message))
+    return Resolution(links=tuple(links), findings=tuple(findings))
 
 
 def _nowhere(link: WikiLink, nearly: str | None) -> str:

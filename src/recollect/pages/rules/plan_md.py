@@ -219,8 +219,8 @@ def _read_subgraph(
     nodes = {node.page_id: node for node in rows}
     root = _facts(parts.get("Root"))
     if root.get("Decision"):
-        said = (_verdict(root["Decision"], name), _target_in(root.get("Target", NO_TARGET)))
-        elsewhere.setdefault(_plain(root.get("Page", "")), []).append(said)
+        verdict = (_verdict(root["Decision"], name), _target_in(root.get("Target", NO_TARGET)))
+        elsewhere.setdefault(_plain(root.get("Page", "")), []).append(verdict)
     order = [_read_step(line, name, elsewhere) for line in parts["Execution Order"].lines]
     _refuse_twice(order, f"SubGraph {name}: {{}} stands twice in the execution order: take one out.")
     if set(order) != set(nodes):

@@ -69,10 +69,10 @@ def read_page(path: str, text: str, hierarchy: Hierarchy = WIKI) -> Read:
         sections=parsed.sections,
         raw=text,
     )
-    said = [*about.problems, *notes, *doubts]
+    messages = [*about.problems, *notes, *doubts]
     if not (page.title or page.lead or page.sections):
-        said.append("It is empty.")
-    return Read(page=page, findings=tuple(PageFinding(page=page.id, message=message) for message in said))
+        messages.append("It is empty.")
+    return Read(page=page, findings=tuple(PageFinding(page=page.id, message=message) for message in messages))
 
 
 def export_page(page: WikiPage, format: Format | None = None) -> str:
@@ -120,18 +120,20 @@ def distinct(pages: Iterable[WikiPage]) -> tuple[list[WikiPage], list[PageFindin
     """The pages with an id each of its own; a second one of a name gets a suffix, and both are named (B16)."""
     by_id: dict[str, WikiPage] = {}
     seen: dict[str, str] = {}
-    said: list[PageFinding] = []
+    findings: list[PageFinding] = []
     for page in pages:
         id = free_id(page.id, by_id)
         if id != page.id:
             message = f"{page.path} has the same name as {by_id[page.id].path}: it becomes {id}."
-            said.append(PageFinding(page=page.id, message=message))
+            findings.append(PageFinding(page=page.id, message=message))
             page = replace(page, id=id, name=page.name + id.removeprefix(page.id))
         elif (twin := seen.get(normal_name(page.id))) is not None:
-            said.append(PageFinding(page=page.id, message=f"Its name differs from {twin} only in case, `_` or spaces."))
+            findings.append(
+                PageFinding(page=page.id, message=f"Its name differs from {twin} only in case, `_` or spaces.")
+            )
         by_id[page.id] = page
         seen.setdefault(normal_name(page.id), page.id)
-    return list(by_id.values()), said
+    return list(by_id.values()), findings
 
 
 def free_id(id: str, taken: Iterable[str]) -> str:

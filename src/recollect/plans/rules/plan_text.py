@@ -132,8 +132,8 @@ def difference(before: Row | None, after: Row | None) -> str:
 
 def value_of(value: Any) -> str:
     """A value in few characters: texts as they are, the rest as JSON."""
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return shortened(said, VALUE_COLUMNS)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return shortened(text, VALUE_COLUMNS)
 
 
 # -- labels
@@ -171,11 +171,11 @@ def report_of(plan: Plan) -> str:
 
 def _figures(summary: Row, prefix: str) -> Iterator[str]:
     for name, value in summary.items():
-        said = f"{prefix}{name.replace('_', ' ')}"
+        title = f"{prefix}{name.replace('_', ' ')}"
         if isinstance(value, Mapping):
-            yield from () if name in UNSEEN else _figures(value, f"{said} ")
+            yield from () if name in UNSEEN else _figures(value, f"{title} ")
         elif name not in UNSEEN and not (prefix and value == 0):
-            yield f"{said} {value:,}" if isinstance(value, int) else f"{said} {value_of(value)}"
+            yield f"{title} {value:,}" if isinstance(value, int) else f"{title} {value_of(value)}"
 
 
 def options_of(plan: Plan) -> str:

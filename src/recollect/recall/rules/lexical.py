@@ -441,8 +441,8 @@ def _stemmer(language: str) -> Stemmer:
     """Snowball in Python, never the C extension that its front door prefers where it is installed: of another version,
     it would stem questions otherwise than texts were."""
     module = import_module(f"snowballstemmer.{language}_stemmer")
-    made: Stemmer = getattr(module, f"{language.title()}Stemmer")()
-    return made
+    stemmer: Stemmer = getattr(module, f"{language.title()}Stemmer")()
+    return stemmer
 
 
 def _script(character: str) -> str:

@@ -122,11 +122,11 @@ class _Batch:
     def __init__(self, space_id: UUID, entries: Sequence[Entry]) -> None:
         self.salt = lexical.salt_of(space_id)
         self.ids = [entry.node_id for entry in entries]
-        made = [entry.indexed() for entry in entries]
-        self.lengths = [text.length for text in made]
-        self.words = {lexical.term(word, self.salt): word for text in made for word in text.words}
-        self.counts = [self._numbered(text.words) for text in made]
-        self.languages = json.dumps(Counter(text.language for text in made if text.language != DEFAULT))
+        indexed = [entry.indexed() for entry in entries]
+        self.lengths = [text.length for text in indexed]
+        self.words = {lexical.term(word, self.salt): word for text in indexed for word in text.words}
+        self.counts = [self._numbered(text.words) for text in indexed]
+        self.languages = json.dumps(Counter(text.language for text in indexed if text.language != DEFAULT))
 
     def _numbered(self, words: Counter[str]) -> Counter[int]:
         counts = words if len(words) <= MOST_TERMS else dict(words.most_common(MOST_TERMS))

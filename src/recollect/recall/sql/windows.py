@@ -73,12 +73,12 @@ async def by_nearest_windows(
 
 def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:
     """What an entry holds of a question's words, weighed as it would be stored."""
-    made, salt = entry.indexed(), lexical.salt_of(space_id)
-    numbered = ((lexical.term(word, salt), count) for word, count in made.words.items())
+    indexed, salt = entry.indexed(), lexical.salt_of(space_id)
+    numbered = ((lexical.term(word, salt), count) for word, count in indexed.words.items())
     counts = {term: count for term, count in numbered if term in words.rarities}
-    weights = lexical.document_weights(counts, length=made.length, mean_length=mean_length)
+    weights = lexical.document_weights(counts, length=indexed.length, mean_length=mean_length)
     return HeldWords(
         score=sum(words.rarities[term] * weight for term, weight in weights.items()),
         weights=[weights.get(term, 0.0) for term in words.rarities],
-        length=made.length,
+        length=indexed.length,
     )

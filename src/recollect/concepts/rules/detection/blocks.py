@@ -157,8 +157,8 @@ def nearly_identical(concepts: ConceptColumns, sets: Sequence[Sequence[int]]) ->
         row = alike[0]
         name, metadata, has_text, _ = everything_compared(concepts, row)
         text = concepts.texts[row] if concepts.texts else None
-        said = None if text is None else (words(text), numbers(text), denials(text))
-        key = (name, metadata, has_text, said, bool(concepts.has_vector[row]))
+        content = None if text is None else (words(text), numbers(text), denials(text))
+        key = (name, metadata, has_text, content, bool(concepts.has_vector[row]))
         groups.setdefault(key, []).append(list(alike))
     return [joined for group in groups.values() for joined in _around_the_first(concepts, group)]
 

@@ -180,4 +180,4 @@ def numbered_statements(metadata: Sequence[Mapping[str, Any]] | None, count: int
     if metadata is None or not any(metadata):
         return Sets.empty(count)
     numbers: dict[tuple[str, str], int] = {}
-    return Sets.of([numbers.setdefault(said, len(numbers)) for said in statements(row)] for row in metadata)
+    return Sets.of([numbers.setdefault(statement, len(numbers)) for statement in statements(row)] for row in metadata)

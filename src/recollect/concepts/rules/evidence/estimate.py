@@ -200,11 +200,11 @@ def bags_of(blocks: Blocks) -> tuple[Bag, Bag]:
     texts = [(concepts.texts[row] if concepts.texts else None) or "" for row in rows]
     names = names_of(blocks)
     values = [" ".join(map(folded_value, concepts.metadata[row].values())) if concepts.metadata else "" for row in rows]
-    said = [words_of(f"{name} {text} {more}") for name, text, more in zip(names, texts, values, strict=True)]
+    words = [words_of(f"{name} {text} {more}") for name, text, more in zip(names, texts, values, strict=True)]
     named = [name if name.strip() else text for name, text in zip(names, texts, strict=True)]
     if len(rows) > MOST_BY_LETTERS:
         named = [""] * len(rows)
-    return of_words(said, blocks.types), of_grams(named, blocks.types)
+    return of_words(words, blocks.types), of_grams(named, blocks.types)
 
 
 def lifted(odds: Floats, written: Mapping[Ends, tuple[NameVariant, float]], left: Ints, right: Ints) -> Floats:
