@@ -47,7 +47,7 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
                     "command": as_typed("peers", size, rest),
                     "date": f"{datetime.now(UTC):%Y-%m-%d}",
                     "commit": commit(),
-                    "cores": os.cpu_count(),
+                    "cores": cores(),
                     "load": f"{began:.1f} to {os.getloadavg()[0]:.1f}",
                     **more,
                 },
@@ -75,6 +75,11 @@ def measured(part: str, contenders: Sequence[Contender], size: int | None, given
     is_small = given.quick or size is not None
     safety.measure(alone, writes=40 if is_small else 300, kills=2 if is_small else 5, seconds=seconds)
     return {}
+
+
+def cores() -> int:
+    """Those that the run may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(row: Row) -> int:

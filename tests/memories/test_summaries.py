@@ -63,6 +63,20 @@ async def test_D39_approval_and_expiry_are_plans(summing: Engine) -> None:
     assert (await summing.get(summary.id)).status is Status.ACTIVE
 
 
+async def test_D39_all_that_have_expired_go_however_many_there_are(
+    summing: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the newest thousand were looked at, and the oldest expire first."""
+    monkeypatch.setattr(summaries, "LOOKED_AT_ONCE", 1)
+    later = summing.core.now() + timedelta(days=1)
+    for number in range(3):
+        node = await summing.add(f"{number} {LONG}")
+        summary = await summing.summarise(node.id, f"in short, {number}", expires_at=later)
+        await summing.approve_summary(summary.id)
+    summing.core.now = lambda: later + timedelta(hours=1)
+    assert await summaries.expire(summing.core, summing.space.id) == 3
+
+
 async def test_D31_D39_an_approved_summary_stands_in_for_what_would_fill_the_budget(summing: Engine) -> None:
     node = await summing.add(LONG)
     summary = await summing.summarise(node.id, "a tale of household goods")

@@ -21,10 +21,10 @@ from structlog.testing import capture_logs
 from recollect.engine.engine import Engine
 from recollect.errors import Busy, InvalidInput, NotFound
 from recollect.model import NewEdge, NewMemory
-from recollect.plan import PlanStatus, Risk
+from recollect.plan import Draft, PlanStatus, Risk
 from recollect.plans import notices
 from recollect.plans.registry import POLICIES
-from recollect.plans.sql import locks
+from recollect.plans.sql import locks, plans
 from recollect.schedules import run as scheduled
 from recollect.schedules import scheduler
 from recollect.schedules.sql.schedules import Schedule
@@ -264,6 +264,21 @@ async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: En
     assert await count_edges(memory) == 12
     assert (await times(memory))[PRUNE].next_run_at > now
     assert PlanStatus.APPLIED in {plan.status for plan in (await memory.plans.list(policy=PRUNE))[0]}
+
+
+async def test_A25_what_an_earlier_run_left_is_found_behind_any_number_of_plans_made_by_hand(memory: Engine) -> None:
+    """Of all that wait only the newest twenty were looked at."""
+    await weak_chords(memory, await ring(memory, 12), 3)
+    await only(memory, PRUNE)
+    left = await memory.plans.propose("prune", created_by=scheduled.SCHEDULE)
+    async with memory.core.transaction(memory.space.id) as db:
+        for number in range(25):
+            later = memory.core.now() + timedelta(minutes=number + 1)
+            await plans.save(db, Draft().plan(policy=PRUNE, title="by hand", now=later, created_by="user"))
+    at(memory, START + 1.1 * A_DAY)
+    async with scheduler.leadership(memory.core) as lead:
+        assert await scheduler.one_round(memory.core, lead) == [PRUNE]
+    assert (await memory.plans.get(left.id)).status is PlanStatus.APPLIED
 
 
 async def until_proposed(memory: Engine) -> None:

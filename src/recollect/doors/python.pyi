@@ -12,6 +12,7 @@ from recollect.cases.import_ import Progress as CasesImportProgress
 from recollect.cases.look import LIMIT, WARN_BELOW, CaseHealth, Reflection, Summary
 from recollect.cases.tidy import Consolidation
 from recollect.concepts.compare import Duplicate, Why
+from recollect.concepts.form import HandedIn
 from recollect.concepts.form import Progress as ConceptsFormProgress
 from recollect.concepts.growth import Ticked
 from recollect.concepts.import_ import ConceptImport
@@ -58,7 +59,6 @@ from recollect.model import (
     Metadata,
     Mode,
     NewCase,
-    NewConcept,
     NewEdge,
     Node,
     NodeFilter,
@@ -745,7 +745,7 @@ class Concepts:
         """Make a concept; one of its type that is the same beyond doubt is returned instead, with the reason."""
     def add_many(
         self,
-        concepts: Sequence[NewConcept],
+        concepts: Sequence[HandedIn],
         *,
         threshold: float = THRESHOLD,
         atomic: bool = False,

@@ -17,6 +17,7 @@ from recollect.memories.sql import nodes
 from recollect.model import ExportedMemory, Node, NodeFilter, Status
 
 GENERATED_BY = "system"
+LOOKED_AT_ONCE = 1000
 
 
 async def propose(core: Core, space_id: UUID, parent: UUID, text: str, *, expires_at: datetime | None = None) -> Node:
@@ -59,12 +60,17 @@ async def of_memory(core: Core, space_id: UUID, parent: UUID) -> Sequence[Node]:
 async def expire(core: Core, space_id: UUID) -> int:
     """Put what has expired back out of recall; returns how many."""
     node_filter = NodeFilter(metadata={"extra": {"generated_by": GENERATED_BY}})
-    now, done = core.now(), 0
+    now, expired, cursor, ended = core.now(), list[UUID](), None, False
     async with core.transaction(space_id) as db:
-        page = await nodes.list_page(db, node_filter, limit=1000, cursor=None)
-    for node in page.items:
-        until = node.metadata["extra"].get("expires_at")
-        if node.is_summary and until and datetime.fromisoformat(until) <= now:
-            await edit.set_status(core, space_id, node.id, Status.ARCHIVED, reason="summary expired")
-            done += 1
-    return done
+        while not ended:
+            page = await nodes.list_page(db, node_filter, limit=LOOKED_AT_ONCE, cursor=cursor)
+            expired += [node.id for node in page.items if node.is_summary and _is_over(node, now)]
+            cursor, ended = page.next_cursor, page.next_cursor is None
+    for id_ in expired:
+        await edit.set_status(core, space_id, id_, Status.ARCHIVED, reason="summary expired")
+    return len(expired)
+
+
+def _is_over(node: Node, now: datetime) -> bool:
+    until = node.metadata["extra"].get("expires_at")
+    return bool(until) and datetime.fromisoformat(until) <= now

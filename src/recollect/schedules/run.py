@@ -41,6 +41,8 @@ DAILY_MINUTES = 1440
 JITTER_SECONDS = 300
 LONGEST_OUTCOME = 500
 SCHEDULE = "schedule"
+# As many plans as runs may have left: far more than ever are.
+MOST_LEFT = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -234,8 +236,10 @@ class _Running:
         left_over: list[Plan] = []
         async with self.core.transaction(self.space_id) as db:
             for status in (PlanStatus.PROPOSED, PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED):
-                heads, _ = await plans.list_heads(db, status=status, policy=self.name)
-                left_over += [plan for plan in heads if plan.created_by == SCHEDULE and plan.counts.get("proposed")]
+                heads, _ = await plans.list_heads(
+                    db, status=status, policy=self.name, created_by=SCHEDULE, limit=MOST_LEFT
+                )
+                left_over += [plan for plan in heads if plan.counts.get("proposed")]
         return left_over
 
     def _warnings(self, closed: str | None) -> tuple[str, ...]:

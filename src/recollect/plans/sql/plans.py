@@ -164,6 +164,7 @@ async def list_heads(
     *,
     status: PlanStatus | None = None,
     policy: str | None = None,
+    created_by: str | None = None,
     limit: int = 20,
     cursor: str | None = None,
 ) -> tuple[list[Plan], str | None]:
@@ -173,6 +174,8 @@ async def list_heads(
         statement = statement.where(plans.c.status == status)
     if policy is not None:
         statement = statement.where(plans.c.policy == policy)
+    if created_by is not None:
+        statement = statement.where(plans.c.created_by == created_by)
     if cursor is not None:
         statement = statement.where(behind(plans, cursor))
     statement = statement.order_by(plans.c.created_at.desc(), plans.c.id).limit(limit + 1)
