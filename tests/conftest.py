@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -42,7 +43,7 @@ LONG = (
     "doors/test_api_schema",
     "web/",
 )
-# Nobody needs this server after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
+# Nobody needs these servers after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
 HASTE = "fsync = off\nfull_page_writes = off\n"
 # No example is too slow, nor too slow to make: that would be the machine's fault.
 hypothesis.settings.register_profile(
@@ -126,8 +127,21 @@ def empty_home() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def made_home() -> Iterator[Path]:
     """A home whose database is made and at rest, to copy, as is the database `made` in it: making one takes seconds."""
+    with a_made_home() as home:
+        yield home
+
+
+@pytest.fixture(scope="session")
+def made_home_of_16() -> Iterator[Path]:
+    """The same of the oldest PostgreSQL inside."""
+    with a_made_home(16) as home:
+        yield home
+
+
+@contextmanager
+def a_made_home(version: int = 18) -> Iterator[Path]:
     directory = open_directory()
-    with EmbeddedServer(directory / "home") as server:
+    with EmbeddedServer(directory / "home", version=version) as server:
         asyncio.run(_make_databases(server.url))
     yield directory / "home"
     shutil.rmtree(directory, ignore_errors=True)
@@ -144,20 +158,27 @@ async def _make_databases(url: str) -> None:
 @pytest.fixture
 def new_home(made_home: Path, empty_home: Path) -> Path:
     """A home with a new database of one test's own."""
-    subprocess.run(["cp", "-a", made_home, empty_home], check=True)
-    return empty_home
+    return copied(made_home, empty_home)
+
+
+def copied(made: Path, home: Path) -> Path:
+    subprocess.run(["cp", "-a", made, home], check=True)
+    return home
 
 
 @pytest.fixture(scope="session")
 def server(made_home: Path) -> Iterator[EmbeddedServer]:
     directory = open_directory()
-    subprocess.run(["cp", "-a", made_home, directory / "home"], check=True)
-    server = EmbeddedServer(directory / "home")
-    with (server.data_directory / "postgresql.conf").open("a") as chosen:
-        chosen.write(HASTE)
-    with server:
+    with in_haste(copied(made_home, directory / "home")) as server:
         yield server
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def in_haste(home: Path) -> EmbeddedServer:
+    server = EmbeddedServer(home)
+    with (server.data_directory / "postgresql.conf").open("a") as chosen:
+        chosen.write(HASTE)
+    return server
 
 
 @pytest.fixture(scope="session")

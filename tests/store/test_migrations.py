@@ -25,6 +25,7 @@ from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrations import HEAD, is_ours
 from recollect.store.prepare import downgrade, open_database, upgrade
 from recollect.store.tables import metadata
+from tests.conftest import copied, in_haste
 from tests.memories.rules.test_windows import long_note
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +33,10 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=[16, 18])
 def own_server(request: pytest.FixtureRequest, empty_home: Path) -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(empty_home, version=request.param) as server:
+    """Whose database has gone through every migration already."""
+    made = request.getfixturevalue("made_home" if request.param == 18 else f"made_home_of_{request.param}")
+    with in_haste(copied(made, empty_home)) as server:
+        assert server.version == request.param
         yield server
 
 
@@ -61,8 +65,6 @@ async def test_D41_up_down_up_and_autogenerate_finds_nothing(own_server: Embedde
 
 
 async def test_D41_a_database_of_a_newer_recollect_is_left_alone(own_server: EmbeddedServer) -> None:
-    database = await open_database(own_server.url, pool_size=2)
-    await database.close()
     connection = await asyncpg.connect(own_server.url)
     await connection.execute("UPDATE recollect.alembic_version SET version_num = '9999'")
     with pytest.raises(UnsuitableServer, match=f"made by a newer Recollect .revision 9999; this one knows {HEAD}"):
