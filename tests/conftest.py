@@ -43,7 +43,7 @@ LONG = (
     "doors/test_api_schema",
     "web/",
 )
-# Nobody needs these servers after a power failure: no waiting for the disk. Those that tests kill are set as users' are.
+# Nobody needs these servers after a power failure: they do not wait for the disk. What tests kill is set as users' is.
 HASTE = "fsync = off\nfull_page_writes = off\n"
 # No example is too slow, nor too slow to make: that would be the machine's fault.
 hypothesis.settings.register_profile(
