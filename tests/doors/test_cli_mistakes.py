@@ -127,6 +127,15 @@ def test_G07_a_port_in_use_is_named(in_default: Cli) -> None:
     assert "another program uses it: stop that one, or choose another port" in sentence
 
 
+def test_E28_without_a_key_it_refuses_in_one_sentence_to_be_open_to_everybody(in_default: Cli) -> None:
+    async def opened(*_: object) -> None:
+        raise AssertionError("it serves")
+
+    in_default.patch.setattr("recollect.doors.api.server._work_and_serve", opened)
+    sentence = in_default.refused("serve", "--host", "0.0.0.0", "--port", "0", code=2)
+    assert "no API key was ever made: make one with `recollect keys add`" in sentence
+
+
 def test_G07_files_that_cannot_be_read_are_named_and_the_rest_is_taken(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
     (tmp_path / "bad.jsonl").write_text('{"text": "good"}\n{bad\n{"text": 3}\n')
