@@ -236,7 +236,7 @@ def _safety(rows: Sequence[Peerless]) -> str:
     heads = ("", "two writers", "killed while writing", "the same text twice", "another user", "preview", "undo")
     lines = [_line(*heads), _line(*("---" for _ in heads))]
     for row in rows:
-        if row["words"].get("kept apart by") or row["problems"]:
+        if row["rounds"] or row["problems"]:
             lines.append(_line(row["name"], *(_safe_cells(row))))
     return (
         "## Safety\n\nTwo processes write one memory after the other into one store; all processes of a peer are "
