@@ -236,8 +236,8 @@ def _safety(rows: Sequence[Peerless]) -> str:
     heads = ("", "two writers", "killed while writing", "the same text twice", "another user", "preview", "undo")
     lines = [_line(*heads), _line(*("---" for _ in heads))]
     for row in rows:
-        if row["rounds"] or row["problems"]:
-            lines.append(_line(row["name"], *(_safe_cells(row))))
+        if any(cells := _safe_cells(row)):
+            lines.append(_line(row["name"], *cells))
     return (
         "## Safety\n\nTwo processes write one memory after the other into one store; all processes of a peer are "
         "killed while it writes. Then a fresh process looks for each memory that was acknowledged.\n\n" + "".join(lines)
