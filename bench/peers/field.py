@@ -15,6 +15,7 @@ class Peer:
     preview: str = "no"
     undo: str = "no"
     reason: str = ""  # why it cannot be driven here, where it cannot
+    is_slow: bool = False  # to start or to write, so that a quick run leaves it out unless it is named
 
 
 # For those that load an extension into SQLite: not every Python is built to.
@@ -66,6 +67,7 @@ FIELD = (
     ),
     Peer(
         name="LlamaIndex",
+        is_slow=True,
         driver="llama_index_simple",
         how="`VectorStoreIndex.insert_nodes`, `persist`, `as_retriever`",
         package="llama-index-core",
@@ -74,6 +76,7 @@ FIELD = (
     ),
     Peer(
         name="txtai",
+        is_slow=True,
         driver="txtai_hybrid",
         how="`Embeddings.upsert`, `save`, hybrid `search`",
         package="txtai",
@@ -82,6 +85,7 @@ FIELD = (
     ),
     Peer(
         name="mcp-memory-service",
+        is_slow=True,
         driver="mcp_memory",
         how="its SQLite-vec storage",
         package="mcp-memory-service",
@@ -91,6 +95,7 @@ FIELD = (
     *(
         Peer(
             name=f"mem0, {store}",
+            is_slow=True,
             driver="mem0_local",
             how="`Memory.add` with `infer=False`, `Memory.search`",
             package="mem0ai",

@@ -25,7 +25,7 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser = argparse.ArgumentParser(prog="./run bench peers")
     parser.add_argument("--data", type=Path, help="evaluation data: a folder with one folder a conversation")
     parser.add_argument("--conversations", type=int, help="so many of them; all, unless it is to be quick")
-    parser.add_argument("--quick", action="store_true", help="small sizes, within five minutes once all is installed")
+    parser.add_argument("--quick", action="store_true", help="small sizes, without the slow ones: within five minutes")
     parser.add_argument("--part", nargs="+", choices=report.PARTS, default=report.PARTS, help="only these parts")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these beside Recollect")
     parser.add_argument("--out", type=Path, help="write what was measured here; parts not measured stay as they are")
@@ -36,7 +36,7 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     place.chmod(0o755)
     document: report.Document = {}
     try:
-        contenders, absent = entered(given.only, place)
+        contenders, absent = entered(given.only, place, quick=given.quick)
         for part in given.part:
             if part == "recall" and not given.data:
                 continue
@@ -90,12 +90,12 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def entered(only: Sequence[str] | None, place: Path) -> tuple[list[Contender], list[Row]]:
+def entered(only: Sequence[str] | None, place: Path, *, quick: bool = False) -> tuple[list[Contender], list[Row]]:
     """Whoever can be installed; and of the others, rows that say why not."""
     contenders: list[Contender] = []
     absent: list[Row] = []
     for number, peer in enumerate(FIELD):
-        if only and peer.driver != "ours" and not any(word.lower() in peer.name.lower() for word in only):
+        if not takes_part(peer, only, quick=quick):
             continue
         row = Row(name=peer.name, words={"how": peer.how})
         if peer.reason:
@@ -109,6 +109,15 @@ def entered(only: Sequence[str] | None, place: Path) -> tuple[list[Contender], l
             continue
         contenders.append(Contender(peer=peer, python=python, row=row, place=place / str(number), say=say))
     return contenders, absent
+
+
+def takes_part(peer: Peer, only: Sequence[str] | None, *, quick: bool) -> bool:
+    """Whoever is named beside Recollect; where nobody is, all, or in a quick run those that are not slow."""
+    if peer.driver == "ours":
+        return True
+    if only:
+        return any(word.lower() in peer.name.lower() for word in only)
+    return not (quick and peer.is_slow)
 
 
 def version(peer: Peer, python: Path) -> str:

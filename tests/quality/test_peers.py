@@ -13,6 +13,7 @@ import pytest
 from bench.peers import quality, report, safety, texts
 from bench.peers.contenders import Contender, Row
 from bench.peers.field import FIELD, Peer
+from bench.peers.match import takes_part
 from bench.peers.talking import PeerFailed, Talk
 from recollect.providers.hashing import HashingEmbedder
 
@@ -124,6 +125,14 @@ ABOUT = {"command": "./run bench peers", "date": "2026-11-17", "commit": "abc", 
 
 def part(rows: list[Row], **more: object) -> dict[str, Any]:
     return {"about": ABOUT | more, "rows": [asdict(row) for row in rows]}
+
+
+def test_a_quick_run_leaves_out_the_slow_unless_they_are_named() -> None:
+    quick = [peer.name for peer in FIELD if takes_part(peer, None, quick=True)]
+    assert "SQLite by hand" in quick
+    assert "txtai" not in quick
+    assert [peer.name for peer in FIELD if takes_part(peer, ["txtai"], quick=True)] == [*quick[:2], "txtai"]
+    assert all(takes_part(peer, None, quick=False) for peer in FIELD)
 
 
 def test_the_page_says_first_where_we_are_behind_and_names_what_failed(tmp_path: Path) -> None:
