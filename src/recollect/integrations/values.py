@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from recollect.engine.engine import Engine
 from recollect.errors import DuplicateText, InvalidInput
@@ -82,8 +82,9 @@ class Shelf:
             value = _with(value, path, self.text(node))
         return value
 
-    async def add(self, values: Sequence[KeptValue]) -> list[UUID]:
-        """Keep new values, in their order, all or none; where one says what is remembered already, it is marked."""
+    async def add(self, values: Sequence[KeptValue]) -> None:
+        """Keep new values, all of them checked before one is stored; those that say what is remembered already come
+        last, each with a mark."""
         memories = [self.memory(value) for value in values]
         core = self.engine.core
         for memory in memories:
@@ -94,10 +95,8 @@ class Shelf:
             if refused.code != DuplicateText.code:
                 raise InvalidInput(refused.message)
             twins.append(values[refused.position])
-        if not twins:
-            return [*added.ids]
-        marked = await self.engine.add_many([self.memory(twin, mark=new_mark()) for twin in twins])
-        return [*added.ids, *marked.ids]
+        if twins:
+            await self.engine.add_many([self.memory(twin, mark=new_mark()) for twin in twins])
 
     @property
     def _most_bytes(self) -> int:
