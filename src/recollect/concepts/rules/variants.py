@@ -16,6 +16,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from itertools import combinations
 
 from recollect.concepts.rules.names import SMALL_WORDS, plain
@@ -127,6 +128,7 @@ def spellings(word: str) -> set[str]:
     return {word} if word.isascii() else {_bare(word.translate(_ONE_LETTER)), _bare(word.translate(_TWO_LETTERS))}
 
 
+@lru_cache(maxsize=100_000)
 def american(word: str) -> str:
     """A word of Britain as it is written in America; a guess, by its ending."""
     for ending, other in _BRITISH:
