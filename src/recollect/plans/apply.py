@@ -73,8 +73,11 @@ class _Said:
 
 
 async def _settled(core: Core, space_id: UUID, plan_id: UUID, decline: Sequence[int], wishes: _Said) -> "_Applying":
-    """The plan to apply, ready: this one less what is declined, or the one its policy makes without that."""
-    async with core.transaction(space_id) as db:
+    """The plan to apply, ready: this one less what is declined, or the one its policy makes without that.
+
+    Being approved and begun reaches the disk with the first group; what is declined is waited for here.
+    """
+    async with core.transaction(space_id, in_passing=not decline) as db:
         plan = await _in_force(db, plan_id)
         if decline and plan.id != plan_id:
             raise Conflict(f"The plan {plan_id} was replaced by {plan.id}: look at that one, its numbers are others.")

@@ -2,7 +2,6 @@
 and is shown like a plan without decisions; among the plans there is none (P24)."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -64,7 +63,8 @@ async def get(db: Transaction, plan_id: UUID) -> Plan | None:
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
-    return {**asdict(finding), "subject": None if finding.subject is None else str(finding.subject)}
+    subject = None if finding.subject is None else str(finding.subject)
+    return {"rule": finding.rule, "text": finding.text, "subject": subject}
 
 
 def finding(one: Mapping[str, Any]) -> Finding:
