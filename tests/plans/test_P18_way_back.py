@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from math import exp
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -10,6 +10,8 @@ from recollect.engine.engine import Engine
 from recollect.errors import Conflict
 from recollect.plan import Change, Draft, PlanStatus
 from recollect.plans.sql import plans as kept
+from recollect.plans.sql.blockers import Place
+from recollect.plans.sql.undo import UndoneBefore, _in_a_round_of_its_own
 from tests.plan_support import LONG_AGO, NOW, TWINS, at, edge_rows, link, some_concepts, some_nodes, unlink, world
 
 pytestmark = pytest.mark.anyio
@@ -223,6 +225,37 @@ async def test_P19_two_plans_that_set_a_strength_are_taken_back_in_any_order(
     for one in reversed(order):
         await graph.plans.undo(one)
     assert (await edge_rows(graph))[kept] == before
+
+
+async def test_P19_a_plan_that_set_many_strengths_is_taken_back_under_later_ones_each_of_which_finds_its_own(
+    graph: Engine,
+) -> None:
+    """The merge moves three links at once, each of another strength; each is marked as important afterwards."""
+    a, b, *others = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks", "Dolokhov", "Epaulettes")
+    for number, other in enumerate(others):
+        await link(graph, (other, a), strength=0.3 + 0.1 * number, created_at=NOW)
+        await link(graph, (other, b), strength=0.02, created_at=NOW - timedelta(days=40))
+    before = await edge_rows(graph)
+    merge = await graph.concepts.merge(a, b)
+    moved = [edge for edge, row in (await edge_rows(graph)).items() if row["strength"] != before[edge]["strength"]]
+    assert len(moved) == len(others)
+    for edge in moved:
+        await graph.graph.reinforce(edge, "important")
+    importance = [await plan_of(graph, edge) for edge in moved]
+    for plan in [merge.plan_id, *importance]:
+        await graph.plans.undo(plan)
+    assert await edge_rows(graph) == before
+
+
+def test_P19_who_is_told_of_two_decisions_is_told_of_them_one_after_the_other() -> None:
+    edge, other, first, second, later = (uuid4() for _ in range(5))
+    rounds: list[dict[tuple[UUID, Place], UndoneBefore]] = []
+    for row, plan in ((edge, first), (edge, second), (other, first)):
+        _in_a_round_of_its_own(rounds, (row, (later, 1)), (row, plan, 1, later, 1))
+    assert [[told[:2] for told in together.values()] for together in rounds] == [
+        [(edge, first), (other, first)],
+        [(edge, second)],
+    ]
 
 
 async def test_P19_use_between_an_undo_and_its_redo_is_there_after_the_next_undo_though_nothing_is_stronger_than_1(

@@ -20,14 +20,14 @@ Place = tuple[UUID, int]
 # Decisions from before this was noted have the time of their application.
 WRITTEN = "coalesce(d.written, (1e6 * date_part('epoch', d.applied_at))::bigint)"
 WRITES = f"""
-SELECT DISTINCT ON ({WRITTEN}, p.created_at, c.plan_id, c.decision)
-       c.plan_id, c.decision, d.undoes, coalesce(d.undoes_plan, p.undoes) AS undoes_plan
+SELECT DISTINCT ON (c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision)
+       c.row_id, c.plan_id, c.decision, d.undoes, coalesce(d.undoes_plan, p.undoes) AS undoes_plan
   FROM changes c
   JOIN decisions d ON d.space_id = $1 AND d.plan_id = c.plan_id AND d.number = c.decision
   JOIN plans p ON p.space_id = $1 AND p.id = c.plan_id
- WHERE c.space_id = $1 AND c.row_id = $2 AND c.table_name = $3 AND d.applied_at IS NOT NULL AND c.plan_id <> $5
+ WHERE c.space_id = $1 AND c.row_id = ANY($2) AND c.table_name = $3 AND d.applied_at IS NOT NULL AND c.plan_id <> $5
    AND (c.before IS NULL OR c.after IS NULL OR c.after ?| $4::text[])
- ORDER BY {WRITTEN}, p.created_at, c.plan_id, c.decision
+ ORDER BY c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision
 """
 
 # An edge takes a place by coming back, or by being moved there.
@@ -47,23 +47,29 @@ async def blocking(
 ) -> dict[Place, Place]:
     """By decision that cannot be taken back, the one that must be taken back before it, where there is one. What is
     taken back `before` it anyway does not count."""
-    asked: dict[tuple[UUID, str, str], list[Place]] = defaultdict(list)
-    for place, one in obstacles.items():
-        asked[one.id, one.table, one.what].append(place)
-    found: dict[Place, Place] = {}
-    for (row, table, what), places in asked.items():
-        writes = await writes_of(db, table, row, COLUMNS.get(what, [what]), inverse)
-        for place in places:
-            last = last_standing(writes, place, before.get(place, frozenset()))
+    asked: dict[tuple[str, str], dict[UUID, list[Place]]] = defaultdict(lambda: defaultdict(list))
+    for place, obstacle in obstacles.items():
+        asked[obstacle.table, obstacle.what][obstacle.id].append(place)
+    blockers: dict[Place, Place] = {}
+    for (table, what), places in asked.items():
+        writes = await writes_of(db, table, list(places), COLUMNS.get(what, [what]), inverse)
+        for row, place in ((row, place) for row, waiting in places.items() for place in waiting):
+            last = last_standing(writes[row], place, before.get(place, frozenset()))
             if last is not None:
-                found[place] = last
-    return found
+                blockers[place] = last
+    return blockers
 
 
-async def writes_of(db: Transaction, table: str, row: UUID, columns: Sequence[str], inverse: UUID) -> list[Write]:
-    """Who wrote some columns of a row, the first first, but for the plan that is taking something back right now."""
-    rows = await (await driver(db)).fetch(WRITES, db.space_id, row, table, columns, inverse)
-    return [Write((one["plan_id"], one["decision"]), _undone_by(one["undoes_plan"], one["undoes"])) for one in rows]
+async def writes_of(
+    db: Transaction, table: str, rows: Sequence[UUID], columns: Sequence[str], inverse: UUID
+) -> Mapping[UUID, list[Write]]:
+    """By row, who wrote some columns of it, the first first, but for the plan that is taking something back now."""
+    writes: dict[UUID, list[Write]] = defaultdict(list)
+    for row, plan, number, undoes, undoes_plan in await (await driver(db)).fetch(
+        WRITES, db.space_id, rows, table, columns, inverse
+    ):
+        writes[row].append(Write((plan, number), _undone_by(undoes_plan, undoes)))
+    return writes
 
 
 def _undone_by(plan: UUID | None, number: int | None) -> Place | None:

@@ -61,6 +61,10 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
 """
 
 
+# An edge, the decision about it that is taken back, and a later one that had found it done.
+UndoneBefore = tuple[UUID, UUID, int, UUID, int]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UndoStep:
     """The decisions of one plan that are taken back; that of number `n` by the decision `beyond - n` of the undo."""
@@ -305,12 +309,27 @@ async def _tell_later_ones(db: Transaction, inverse: UUID) -> None:
     """Plans that stand, and had found the strength of an edge as this one leaves it no more, are told what they would
     have found: else they would bring back, by their own undo, what was taken back here (P19)."""
     raw = await driver(db)
-    for plan_id, number, edge in await raw.fetch(usage.ALSO_SET_BY_OTHERS, db.space_id, inverse):
-        writes = await writes_of(db, "edges", edge, ["strength"], inverse)
-        undoings = {write.place for write in writes if write.undoes is not None}
-        for later in standing_since(writes, (plan_id, number)):
+    if not (taken_back := await raw.fetch(usage.ALSO_SET_BY_OTHERS, db.space_id, inverse)):
+        return
+    writes = await writes_of(db, "edges", [edge for _, _, edge in taken_back], ["strength"], inverse)
+    rounds: list[dict[tuple[UUID, Place], UndoneBefore]] = []
+    for plan_id, number, edge in taken_back:
+        undoings = {write.place for write in writes[edge] if write.undoes is not None}
+        for later in standing_since(writes[edge], (plan_id, number)):
             if later not in undoings:
-                await raw.execute(usage.FOUND_WITHOUT, db.space_id, edge, plan_id, number, *later)
+                _in_a_round_of_its_own(rounds, (edge, later), (edge, plan_id, number, *later))
+    for together in rounds:
+        await raw.execute(usage.FOUND_WITHOUT, db.space_id, *map(list, zip(*together.values(), strict=True)))
+
+
+def _in_a_round_of_its_own(
+    rounds: list[dict[tuple[UUID, Place], UndoneBefore]], change: tuple[UUID, Place], told: UndoneBefore
+) -> None:
+    """One statement writes a change once: who is told of several decisions is told of them one after the other."""
+    free = next((together for together in rounds if change not in together), None)
+    if free is None:
+        rounds.append(free := {})
+    free[change] = told
 
 
 async def _note_what_was_found(db: Transaction, plan_id: UUID) -> None:

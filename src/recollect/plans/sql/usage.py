@@ -156,18 +156,20 @@ def _named_in(side: str) -> str:
                              WHERE l.{side} ? key)"""
 
 
-# What the decision $4 of the plan $3 did to the edge $2 is taken back: the later decision $6 of the plan $5, which
+# What the decisions $4 of the plans $3 did to the edges $2 is taken back: each later decision, $6 of the plan $5, which
 # found it done, has found and made what there would have been without.
 FOUND_WITHOUT = f"""
 WITH found AS MATERIALIZED (
     SELECT l.plan_id, l.decision, l.number, {_named_in("before")} AS before, {_named_in("after")} AS after
-      FROM changes l
-      JOIN (SELECT space_id, row_id, after AS before, before AS after FROM changes
-             WHERE space_id = $1 AND plan_id = $3 AND decision = $4 AND table_name = 'edges') c
-        ON c.space_id = l.space_id AND c.row_id = l.row_id
-      JOIN edges e ON e.space_id = l.space_id AND e.id = l.row_id
-      CROSS JOIN {_as_without("before")} CROSS JOIN {_as_without("after")}
-     WHERE l.space_id = $1 AND l.row_id = $2 AND l.plan_id = $5 AND l.decision = $6 AND l.table_name = 'edges')
+      FROM unnest($2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::int[])
+        AS told(edge, plan_id, decision, later_plan, later)
+      JOIN changes l ON l.space_id = $1 AND l.plan_id = told.later_plan AND l.decision = told.later
+       AND l.row_id = told.edge AND l.table_name = 'edges'
+      JOIN (SELECT space_id, plan_id, decision, row_id, after AS before, before AS after FROM changes
+             WHERE space_id = $1 AND table_name = 'edges') c
+        ON c.plan_id = told.plan_id AND c.decision = told.decision AND c.row_id = told.edge
+      JOIN edges e ON e.space_id = $1 AND e.id = told.edge
+      CROSS JOIN {_as_without("before")} CROSS JOIN {_as_without("after")})
 UPDATE changes l SET before = f.before, after = f.after FROM found f
  WHERE l.space_id = $1 AND l.plan_id = f.plan_id AND l.decision = f.decision AND l.number = f.number
 """
