@@ -231,7 +231,8 @@ class Forming:
     async def _join(self, db: Transaction, alike: Likeness) -> _Result:
         """What is said again is counted; what says something new becomes part of the one that is there, by a plan."""
         keeper, score = alike.candidate.id, alike.factors.score
-        named = f"{self.new.name!r} is {alike.candidate.name!r}"
+        known_as = "there" if alike.candidate.name == self.new.name else repr(alike.candidate.name)
+        named = f"{self.new.name!r} is {known_as}"
         reason = f"{named}: {alike.reason}" + ("" if alike.by_name else f", at least {self.threshold:g}")
         if await concepts.was_said(db, keeper, self.new):
             await concepts.add_energy(db, keeper, self.new.energy)
