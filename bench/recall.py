@@ -484,7 +484,7 @@ async def nearest(space: Engine, vector: np.ndarray[Any, Any], *, exactly: bool)
 
 
 def asked_in(space: Engine, vector: np.ndarray[Any, Any]) -> CandidateQuery:
-    return CandidateQuery(space_id=space.space.id, model=space.core.embedder().model, dim=len(vector), vector=vector)
+    return CandidateQuery(model=space.core.embedder().model, dim=len(vector), vector=vector)
 
 
 def share(ours: list[Any], true: list[Any]) -> float:

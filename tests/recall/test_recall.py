@@ -47,9 +47,7 @@ async def asked_in(db: Transaction, memory: Engine, question: str) -> CandidateQ
     """A question as the legs ask it."""
     vector = (await memory.core.embedder().embed([question]))[0]
     seen = await candidates.first_look(db, question)
-    return CandidateQuery(
-        space_id=memory.space.id, model=memory.core.embedder().model, dim=len(vector), vector=vector, words=seen.words
-    )
+    return CandidateQuery(model=memory.core.embedder().model, dim=len(vector), vector=vector, words=seen.words)
 
 
 def walk_the_index(memory: Engine, monkeypatch: pytest.MonkeyPatch, *, over: int) -> None:

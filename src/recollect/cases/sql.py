@@ -21,8 +21,9 @@ from recollect.errors import NotFound
 from recollect.memories.rules.text import checksum
 from recollect.memories.sql.nodes import PARTS, of_category
 from recollect.model import Case, CaseFilter, CaseOutcome, CaseStatus, NewCase
+from recollect.store.copying import copied, row_of, row_with_vector
 from recollect.store.cursors import after
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import nodes
 
 # What another bank knew of a case (uses, last access) is where it is counted on from.
@@ -141,9 +142,8 @@ async def add_many(
     ids = [case.id or uuid4() for case in new_cases]
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
     columns = zip(*(_values(id_, new_cases[number], number, now) for id_, number in first.items()), strict=True)
-    raw = await driver(db)
     models_and_time = (list(models), max_attempts, now)
-    stored = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns, *models_and_time)} if ids else set()
+    stored = {row["id"] for row in await db.fetch(ADD, *columns, *models_and_time)} if ids else set()
     return [id_ if id_ in stored and first[id_] == number else None for number, id_ in enumerate(ids)]
 
 
@@ -168,10 +168,8 @@ def _values(id_: UUID, case: NewCase, number: int, now: datetime) -> tuple[Any, 
 
 async def existing(db: Transaction, new_cases: Sequence[NewCase]) -> list[UUID | None]:
     """For each case of a batch, the one that is there already."""
-    raw = await driver(db)
-    rows = await raw.fetch(
+    rows = await db.fetch(
         EXISTING,
-        db.space_id,
         list(range(len(new_cases))),
         [case.source for case in new_cases],
         [case.source_id for case in new_cases],
@@ -194,8 +192,7 @@ async def get(db: Transaction, id_: UUID) -> Case:
 
 async def get_many(db: Transaction, ids: Sequence[UUID]) -> list[Case]:
     """Some cases, in this order, from one look; what is no case is not among them."""
-    raw = await driver(db)
-    return [_case(row) for row in await raw.fetch(GET_MANY, db.space_id, list(ids))]
+    return [_case(row) for row in await db.fetch(GET_MANY, list(ids))]
 
 
 def _case(row: Any) -> Case:
@@ -259,37 +256,32 @@ def _rated(space_id: UUID, sign: str, rate: float) -> TextClause:
 
 async def touch(db: Transaction, id_: UUID, at: datetime, *, uses: int = 0) -> None:
     """Note that somebody asked for a case at this moment, with or without a use."""
-    raw = await driver(db)
-    await raw.execute(TOUCH, db.space_id, id_, at, uses)
+    await db.run(TOUCH, id_, at, uses)
 
 
 async def add_outcome(db: Transaction, id_: UUID, outcome: CaseOutcome, now: datetime, *, uses: int) -> None:
     """An outcome is an access, and a use unless that was counted before (E35)."""
-    raw = await driver(db)
     at = outcome.created_at or now
-    await raw.execute(ADD_OUTCOME, db.space_id, id_, outcome.success, outcome.error_type, outcome.milliseconds, at)
+    await db.run(ADD_OUTCOME, id_, outcome.success, outcome.error_type, outcome.milliseconds, at)
     await touch(db, id_, at, uses=uses)
 
 
 async def outcomes_of(db: Transaction, id_: UUID, *, limit: int) -> list[CaseOutcome]:
     """How a case's own uses went, newest first."""
-    raw = await driver(db)
-    return [CaseOutcome(**row) for row in await raw.fetch(OUTCOMES, db.space_id, id_, limit)]
+    return [CaseOutcome(**row) for row in await db.fetch(OUTCOMES, id_, limit)]
 
 
 async def error_types(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, list[tuple[str | None, int]]]:
     """Why cases fail, the commonest first; None where no type was said."""
-    raw = await driver(db)
     types_by_case: dict[UUID, list[tuple[str | None, int]]] = {}
-    for row in await raw.fetch(ERROR_TYPES, db.space_id, list(ids)):
+    for row in await db.fetch(ERROR_TYPES, list(ids)):
         types_by_case.setdefault(row["id"], []).append((row["error_type"], row["times"]))
     return types_by_case
 
 
 async def worst(db: Transaction, *, below: float, limit: int) -> list[UUID]:
     """The active cases with the lowest success rates, below a bound."""
-    raw = await driver(db)
-    return [row["case_id"] for row in await raw.fetch(WORST, db.space_id, below, limit)]
+    return [row["case_id"] for row in await db.fetch(WORST, below, limit)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -309,27 +301,23 @@ class CaseTotals:
 
 
 async def totals(db: Transaction, *, warn_below: float) -> CaseTotals:
-    raw = await driver(db)
-    return CaseTotals(**await raw.fetchrow(TOTALS, db.space_id, warn_below))
+    return CaseTotals(**await db.fetchrow(TOTALS, warn_below))
 
 
 async def counts(db: Transaction) -> Mapping[tuple[str, str | None], int]:
     """How many cases there are, by status and by the reason of their archiving."""
-    raw = await driver(db)
-    rows = await raw.fetch(COUNTS, db.space_id)
+    rows = await db.fetch(COUNTS)
     return {(row["status"], row["archived_reason"]): row["number"] for row in rows}
 
 
 async def retired_by(db: Transaction, id_: UUID) -> tuple[UUID, int] | None:
     """The plan and the number of the decision that archived or merged a case."""
-    raw = await driver(db)
-    row = await raw.fetchrow(RETIRED_BY, db.space_id, id_)
+    row = await db.fetchrow(RETIRED_BY, id_)
     return None if row is None else (row["plan_id"], row["number"])
 
 
-# -- what policies read, in columns: a binary COPY begins with 19 bytes of header; every row has the same length
+# -- what policies read, in columns
 
-HEADER = 19
 COLUMNS = (
     ("id", "V16", "n.id"),
     ("uses", ">i8", "s.uses"),
@@ -367,9 +355,7 @@ WITHIN = f"""{PARTS}SELECT part.keeper, e.vector FROM part,
 
 async def columns(db: Transaction) -> CaseColumns:
     """The active cases and how they stand."""
-    shape = [("fields", ">i2")]
-    shape += [part for name, kind, _ in COLUMNS for part in ((f"{name}_length", ">i4"), (name, kind))]
-    rows = await _copied(db, np.dtype(shape), COPY_COLUMNS, db.space_id)
+    rows = await copied(db, row_of((name, kind) for name, kind, _ in COLUMNS), COPY_COLUMNS)
     return CaseColumns(
         ids=np.ascontiguousarray(rows["id"]),
         uses=rows["uses"].astype(np.int64),
@@ -384,21 +370,18 @@ async def columns(db: Transaction) -> CaseColumns:
 
 async def vectors(db: Transaction) -> list[CaseVectors]:
     """The vectors of the active cases, each length for itself."""
-    raw = await driver(db)
-    lengths = await raw.fetch(f"SELECT DISTINCT e.dim {ACTIVE_VECTORS} ORDER BY 1", db.space_id)
+    lengths = await db.fetch(f"SELECT DISTINCT e.dim {ACTIVE_VECTORS} ORDER BY 1")
     return [await _vectors(db, row["dim"]) for row in lengths]
 
 
 async def texts(db: Transaction, ids: Sequence[UUID]) -> list[CaseText]:
     """What some cases say."""
-    raw = await driver(db)
-    return [CaseText(**row) for row in await raw.fetch(TEXTS, db.space_id, list(ids))]
+    return [CaseText(**row) for row in await db.fetch(TEXTS, list(ids))]
 
 
 async def vectors_within(db: Transaction, ids: Sequence[UUID], dim: int) -> dict[UUID, NDArray[np.float16]]:
     """The vectors, of one length, of what was merged into some cases, over however many steps."""
-    raw = await driver(db)
-    absorbed = await raw.fetch(WITHIN, db.space_id, ids, dim)
+    absorbed = await db.fetch(WITHIN, ids, dim)
     rows: dict[UUID, list[NDArray[np.float16]]] = defaultdict(list)
     for row in absorbed:
         rows[row["keeper"]].append(row["vector"].to_numpy().astype(np.float16))
@@ -406,29 +389,6 @@ async def vectors_within(db: Transaction, ids: Sequence[UUID], dim: int) -> dict
 
 
 async def _vectors(db: Transaction, dim: int) -> CaseVectors:
-    # A halfvec is sent as its length, two spare bytes, and its numbers.
-    shape = np.dtype(
-        [
-            ("fields", ">i2"),
-            ("id_length", ">i4"),
-            ("id", "V16"),
-            ("vector_length", ">i4"),
-            ("dim", ">i2"),
-            ("spare", ">i2"),
-            ("vector", ">f2", (dim,)),
-        ]
-    )
     query = f"SELECT e.node_id, e.vector {ACTIVE_VECTORS} AND e.dim = $2 ORDER BY e.node_id"
-    rows = await _copied(db, shape, query, db.space_id, dim)
+    rows = await copied(db, row_with_vector(dim), query, dim)
     return CaseVectors(ids=np.ascontiguousarray(rows["id"]), vectors=rows["vector"].astype(np.float16))
-
-
-async def _copied(db: Transaction, shape: np.dtype[Any], query: str, *arguments: Any) -> NDArray[np.void]:
-    raw = await driver(db)
-    written = bytearray()
-
-    async def take(piece: bytes) -> None:
-        written.extend(piece)
-
-    await raw.copy_from_query(query, *arguments, output=take, format="binary")
-    return np.frombuffer(memoryview(written)[HEADER:-2], dtype=shape)

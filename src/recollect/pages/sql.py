@@ -14,7 +14,7 @@ from recollect.pages.rules.decisions import MergePlan
 from recollect.pages.rules.page import PageFinding, WikiPage, normal_name
 from recollect.pages.rules.stored import SOURCE, PageBatch, StoredPage, node_from, page_from, plan_from, planned_row
 from recollect.ports import Vectors
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 NO_PAGE = "There is no page {}: `recollect pages list` shows them."
 
@@ -64,11 +64,9 @@ MEANINGS = (
 
 async def save_batch(db: Transaction, batch: PageBatch, about: Mapping[str, Any], now: datetime) -> None:
     """Keep pages as they came in, with what is planned for each."""
-    raw = await driver(db)
     document = {**about, "label": batch.label, "findings": [asdict(finding) for finding in batch.findings]}
-    await raw.execute(
+    await db.run(
         "INSERT INTO page_batches (space_id, id, about, created_at) VALUES ($1, $2, $3, $4)",
-        db.space_id,
         batch.id,
         json.dumps(document),
         now,
@@ -79,7 +77,7 @@ async def save_batch(db: Transaction, batch: PageBatch, about: Mapping[str, Any]
         if node.page is not None
     ]
     if rows:
-        await raw.execute(INCOMING, db.space_id, batch.id, *zip(*rows, strict=True))
+        await db.run(INCOMING, batch.id, *zip(*rows, strict=True))
 
 
 def _nodes(plan: MergePlan) -> list[tuple[str, Any, Any]]:
@@ -94,16 +92,14 @@ async def get_batch(
     with_texts: bool = True,
 ) -> PageBatch:
     """A batch, or some of its pages; without their texts where only what is planned is asked."""
-    raw = await driver(db)
-    about = await raw.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", db.space_id, batch)
+    about = await db.fetchval("SELECT about FROM page_batches WHERE space_id = $1 AND id = $2", batch)
     if about is None:
         raise NotFound(f"There is no batch of pages {batch}: `recollect pages import FOLDER` makes one.")
     document = _document(about)
     text = "text" if with_texts else "'' AS text"
-    rows = await raw.fetch(
+    rows = await db.fetch(
         f"""SELECT page_id, path, {text}, planned FROM incoming_pages WHERE space_id = $1 AND batch = $2
               AND ($3::text[] IS NULL OR page_id = ANY($3)) ORDER BY place""",
-        db.space_id,
         batch,
         page_ids,
     )
@@ -122,8 +118,7 @@ def _document(value: Any) -> dict[str, Any]:
 
 
 async def fates(db: Transaction, batch: UUID) -> list[Mapping[str, Any]]:
-    raw = await driver(db)
-    return [dict(row) for row in await raw.fetch(FATES, db.space_id, str(batch))]
+    return [dict(row) for row in await db.fetch(FATES, str(batch))]
 
 
 # -- what is there
@@ -131,8 +126,7 @@ async def fates(db: Transaction, batch: UUID) -> list[Mapping[str, Any]]:
 
 async def all_pages(db: Transaction, ids: Sequence[UUID] | None = None) -> list[StoredPage]:
     """The pages there are, archived ones too; or some of them."""
-    raw = await driver(db)
-    rows = await raw.fetch(PAGES, db.space_id, None if ids is None else list(ids))
+    rows = await db.fetch(PAGES, None if ids is None else list(ids))
     return [_stored(row) for row in rows]
 
 
@@ -152,31 +146,27 @@ def _stored(row: Any) -> StoredPage:
 
 async def edges(db: Transaction) -> dict[tuple[UUID, str, UUID], UUID]:
     """The living edges that begin at pages, by source, relation and target."""
-    raw = await driver(db)
-    rows = await raw.fetch(EDGES, db.space_id)
+    rows = await db.fetch(EDGES)
     return {(row["source"], row["relation"], row["target"]): row["id"] for row in rows}
 
 
 async def aliases(db: Transaction) -> set[tuple[str, UUID]]:
     """The aliases of pages, each with the node it means."""
-    raw = await driver(db)
-    rows = await raw.fetch("SELECT alias, node_id FROM aliases WHERE space_id = $1 AND kind = 'page'", db.space_id)
+    rows = await db.fetch("SELECT alias, node_id FROM aliases WHERE space_id = $1 AND kind = 'page'")
     return {(row["alias"], row["node_id"]) for row in rows}
 
 
 async def vectors(db: Transaction, model: str) -> dict[UUID, Vectors]:
     """The vectors of the pages that have one of this model, of the text as it is."""
-    raw = await driver(db)
-    rows = await raw.fetch(VECTORS, db.space_id, model)
+    rows = await db.fetch(VECTORS, model)
     return {row["node_id"]: row["vector"].to_numpy().astype(np.float32) for row in rows}
 
 
 async def meant(db: Transaction, reference: str) -> UUID | None:
     """The living page that a reference names: its id, its path, its name however written, an alias of it."""
-    raw = await driver(db)
     for meaning in MEANINGS:
         name = normal_name(reference) if "lower" in meaning else reference
-        rows = await raw.fetch(f"{MEANT} {meaning} LIMIT 2", db.space_id, name)
+        rows = await db.fetch(f"{MEANT} {meaning} LIMIT 2", name)
         if len(rows) > 1:
             raise Conflict(f"{reference} is the name of several pages: say its type too, as in Principle:{reference}.")
         if rows:

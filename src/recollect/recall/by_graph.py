@@ -33,7 +33,7 @@ async def spread(core: Core, space_id: UUID, query: Query, near: Recall, vector:
     async with core.search(space_id) as db:
         walked = await walk(core, db, seeds)
         reached = walked.reached if any(arrival.hops for arrival in walked.reached.values()) else {}
-        asked = CandidateQuery(space_id=space_id, model=near.model, dim=core.embedder(near.model).dim, vector=vector)
+        asked = CandidateQuery(model=near.model, dim=core.embedder(near.model).dim, vector=vector)
         beyond = await _beyond(db, query, asked, reached.keys() - similar.keys())
     everything = {**{hit.node.id: hit for hit in beyond}, **similar}
     scores = {

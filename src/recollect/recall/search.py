@@ -105,7 +105,6 @@ class Search:
         self.cools_down = self.profile.cools_down
         self.calibration = calibration_of(seen.settings, self.model)
         self.asked = CandidateQuery(
-            space_id=db.space_id,
             model=self.model,
             dim=embedder.dim,
             vector=vector,

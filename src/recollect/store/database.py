@@ -51,6 +51,23 @@ class Transaction:
     def stream(self) -> Callable[..., Any]:
         return self.connection.stream
 
+    # What the driver is asked itself, in haste or for vectors in binary: a statement whose $1 is the space.
+
+    async def fetch(self, statement: str, *given: Any) -> list[Any]:
+        rows: list[Any] = await raw_of(self.connection).fetch(statement, self.space_id, *given)
+        return rows
+
+    async def fetchrow(self, statement: str, *given: Any) -> Any:
+        return await raw_of(self.connection).fetchrow(statement, self.space_id, *given)
+
+    async def fetchval(self, statement: str, *given: Any) -> Any:
+        return await raw_of(self.connection).fetchval(statement, self.space_id, *given)
+
+    async def run(self, statement: str, *given: Any) -> str:
+        """The driver's word on what was done, like `DELETE 0`."""
+        done: str = await raw_of(self.connection).execute(statement, self.space_id, *given)
+        return done
+
 
 # The owner's transaction, which is in no space.
 Connection = AsyncConnection

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass
 from recollect.concepts.rules.detection import ConceptColumns
 from recollect.plans.sql import looks
-from recollect.store.database import Transaction, driver
+from recollect.store.copying import copied, row_with_vector
+from recollect.store.database import Transaction
 
-HEADER = 19
 CONCEPTS = """
 SELECT id, subtype, coalesce(name, '') AS name, nullif(metadata, '{}') AS metadata, version, protected, created_at,
        updated_at, nullif(btrim(text), '') AS text
@@ -74,25 +74,24 @@ SELECT row_id FROM decisions d JOIN changes c ON c.space_id = $1 AND c.plan_id =
 
 async def read(db: Transaction, only: Sequence[UUID] | None = None) -> KnownConcepts:
     """Everything that duplicates are found by; of all living concepts, or of some."""
-    raw = await driver(db)
-    rows = await raw.fetch(CONCEPTS, db.space_id, only)
+    rows = await db.fetch(CONCEPTS, only)
     ids: list[UUID] = [row["id"] for row in rows]
-    home = _homes(ids, await raw.fetch(MERGED, db.space_id))
-    energy, weight = await _activity(raw, db.space_id, home, len(ids))
+    home = _homes(ids, await db.fetch(MERGED))
+    energy, weight = await _activity(db, home, len(ids))
     types, metadata = [row["subtype"] for row in rows], [_metadata(row) for row in rows]
     columns = ConceptColumns.of(
         ids=ids,
         names=[row["name"] for row in rows],
         types=types,
-        vectors=await _vectors(raw, db.space_id, ids, only),
+        vectors=await _vectors(db, ids, only),
         has_text=np.array([row["text"] is not None for row in rows], np.bool_),
         metadata=metadata,
         created=np.array([row["created_at"].timestamp() for row in rows], np.float64),
         energy=energy,
-        degree=_placed(home, await raw.fetch(DEGREES, db.space_id), "links", len(ids)),
+        degree=_placed(home, await db.fetch(DEGREES), "links", len(ids)),
         weight=weight,
         protected=np.array([row["protected"] for row in rows], np.bool_),
-        aliases=await _aliases(raw, db.space_id, home),
+        aliases=await _aliases(db, home),
         texts=[row["text"] for row in rows],
     )
     return KnownConcepts(
@@ -124,11 +123,11 @@ def _homes(living: Sequence[UUID], merged: Iterable[asyncpg.Record]) -> dict[UUI
 
 
 async def _activity(
-    raw: asyncpg.Connection, space_id: UUID, home: Mapping[UUID, int], count: int
+    db: Transaction, home: Mapping[UUID, int], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The summed energy and the mean weight of each, over all it is made of."""
     energy, weight, weighed = np.zeros(count), np.zeros(count), np.zeros(count)
-    for row in await raw.fetch(ACTIVITY, space_id):
+    for row in await db.fetch(ACTIVITY):
         if (index := home.get(row["node_id"])) is None:
             continue
         energy[index] += row["energy"] or 0.0
@@ -146,28 +145,20 @@ def _placed(home: Mapping[UUID, int], rows: Iterable[asyncpg.Record], column: st
     return placed
 
 
-async def _aliases(raw: asyncpg.Connection, space_id: UUID, home: Mapping[UUID, int]) -> dict[int, list[str]]:
+async def _aliases(db: Transaction, home: Mapping[UUID, int]) -> dict[int, list[str]]:
     aliases: defaultdict[int, list[str]] = defaultdict(list)
-    for row in await raw.fetch(NAMES, space_id):
+    for row in await db.fetch(NAMES):
         if (index := home.get(row["node_id"])) is not None:
             aliases[index].append(row["alias"])
     return dict(aliases)
 
 
-async def _vectors(
-    raw: asyncpg.Connection, space_id: UUID, ids: Sequence[UUID], only: Sequence[UUID] | None
-) -> NDArray[np.float32] | None:
+async def _vectors(db: Transaction, ids: Sequence[UUID], only: Sequence[UUID] | None) -> NDArray[np.float32] | None:
     """The vectors of the model that search uses; a row of zeros where there is none."""
-    used = await raw.fetchrow(MODEL, space_id)
+    used = await db.fetchrow(MODEL)
     if used is None or not ids:
         return None
-    written = bytearray()
-
-    async def take(piece: bytes) -> None:
-        written.extend(piece)
-
-    await raw.copy_from_query(VECTORS, space_id, used["model"], used["dim"], only, output=take, format="binary")
-    rows = np.frombuffer(memoryview(written)[HEADER:-2], dtype=_row_of(used["dim"]))
+    rows = await copied(db, row_with_vector(used["dim"]), VECTORS, used["model"], used["dim"], only)
     row_of = {id_.bytes: at for at, id_ in enumerate(ids)}
     at = np.fromiter((row_of.get(id_.tobytes(), -1) for id_ in rows["id"]), np.int64, len(rows))
     matrix = np.zeros((len(ids), used["dim"]), np.float32)
@@ -175,32 +166,15 @@ async def _vectors(
     return matrix
 
 
-def _row_of(dim: int) -> np.dtype[np.void]:
-    """A row of the COPY: two fields, each with its length before it; a halfvec begins with its dimension."""
-    return np.dtype(
-        [
-            ("fields", ">i2"),
-            ("id_length", ">i4"),
-            ("id", "V16"),
-            ("vector_length", ">i4"),
-            ("dim", ">i2"),
-            ("unused", ">i2"),
-            ("vector", ">f2", (dim,)),
-        ]
-    )
-
-
 async def changed_since(db: Transaction, moment: datetime) -> set[UUID]:
-    raw = await driver(db)
-    return {row["id"] for row in await raw.fetch(CHANGED, db.space_id, moment)}
+    return {row["id"] for row in await db.fetch(CHANGED, moment)}
 
 
 async def last_pass(db: Transaction, policy: str, options: Mapping[str, Any]) -> LastPass | None:
-    raw = await driver(db)
-    last = await raw.fetchrow(LAST_PASS, db.space_id, policy, json.dumps(options))
+    last = await db.fetchrow(LAST_PASS, policy, json.dumps(options))
     if last is None:
         return None
     if last["again"] is None:
         return LastPass(at=last["created_at"], again=None)
-    undone = await raw.fetch(UNDONE, db.space_id, last["id"])
+    undone = await db.fetch(UNDONE, last["id"])
     return LastPass(at=last["created_at"], again=[*map(UUID, last["again"]), *(row["row_id"] for row in undone)])

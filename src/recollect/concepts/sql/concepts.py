@@ -22,7 +22,7 @@ from recollect.concepts.rules.concepts import ConceptCandidate, Wording
 from recollect.concepts.rules.names import plain
 from recollect.memories.sql import nodes
 from recollect.model import Concept, NewConcept, Node, Variant
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 Vector = NDArray[np.float32]
 
@@ -34,7 +34,7 @@ FIRST_LOOK, MOST_LOOKED_AT = 20, 2_000
 # the search that follows: what HNSW is asked for lies so near that a short walk finds it (all of 120 with minilm; with
 # hashing, whose vectors lie badly for it, 0.88 with 40, 0.94 with 80, 0.98 with 120).
 HOLD = """
-SELECT pg_advisory_xact_lock(hashtextextended('recollect concepts ' || $1 || ' ' || $2, 0)),
+SELECT pg_advisory_xact_lock(hashtextextended('recollect concepts ' || $1::uuid || ' ' || $2, 0)),
        set_config('hnsw.ef_search', '100', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.max_scan_tuples', '6000', true), set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('enable_sort', $3, true)
@@ -143,8 +143,7 @@ class ConceptParts:
 
 async def hold(db: Transaction, node_type: str, *, exactly: bool) -> None:
     """From here to the end of this transaction nobody else makes a concept of this type."""
-    raw = await driver(db)
-    await raw.execute(HOLD, str(db.space_id), node_type, "on" if exactly else "off")
+    await db.run(HOLD, node_type, "on" if exactly else "off")
 
 
 async def insert(
@@ -157,7 +156,6 @@ async def insert(
     now: datetime,
 ) -> None:
     """Store concepts with the vectors of `model` that are known; the others of `models` are jobs for a worker."""
-    raw = await driver(db)
     columns = [
         (
             id_,
@@ -174,21 +172,19 @@ async def insert(
         )
         for id_, new, vector in new_concepts
     ]
-    await raw.execute(INSERT, db.space_id, *zip(*columns, strict=True), now, model, list(models), max_attempts)
+    await db.run(INSERT, *zip(*columns, strict=True), now, model, list(models), max_attempts)
 
 
 async def was_said(db: Transaction, id_: UUID, new: NewConcept) -> bool:
     """Whether nothing in a concept is news to one that is there, or to what that has absorbed. (Energy is counted.)"""
-    raw = await driver(db)
     columns = (plain(new.name), new.text, new.base_weight, json.dumps(new.metadata), new.created_by)
-    return bool(await raw.fetchval(SAID, db.space_id, [id_], new.id, *columns))
+    return bool(await db.fetchval(SAID, [id_], new.id, *columns))
 
 
 async def add_energy(db: Transaction, id_: UUID, given: Mapping[str, float]) -> None:
     """Add to the raw energy of a concept, entity by entity."""
     if given:
-        raw = await driver(db)
-        await raw.execute(ADD_ENERGY, db.space_id, id_, json.dumps(dict(given)))
+        await db.run(ADD_ENERGY, id_, json.dumps(dict(given)))
 
 
 # -- what a new one may be
@@ -209,7 +205,7 @@ async def near(
     exactly: bool,
 ) -> list[ConceptCandidate]:
     """The living concepts of a type one of whose vectors, their own or an absorbed one's, is at least so near."""
-    raw, dim = await driver(db), len(vector)
+    dim = len(vector)
     distance = f"vector::halfvec({dim}) <=> $4"
     if exactly:  # MATERIALIZED keeps the planner from walking HNSW where a plain pass answers better
         source = f"""few AS MATERIALIZED (SELECT node_id, vector {FROM_VECTORS}),
@@ -219,8 +215,8 @@ async def near(
             ORDER BY {distance} LIMIT $5)"""
     most = FIRST_LOOK
     while True:
-        given = (db.space_id, model, dim, HalfVector(vector), most, 1.0 - at_least)
-        rows = await raw.fetch(f"WITH {source} {NEAR}", *given)
+        given = (model, dim, HalfVector(vector), most, 1.0 - at_least)
+        rows = await db.fetch(f"WITH {source} {NEAR}", *given)
         if len(rows) < most or most >= MOST_LOOKED_AT:
             ids = [row["id"] for row in rows if row["subtype"] == node_type]
             return await _candidates(db, BY_ID, node_type, ids, model) if ids else []
@@ -230,9 +226,8 @@ async def near(
 async def _candidates(
     db: Transaction, seeds: str, node_type: str, sought: str | list[UUID], model: str
 ) -> list[ConceptCandidate]:
-    raw = await driver(db)
     parts: defaultdict[UUID, list[asyncpg.Record]] = defaultdict(list)
-    for row in await raw.fetch(WORDINGS.format(seeds=seeds), db.space_id, node_type, sought, model):
+    for row in await db.fetch(WORDINGS.format(seeds=seeds), node_type, sought, model):
         parts[row["keeper"]].append(row)
     return [_candidate(rows) for rows in parts.values()]
 
@@ -267,11 +262,10 @@ def unit(vector: NDArray[Any]) -> Vector:
 
 async def bearers(db: Transaction, name: str, node_type: str | None = None) -> list[Node]:
     """The concepts that bear a name, as their own or as an alias; also such as were merged into others."""
-    raw = await driver(db)
-    rows = await raw.fetch(
+    rows = await db.fetch(
         """SELECT DISTINCT node_id FROM aliases WHERE space_id = $1 AND kind = 'concept' AND alias = $2
               AND ($3::text IS NULL OR subtype = $3) LIMIT 1000""",
-        *(db.space_id, plain(name), node_type),
+        *(plain(name), node_type),
     )
     by_id = await nodes.get_many(db, [row["node_id"] for row in rows])
     return sorted(by_id.values(), key=lambda node: (node.created_at, node.id))
@@ -284,9 +278,8 @@ async def names_of(db: Transaction, ids: Collection[UUID]) -> dict[UUID, frozens
 
 
 async def parts(db: Transaction, ids: Collection[UUID]) -> dict[UUID, ConceptParts]:
-    raw = await driver(db)
     by_keeper: defaultdict[UUID, ConceptParts] = defaultdict(ConceptParts)
-    for row in await raw.fetch(DOWN, db.space_id, list(ids)):
+    for row in await db.fetch(DOWN, list(ids)):
         part = by_keeper[row["keeper"]]
         part.members.append(row["id"])
         part.given_names[row["id"]] = row["name"] or ""
@@ -314,10 +307,9 @@ async def in_full(db: Transaction, concept_nodes: Sequence[Node]) -> list[Concep
     """Concepts with all they are made of, in the order given."""
     ids = [node.id for node in concept_nodes]
     made_of = await parts(db, ids)
-    raw = await driver(db)
     members = [id_ for part in made_of.values() for id_ in part.members]
-    merged = {row["id"]: row for row in await raw.fetch(HISTORY, db.space_id, members)}
-    links = {row["id"]: row["links"] for row in await raw.fetch(LINKS, db.space_id, ids)}
+    merged = {row["id"]: row for row in await db.fetch(HISTORY, members)}
+    links = {row["id"]: row["links"] for row in await db.fetch(LINKS, ids)}
     return [_concept(node, made_of[node.id], merged, links.get(node.id, 0)) for node in concept_nodes]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from recollect.model import Kind, Status
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 HELD = "SELECT kind, status, count(*) AS number FROM nodes WHERE space_id = $1 GROUP BY kind, status"
 ADDED = """
@@ -36,15 +36,15 @@ class Day:
 
 
 async def held(db: Transaction) -> Sequence[Held]:
-    rows = await (await driver(db)).fetch(HELD, db.space_id)
+    rows = await db.fetch(HELD)
     return [Held(kind=Kind(row["kind"]), status=Status(row["status"]), number=row["number"]) for row in rows]
 
 
 async def added(db: Transaction, since: datetime) -> Sequence[Day]:
-    return [Day(**row) for row in await (await driver(db)).fetch(ADDED, db.space_id, since)]
+    return [Day(**row) for row in await db.fetch(ADDED, since)]
 
 
 async def searched(db: Transaction) -> tuple[str | None, int | None]:
     """The model whose vectors search compares, and how long they are, once there are any."""
-    row = await (await driver(db)).fetchrow(SEARCHED, db.space_id)
+    row = await db.fetchrow(SEARCHED)
     return row["embedding_model"], row["dim"]

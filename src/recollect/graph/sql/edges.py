@@ -13,7 +13,7 @@ from recollect.graph.rules.spread import SpreadLink
 from recollect.graph.rules.strength import current_in_sql
 from recollect.model import Edge, NewEdge
 from recollect.store import references
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import edges
 
 COLUMNS = tuple(column.name for column in edges.c if column.name not in ("space_id", "changed_in"))
@@ -69,19 +69,17 @@ async def around(
 
     `awake` nodes count as living, whatever they are.
     """
-    raw = await driver(db)
-    given = (db.space_id, list(nodes), now, None if relations is None else list(relations), list(awake))
+    given = (list(nodes), now, None if relations is None else list(relations), list(awake))
     if at_most is None:
-        return [SpreadLink(**row) for row in await raw.fetch(AROUND, *given)]
-    return [SpreadLink(**row) for row in await raw.fetch(AROUND + STRONGEST, *given, at_most)]
+        return [SpreadLink(**row) for row in await db.fetch(AROUND, *given)]
+    return [SpreadLink(**row) for row in await db.fetch(AROUND + STRONGEST, *given, at_most)]
 
 
 async def add_many(db: Transaction, new_edges: Sequence[NewEdge], now: datetime) -> tuple[dict[int, UUID], list[int]]:
     """Make edges: the ids of those made, by place, and the places of those that are there already."""
-    raw = await driver(db)
     ids = [uuid4() for _ in new_edges]
     columns = zip(*(_values(id_, new_edge, now) for id_, new_edge in zip(ids, new_edges, strict=True)), strict=True)
-    stored = {row["id"] for row in await raw.fetch(ADD, db.space_id, *columns)} if new_edges else set()
+    stored = {row["id"] for row in await db.fetch(ADD, *columns)} if new_edges else set()
     places = {position: id_ for position, id_ in enumerate(ids) if id_ in stored}
     return places, [position for position in range(len(new_edges)) if position not in places]
 
@@ -157,8 +155,7 @@ async def of_node(db: Transaction, node_id: UUID, *, limit: int, statuses: Seque
 
 async def of_nodes(db: Transaction, ids: Sequence[UUID]) -> list[Edge]:
     """The living edges that begin or end at any of some nodes, each once."""
-    raw = await driver(db)
-    rows = await raw.fetch(AT, db.space_id, list(ids))
+    rows = await db.fetch(AT, list(ids))
     return list((await get_many(db, [row["id"] for row in rows])).values())
 
 
@@ -172,19 +169,16 @@ async def reinforce(db: Transaction, gains: Mapping[UUID, tuple[float, int, int]
     """Add to the strength of edges: by edge the gain, how many reinforcements it stands for, and how many walks."""
     if not gains:
         return
-    raw = await driver(db)
     ids = sorted(gains)
     gain, times, walks = zip(*(gains[id_] for id_ in ids), strict=True)
-    await raw.execute(REINFORCE, db.space_id, ids, gain, now, times, walks)
+    await db.run(REINFORCE, ids, gain, now, times, walks)
 
 
 async def graph_age(db: Transaction) -> tuple[int, datetime | None]:
     """How many living edges a space has, and when its first edge ever was added."""
-    raw = await driver(db)
-    row = await raw.fetchrow(
+    row = await db.fetchrow(
         """SELECT (SELECT count(*) FROM edges WHERE space_id = $1 AND status = 'active') AS edges,
                   (SELECT first_edge_at FROM graph_losses WHERE space_id = $1) AS first_edge_at
-             FROM spaces WHERE id = $1""",
-        db.space_id,
+             FROM spaces WHERE id = $1"""
     )
     return row["edges"], row["first_edge_at"]

@@ -16,7 +16,7 @@ from recollect.graph.sql import edges
 from recollect.graph.sql.edges import ALIVE, ALIVE_BUT
 from recollect.memories.sql import nodes
 from recollect.model import Edge, Kind, Node, Status, Topic
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import topics
 
 # Every transaction below `since` has ended and is seen from here; so what is seen later and not now was written by one
@@ -88,14 +88,12 @@ class Seen:
 
 
 async def moment(db: Transaction, *, last: int = 0, at_most: int = 0) -> Moment:
-    raw = await driver(db)
-    return Moment(**await raw.fetchrow(MOMENT, db.space_id, last, at_most))
+    return Moment(**await db.fetchrow(MOMENT, last, at_most))
 
 
 async def asleep(db: Transaction) -> NDArray[np.void]:
     """The nodes that are archived or merged, ordered by id; their edges are not walked."""
-    raw = await driver(db)
-    return np.frombuffer(await raw.fetchval(ASLEEP, db.space_id) or b"", dtype="V16")
+    return np.frombuffer(await db.fetchval(ASLEEP) or b"", dtype="V16")
 
 
 async def among(db: Transaction, nodes: Sequence[UUID], *, awake: Sequence[UUID] = ()) -> list[Edge]:
@@ -107,7 +105,7 @@ async def among(db: Transaction, nodes: Sequence[UUID], *, awake: Sequence[UUID]
 
 async def seen(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     """What there is to see of some nodes, whatever their status."""
-    rows = await (await driver(db)).fetch(SEEN, db.space_id, list(ids))
+    rows = await db.fetch(SEEN, list(ids))
     return {row["id"]: _seen(**row) for row in rows}
 
 
@@ -117,7 +115,7 @@ def _seen(*, kind: str, status: str, name: str | None, text: str | None, **rest:
 
 async def oldest_edge_at(db: Transaction) -> datetime | None:
     """When the oldest edge was made, also if it is gone by now."""
-    oldest: datetime | None = await (await driver(db)).fetchval(OLDEST, db.space_id)
+    oldest: datetime | None = await db.fetchval(OLDEST)
     return oldest
 
 
@@ -137,21 +135,16 @@ async def stream_edges(db: Transaction, *, batch: int = 1000) -> AsyncGenerator[
 
 async def by_creator(db: Transaction) -> dict[str, int]:
     """How many living edges were made by whom, most first."""
-    raw = await driver(db)
-    rows = await raw.fetch(
+    rows = await db.fetch(
         f"""SELECT created_by, count(*) AS number FROM edges e WHERE space_id = $1 AND {ALIVE}
-             GROUP BY 1 ORDER BY 2 DESC, 1""",
-        db.space_id,
+             GROUP BY 1 ORDER BY 2 DESC, 1"""
     )
     return {row["created_by"]: row["number"] for row in rows}
 
 
 async def first_edge_at(db: Transaction) -> datetime | None:
     """When the first edge ever was added, also if it is gone by now."""
-    raw = await driver(db)
-    first_at: datetime | None = await raw.fetchval(
-        "SELECT first_edge_at FROM graph_losses WHERE space_id = $1", db.space_id
-    )
+    first_at: datetime | None = await db.fetchval("SELECT first_edge_at FROM graph_losses WHERE space_id = $1")
     return first_at
 
 
@@ -175,11 +168,9 @@ async def topic(db: Transaction, key: str) -> Topic:
 
 async def topics_of(db: Transaction, nodes: Sequence[UUID]) -> dict[str, list[UUID]]:
     """Which topics contain which of some nodes."""
-    raw = await driver(db)
-    rows = await raw.fetch(
+    rows = await db.fetch(
         """SELECT t.key, array_agg(m ORDER BY m) AS members FROM topics t, unnest(t.member_ids) AS m
             WHERE t.space_id = $1 AND m = ANY($2) GROUP BY t.key ORDER BY count(*) DESC, t.key""",
-        db.space_id,
         list(nodes),
     )
     return {row["key"]: row["members"] for row in rows}

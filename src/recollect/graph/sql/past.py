@@ -14,7 +14,7 @@ from uuid import UUID
 
 from recollect.graph.rules.arrays import EdgeColumns
 from recollect.plans.sql.reader import FIELDS, few_columns
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 # A plan that makes an edge says only what is not as in every new one.
 NEW = '{"status": "active", "decay_rate": 0.05, "activation_count": 0, "protected": false, "created_by": "user"}'
@@ -67,10 +67,9 @@ class JournalStep:
 
 async def journal(db: Transaction, *, limit: int) -> Sequence[JournalStep]:
     """The last steps, newest first; taking one back is a step too."""
-    return [JournalStep(**row) for row in await (await driver(db)).fetch(JOURNAL, db.space_id, limit)]
+    return [JournalStep(**row) for row in await db.fetch(JOURNAL, limit)]
 
 
 async def edges_at(db: Transaction, at: datetime) -> EdgeColumns:
     """The edges that lived at a moment, between nodes that did; without their topics."""
-    raw = await driver(db)
-    return few_columns(sorted(await raw.fetch(EDGES, db.space_id, at), key=itemgetter("id")))
+    return few_columns(sorted(await db.fetch(EDGES, at), key=itemgetter("id")))

@@ -13,7 +13,7 @@ from recollect.memories.rules.windows import WHOLE, Window
 from recollect.model import JobCounts
 from recollect.ports import Vectors
 from recollect.store import locks
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import embedding_jobs
 
 # By ctid: the rows are locked, so they stay where they are, and no estimate can lead to a scan of the whole table.
@@ -181,19 +181,16 @@ async def save(
 
     What the model cannot read has none: its job ends as unreadable. Nodes whose text changed meanwhile still wait.
     """
-    raw = await driver(db)
     nodes = [job.node_id for job in done]
-    await raw.execute(HOLD, db.space_id, nodes)
+    await db.run(HOLD, nodes)
     if renewing:
-        await raw.execute(
-            RENEW, db.space_id, [node for node, passages in zip(nodes, all_passages, strict=True) if passages], now
-        )
+        await db.run(RENEW, [node for node, passages in zip(nodes, all_passages, strict=True) if passages], now)
     is_read, is_long = (
         [bool(passages) for passages in all_passages],
         [any(part != WHOLE for part in passages) for passages in all_passages],
     )
     given = ([job.id for job in done], nodes, is_read, is_long)
-    await raw.execute(SAVE, db.space_id, *given, *_columns(nodes, all_passages), model, dim, now)
+    await db.run(SAVE, *given, *_columns(nodes, all_passages), model, dim, now)
 
 
 def _columns(nodes: Sequence[UUID], all_passages: Sequence[Passages]) -> Iterator[list[Any]]:
@@ -246,8 +243,7 @@ async def enqueue_made(
     now: datetime,
 ) -> None:
     """Jobs for the nodes that some decisions of a plan have made, in the transaction that made them."""
-    raw = await driver(db)
-    await raw.execute(ENQUEUE_MADE, db.space_id, plan_id, list(numbers), list(models), max_attempts, now)
+    await db.run(ENQUEUE_MADE, plan_id, list(numbers), list(models), max_attempts, now)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

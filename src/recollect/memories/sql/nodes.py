@@ -18,7 +18,7 @@ from recollect.memories.rules.windows import is_long
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Order, Page, Status
 from recollect.store import references
 from recollect.store.cursors import after, cursor_of
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import cases, nodes
 
 COLUMNS = tuple(column for column in nodes.c if column.name not in ("space_id", "recallable"))
@@ -149,10 +149,8 @@ async def add_memories(
     positions = await _positions(db, memories)
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
     order = sorted(first.values(), key=lambda i: (sums[i], i))
-    raw = await driver(db)
-    records = await raw.fetch(
+    records = await db.fetch(
         INSERT,
-        db.space_id,
         [ids[i] for i in order],
         [memories[i].subtype for i in order],
         [memories[i].text for i in order],
@@ -207,10 +205,8 @@ async def _with_twins(
     missing = [i for i, id_ in enumerate(stored_ids) if id_ is None]
     twins: dict[int, Twin] = {}
     if missing:
-        raw = await driver(db)
-        records = await raw.fetch(
+        records = await db.fetch(
             TWINS,
-            db.space_id,
             missing,
             [ids[i] for i in missing],
             [sums[i] for i in missing],
@@ -223,10 +219,8 @@ async def _with_twins(
 
 async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin | None, ...]:
     """For each (checked) memory of a batch, the one that is there already; a look, without writing."""
-    raw = await driver(db)
-    records = await raw.fetch(
+    records = await db.fetch(
         TWINS,
-        db.space_id,
         list(range(len(memories))),
         [memory.id for memory in memories],
         [checksum(memory.text) for memory in memories],
@@ -247,15 +241,13 @@ TAGS_IN_USE = """
 
 
 async def tags_in_use(db: Transaction) -> set[str]:
-    raw = await driver(db)
-    return {record["tag"] for record in await raw.fetch(TAGS_IN_USE, db.space_id)}
+    return {record["tag"] for record in await db.fetch(TAGS_IN_USE)}
 
 
 async def vectors_of(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, dict[str, bytes]]:
     """The vectors of some nodes, of every model: the numbers as little-endian float16."""
-    raw = await driver(db)
     vectors: dict[UUID, dict[str, bytes]] = {}
-    for record in await raw.fetch(VECTORS, db.space_id, list(ids)):
+    for record in await db.fetch(VECTORS, list(ids)):
         numbers = record["vector"].to_numpy().astype("<f2")
         vectors.setdefault(record["node_id"], {})[record["model"]] = numbers.tobytes()
     return vectors
@@ -301,14 +293,12 @@ def _node(row: Any) -> Node:
 async def get_many(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Node]:
     if not ids:
         return {}
-    raw = await driver(db)
-    return {record["id"]: node_of(record) for record in await raw.fetch(GET_MANY, db.space_id, list(ids))}
+    return {record["id"]: node_of(record) for record in await db.fetch(GET_MANY, list(ids))}
 
 
 async def keepers(db: Transaction, ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Where each node is now: itself, or whatever it was merged into in the end."""
-    raw = await driver(db)
-    return {row["start"]: row["id"] for row in await raw.fetch(UP, db.space_id, list(ids))}
+    return {row["start"]: row["id"] for row in await db.fetch(UP, list(ids))}
 
 
 async def hold(db: Transaction, ids: Sequence[UUID]) -> None:

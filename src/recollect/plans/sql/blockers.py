@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from recollect.plans.sql.work import Obstacle
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 # A decision of a plan.
 Place = tuple[UUID, int]
@@ -65,9 +65,7 @@ async def writes_of(
 ) -> Mapping[UUID, list[Write]]:
     """By row, who wrote some columns of it, the first first, but for the plan that is taking something back now."""
     writes: dict[UUID, list[Write]] = defaultdict(list)
-    for row, plan, number, undoes, undoes_plan in await (await driver(db)).fetch(
-        WRITES, db.space_id, rows, table, columns, inverse
-    ):
+    for row, plan, number, undoes, undoes_plan in await db.fetch(WRITES, rows, table, columns, inverse):
         writes[row].append(Write((plan, number), _undone_by(undoes_plan, undoes)))
     return writes
 

@@ -20,7 +20,7 @@ FELL = "fell away with a declined decision"
 CARRIED = "declined before, in the plan that this one replaces"
 NO_DECISION = "The plan has no decision {}: `recollect plan show` numbers them."
 # Whoever proposes next waits until this transaction is over: two at once would leave two waiting plans.
-HOLD = "SELECT pg_advisory_xact_lock(hashtextextended('recollect propose ' || $1 || ' ' || $2, 0))"
+HOLD = "SELECT pg_advisory_xact_lock(hashtextextended('recollect propose ' || $1::uuid || ' ' || $2, 0))"
 WAITING = """
 SELECT id FROM plans WHERE space_id = $1 AND policy = $2 AND options = $3::jsonb AND status = 'proposed' AND id <> $4
  ORDER BY created_at
@@ -105,9 +105,8 @@ async def _declined(db: Transaction, plan_id: UUID) -> dict[int, str | None]:
 
 async def waiting_like(db: Transaction, plan_id: UUID, policy: str, options: Mapping[str, Any]) -> list[UUID]:
     """The other plans of a policy, asked the same, that wait for a person; from here on nobody else saves one."""
-    raw = await driver(db)
-    await raw.execute(HOLD, str(db.space_id), policy)
-    rows = await raw.fetch(WAITING, db.space_id, policy, json.dumps(dict(options)), plan_id)
+    await db.run(HOLD, policy)
+    rows = await db.fetch(WAITING, policy, json.dumps(dict(options)), plan_id)
     return [row["id"] for row in rows]
 
 
@@ -115,8 +114,7 @@ async def carry_over(db: Transaction, olds: Sequence[UUID], new: UUID) -> set[in
     """Take the place of older plans: what was declined there is declined here. Returns those numbers."""
     if not olds:
         return set()
-    raw = await driver(db)
-    rows = await raw.fetch(SAID_NO, db.space_id, new, list(olds), CARRIED)
+    rows = await db.fetch(SAID_NO, new, list(olds), CARRIED)
     said_no = await decline(db, new, [row["number"] for row in rows], note=CARRIED) if rows else set()
     for old in olds:
         await leave_to(db, old, new)
@@ -162,12 +160,10 @@ async def keep_apart(
 
 async def let_again(db: Transaction, pairs: Iterable[tuple[str, str]], *, reason: str | None = None) -> None:
     """Pairs that were kept apart for this reason, or for any, may be offered again."""
-    raw = await driver(db)
     some = [tuple(sorted(pair)) for pair in pairs]
-    await raw.execute(
+    await db.run(
         """DELETE FROM never_merge n USING unnest($2::text[], $3::text[]) AS p(a, b)
             WHERE n.space_id = $1 AND n.a = p.a AND n.b = p.b AND ($4::text IS NULL OR n.reason = $4)""",
-        db.space_id,
         [a for a, _ in some],
         [b for _, b in some],
         reason,

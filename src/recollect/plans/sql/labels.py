@@ -6,7 +6,7 @@ from uuid import UUID
 
 from recollect.graph.rules.titles import title_of
 from recollect.plans.rules.plan_text import Tally
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 # LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
 NODES = """
@@ -40,20 +40,20 @@ class Ends:
 
 async def nodes(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
     """The names of nodes, or what their texts are called."""
-    found = await (await driver(db)).fetch(NODES, db.space_id, list(ids))
+    found = await db.fetch(NODES, list(ids))
     return {row["id"]: row["name"] or title_of(row["text"]) for row in found}
 
 
 async def edges(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Ends]:
-    found = await (await driver(db)).fetch(EDGES, db.space_id, list(ids))
+    found = await db.fetch(EDGES, list(ids))
     return {row["id"]: Ends(source=row["source"], relation=row["relation"], target=row["target"]) for row in found}
 
 
 async def topics(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
-    found = await (await driver(db)).fetch(TOPICS, db.space_id, list(ids))
+    found = await db.fetch(TOPICS, list(ids))
     return {row["id"]: row["name"] for row in found}
 
 
 async def tally(db: Transaction, plan_id: UUID) -> Tally:
     """How many rows a plan brings, changes and retires."""
-    return Tally(**await (await driver(db)).fetchrow(TALLY, db.space_id, plan_id))
+    return Tally(**await db.fetchrow(TALLY, plan_id))

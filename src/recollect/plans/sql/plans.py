@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
 from sqlalchemy import insert, select, text, update
@@ -30,7 +29,7 @@ from recollect.plans.sql import looks
 from recollect.store import references
 from recollect.store.cursors import after as behind
 from recollect.store.cursors import cursor_of
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import changes, decisions, plans, runs
 
 BATCH = 1_000
@@ -103,26 +102,24 @@ async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.P
         "created_at": plan.created_at,
     }
     await db.execute(insert(plans).values(**head | known))
-    raw = await driver(db)
     for first in range(0, len(plan.decisions), BATCH):
-        await _save_some(raw, db.space_id, plan.id, plan.decisions[first : first + BATCH])
+        await _save_some(db, plan.id, plan.decisions[first : first + BATCH])
 
 
-async def _save_some(raw: asyncpg.Connection, space_id: UUID, plan_id: UUID, some: Sequence[Decision]) -> None:
+async def _save_some(db: Transaction, plan_id: UUID, some: Sequence[Decision]) -> None:
     """Decisions as one document; where they say very much, half of them at a time."""
     document, half = DECISIONS.to_json(list(some)), len(some) // 2
     if len(document) <= LONGEST or not half:
-        await raw.execute(SAVE, space_id, plan_id, document.decode())
+        await db.run(SAVE, plan_id, document.decode())
         return
-    await _save_some(raw, space_id, plan_id, some[:half])
-    await _save_some(raw, space_id, plan_id, some[half:])
+    await _save_some(db, plan_id, some[:half])
+    await _save_some(db, plan_id, some[half:])
 
 
 async def head(db: Transaction, plan_id: UUID, *, lock: bool = False) -> Plan:
     """A plan without its decisions."""
-    raw = await driver(db)
     statement = f"SELECT * FROM plans WHERE space_id = $1 AND id = $2{' FOR UPDATE' if lock else ''}"
-    row = await raw.fetchrow(statement, db.space_id, plan_id)
+    row = await db.fetchrow(statement, plan_id)
     if row is None:
         if (looked := await looks.get(db, plan_id)) is None:
             raise NotFound(NO_PLAN.format(plan_id))
@@ -137,8 +134,7 @@ async def _as_they_stand(db: Transaction, found: Sequence[Plan]) -> list[Plan]:
     if not unsure:
         return list(found)
     counts: dict[UUID, dict[str, int]] = {plan_id: {} for plan_id in unsure}
-    raw = await driver(db)
-    for row in await raw.fetch(COUNT_SOME, db.space_id, unsure):
+    for row in await db.fetch(COUNT_SOME, unsure):
         counts[row["plan_id"]][row["status"]] = row["number"]
     return [
         replace(plan, counts=counts[plan.id], status=overall(counts[plan.id])) if plan.id in counts else plan
@@ -217,11 +213,9 @@ async def decisions_of(
 
 async def waiting(db: Transaction, plan_id: UUID) -> list[Waiting]:
     """What waits in a plan, in short: for looking at all of it once more."""
-    raw = await driver(db)
-    rows = await raw.fetch(
+    rows = await db.fetch(
         """SELECT number, subject, factors::text AS written FROM decisions
             WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' ORDER BY number""",
-        db.space_id,
         plan_id,
     )
     return [Waiting(**row) for row in rows]
@@ -282,15 +276,13 @@ async def resolve(db: Transaction, reference: str) -> UUID:
 
 async def version(db: Transaction) -> int:
     """How often what a recall could find was changed; use that is only counted does not count."""
-    raw = await driver(db)
-    return int(await raw.fetchval("SELECT version FROM space_versions WHERE space_id = $1", db.space_id) or 0)
+    return int(await db.fetchval("SELECT version FROM space_versions WHERE space_id = $1") or 0)
 
 
 async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:
-    raw = await driver(db)
     assigned = "".join(f", {name} = ${place}" for place, name in enumerate(moments, 4))
     statement = f"UPDATE plans SET status = $3{assigned} WHERE space_id = $1 AND id = $2"
-    await raw.execute(statement, db.space_id, plan_id, status, *moments.values())
+    await db.run(statement, plan_id, status, *moments.values())
 
 
 async def note(db: Transaction, plan_id: UUID, what: str, said: str) -> None:
@@ -304,8 +296,7 @@ async def note(db: Transaction, plan_id: UUID, what: str, said: str) -> None:
 
 async def recount(db: Transaction, plan_id: UUID) -> dict[str, int]:
     """How many decisions are in which state now."""
-    raw = await driver(db)
-    return dict(await raw.fetchval(COUNT, db.space_id, plan_id))
+    return dict(await db.fetchval(COUNT, plan_id))
 
 
 async def needs_of(db: Transaction, plan_id: UUID) -> dict[int, list[int]]:
@@ -335,14 +326,12 @@ async def mark(
     """Note the fate of decisions, each with its reason."""
     if not notes:
         return
-    raw = await driver(db)
     fate = f"""status = $4, applied_at = coalesce($5, d.applied_at),
               written = CASE WHEN $5 IS NULL THEN d.written ELSE (SELECT {WRITTEN}) END, note"""
     theirs = "d.space_id = $1 AND d.plan_id = $2 AND d.number"
     if not any(notes.values()):
-        await raw.execute(
+        await db.run(
             f"UPDATE decisions d SET {fate} = NULL WHERE {theirs} = {AMONG.format('$3')}",
-            db.space_id,
             plan_id,
             listed(notes),
             status,
@@ -351,7 +340,7 @@ async def mark(
         return
     statement = f"""WITH n AS MATERIALIZED (SELECT * FROM unnest($3::text::int[], $6::text[]) AS n(number, note))
                     UPDATE decisions d SET {fate} = n.note FROM n WHERE {theirs} = n.number"""
-    await raw.execute(statement, db.space_id, plan_id, listed(notes), status, applied_at, list(notes.values()))
+    await db.run(statement, plan_id, listed(notes), status, applied_at, list(notes.values()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -366,11 +355,9 @@ class PlanGroup:
 
 async def groups_to_do(db: Transaction, plan_id: UUID) -> list[PlanGroup]:
     """The groups that still have waiting decisions, in order."""
-    raw = await driver(db)
-    found = await raw.fetch(
+    found = await db.fetch(
         """SELECT group_number AS number, count(*) AS size, min(number) AS first, max(number) AS last FROM decisions
             WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' GROUP BY 1 ORDER BY 1""",
-        db.space_id,
         plan_id,
     )
     return [PlanGroup(**row) for row in found]
@@ -378,8 +365,7 @@ async def groups_to_do(db: Transaction, plan_id: UUID) -> list[PlanGroup]:
 
 async def tries_of(db: Transaction, plan_id: UUID) -> list[UUID]:
     """The plans that stand for one merge of pages, which may have taken several tries; the last first."""
-    raw = await driver(db)
-    return [row["id"] for row in await raw.fetch(TRIES, db.space_id, plan_id)]
+    return [row["id"] for row in await db.fetch(TRIES, plan_id)]
 
 
 async def leave_the_rest(db: Transaction, plan_id: UUID) -> None:
@@ -405,13 +391,11 @@ async def start_run(
     now: datetime,
 ) -> UUID:
     """Begin a run. One of the same plan that never ended was interrupted: it says so from now on."""
-    raw = await driver(db)
-    started: UUID = await raw.fetchval(
+    started: UUID = await db.fetchval(
         """WITH left_over AS (UPDATE runs SET status = 'interrupted', finished_at = $5
                 WHERE space_id = $1 AND plan_id = $2 AND status = 'running')
            INSERT INTO runs (space_id, id, plan_id, action, status, report, started_at)
            VALUES ($1, gen_random_uuid(), $2, $3, 'running', $4::jsonb, $5) RETURNING id""",
-        db.space_id,
         plan_id,
         action,
         json.dumps(report),
@@ -429,11 +413,9 @@ async def note_run(
     finished_at: datetime | None = None,
 ) -> None:
     """Write how far a run is, over what it wrote before."""
-    raw = await driver(db)
-    await raw.execute(
+    await db.run(
         """UPDATE runs SET report = report || $3::jsonb, status = $4, finished_at = $5
             WHERE space_id = $1 AND id = $2""",
-        db.space_id,
         run_id,
         json.dumps(report),
         status,

@@ -12,9 +12,9 @@ from typing import Any
 
 from recollect.model import PairQuestion
 from recollect.plans.rules.questions import StoredQuestion
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
-HOLD = "SELECT pg_advisory_xact_lock(hashtextextended('recollect questions ' || $1, 0))"
+HOLD = "SELECT pg_advisory_xact_lock(hashtextextended('recollect questions ' || $1::uuid, 0))"
 KEEP = """
 WITH given AS (
     SELECT g.*, row_number() OVER (ORDER BY g.probability DESC, g.keep, g.other) AS place
@@ -78,10 +78,9 @@ async def keep(db: Transaction, asked: Sequence[PairQuestion], now: datetime) ->
     rows = {tuple(sorted((one.keep, one.other))): one for one in asked}
     if not rows:
         return
-    raw = await driver(db)
-    await raw.execute(HOLD, str(db.space_id))
+    await db.run(HOLD)
     columns = zip(*map(_row, rows.values()), strict=True)
-    await raw.execute(KEEP, db.space_id, *columns, now)
+    await db.run(KEEP, *columns, now)
 
 
 def _row(one: PairQuestion) -> tuple[Any, ...]:
@@ -91,20 +90,17 @@ def _row(one: PairQuestion) -> tuple[Any, ...]:
 
 async def open_ones(db: Transaction) -> list[StoredQuestion]:
     """The questions nobody has answered whose sides are as they were, or were merged since, by number."""
-    raw = await driver(db)
-    return [StoredQuestion(**row) for row in await raw.fetch(OPEN, db.space_id)]
+    return [StoredQuestion(**row) for row in await db.fetch(OPEN)]
 
 
 async def details(db: Transaction, numbers: Collection[int]) -> dict[int, Mapping[str, Any]]:
     """Why each is asked, and by what."""
-    raw = await driver(db)
-    return {row["number"]: dict(row) for row in await raw.fetch(DETAILS, db.space_id, list(numbers))}
+    return {row["number"]: dict(row) for row in await db.fetch(DETAILS, list(numbers))}
 
 
 async def states(db: Transaction, numbers: Collection[int]) -> dict[int, Mapping[str, Any]]:
     """What became of some questions: the answer, None while there is none, and what taking it back needs."""
-    raw = await driver(db)
-    return {row["number"]: dict(row) for row in await raw.fetch(STATES, db.space_id, list(numbers))}
+    return {row["number"]: dict(row) for row in await db.fetch(STATES, list(numbers))}
 
 
 async def answer(
@@ -115,25 +111,21 @@ async def answer(
     now: datetime | None,
 ) -> None:
     """Write answers, each with what taking it back needs; None opens a question again."""
-    raw = await driver(db)
     said = [one for one, _ in answers.values()]
     outcomes = [json.dumps(dict(outcome)) for _, outcome in answers.values()]
-    await raw.execute(ANSWER, db.space_id, list(answers), said, outcomes, now, by)
+    await db.run(ANSWER, list(answers), said, outcomes, now, by)
 
 
 async def postpone(db: Transaction, numbers: Collection[int], now: datetime | None) -> None:
-    raw = await driver(db)
     statement = "UPDATE questions SET postponed_at = $3 WHERE space_id = $1 AND number = ANY($2)"
-    await raw.execute(statement, db.space_id, list(numbers), now)
+    await db.run(statement, list(numbers), now)
 
 
 async def close(db: Transaction, pairs: Sequence[tuple[str, str]], said: str, now: datetime) -> None:
     """A pair of nodes that is kept apart, from wherever that was said, is no question any more."""
-    raw = await driver(db)
-    await raw.execute(CLOSE, db.space_id, [a for a, _ in pairs], [b for _, b in pairs], said, now, AN_ID)
+    await db.run(CLOSE, [a for a, _ in pairs], [b for _, b in pairs], said, now, AN_ID)
 
 
 async def restamp(db: Transaction, numbers: Collection[int]) -> None:
     """What an answer, or taking it back, changed of the sides of other open questions is no reason to drop them."""
-    raw = await driver(db)
-    await raw.execute(RESTAMP, db.space_id, list(numbers))
+    await db.run(RESTAMP, list(numbers))

@@ -26,11 +26,10 @@ from recollect.pages import sql as page_store
 from recollect.pages.rules.stored import PageBatch, StoredPage
 from recollect.plans.sql import plans
 from recollect.ports import Executor
-from recollect.store.database import Transaction, driver
+from recollect.store.copying import copied, row_of
+from recollect.store.database import Transaction
 from recollect.store.tables import topics
 
-# A binary COPY begins with 19 bytes of header; every row here has the same length, for no field can be NULL.
-HEADER = 19
 FIELDS = (
     ("id", "V16", "e.id"),
     ("source", "V16", "e.source"),
@@ -48,9 +47,7 @@ FIELDS = (
     ("source_topic", ">i8", "coalesce(hashtextextended(e.source_topic, 0), 0)"),
     ("target_topic", ">i8", "coalesce(hashtextextended(e.target_topic, 0), 0)"),
 )
-ROW = np.dtype(
-    [("fields", ">i2")] + [part for name, kind, _ in FIELDS for part in ((f"{name}_length", ">i4"), (name, kind))]
-)
+ROW = row_of((name, kind) for name, kind, _ in FIELDS)
 COPY_EDGES = f"SELECT {', '.join(of for _, _, of in FIELDS)} FROM edges e WHERE e.space_id = $1 AND "
 # The same for a few edges, asked for before every walk: no COPY, which takes three journeys, and names as they are.
 # Each is looked up by its key, and we order them: a search session, which does not sort, would walk all keys for that.
@@ -90,10 +87,10 @@ class StoreReader:
         self.executor = executor
 
     async def edges(self, *, retired: bool = False) -> EdgeColumns:
-        written = await self._copied(COPY_EDGES + ("true" if retired else LIVING))
+        rows = await copied(self.db, ROW, COPY_EDGES + ("true" if retired else LIVING))
         names = await self._names()
         # A second or two for a million edges: in a thread, so that nobody who asks meanwhile has to wait.
-        return await anyio.to_thread.run_sync(_edge_columns, written, *names)
+        return await anyio.to_thread.run_sync(_edge_columns, rows, *names)
 
     async def edges_changed_since(
         self, transaction: int, touching: Sequence[UUID] = ()
@@ -102,28 +99,14 @@ class StoreReader:
 
         Without their topics, which nobody asks of single edges.
         """
-        raw = await driver(self.db)
-        found = sorted(await raw.fetch(FEW_EDGES, self.db.space_id, transaction, list(touching)), key=itemgetter("id"))
+        found = sorted(await self.db.fetch(FEW_EDGES, transaction, list(touching)), key=itemgetter("id"))
         return few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
-
-    async def _copied(self, query: str) -> bytearray:
-        """Rows in binary, as they come."""
-        raw = await driver(self.db)
-        written = bytearray()
-
-        async def take(piece: bytes) -> None:
-            written.extend(piece)
-
-        # The space is written into the query: as an argument it would cost two more journeys.
-        await raw.copy_from_query(query.replace("$1", f"'{self.db.space_id}'::uuid"), output=take, format="binary")
-        return written
 
     async def _names(self) -> tuple[dict[int, str], dict[int, str]]:
         """The relations and the topics, each by the number that the database gives it."""
-        raw = await driver(self.db)
         relations: dict[int, str] = {}
         topics: dict[int, str] = {}
-        for row in await raw.fetch(NAMES, self.db.space_id):
+        for row in await self.db.fetch(NAMES):
             (topics if row["is_topic"] else relations)[row["number"]] = row["name"]
         return relations, topics
 
@@ -135,40 +118,32 @@ class StoreReader:
         return [graph.topic_of(row) for row in await self.db.execute(statement)]
 
     async def distinct_pairs(self, now: datetime) -> Mapping[tuple[str, str], str | None]:
-        raw = await driver(self.db)
-        found = await raw.fetch(
-            "SELECT a, b, state FROM never_merge WHERE space_id = $1 AND (until IS NULL OR until > $2)",
-            self.db.space_id,
-            now,
+        found = await self.db.fetch(
+            "SELECT a, b, state FROM never_merge WHERE space_id = $1 AND (until IS NULL OR until > $2)", now
         )
         return {(row["a"], row["b"]): row["state"] for row in found}
 
     async def vectors(
         self, *, kinds: Sequence[str]
     ) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.float64]]:
-        raw = await driver(self.db)
-        found = await raw.fetch(VECTORS, self.db.space_id, list(kinds))
+        found = await self.db.fetch(VECTORS, list(kinds))
         ids = np.frombuffer(b"".join(row["node_id"].bytes for row in found), dtype="V16")
         vectors = np.array([row["vector"].to_numpy() for row in found], dtype=np.float32)
         shape = (len(found), -1) if found else (0, 1)
         return ids, vectors.reshape(shape), np.array([row["created_at"] for row in found], dtype=np.float64)
 
     async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
-        raw = await driver(self.db)
-        found = await raw.fetch(
+        found = await self.db.fetch(
             """SELECT id, metadata->'tags'->>0 AS tag FROM nodes WHERE space_id = $1 AND kind = ANY($2)
                   AND status = 'active' AND metadata->'tags'->>0 IS NOT NULL""",
-            self.db.space_id,
             list(kinds),
         )
         return {row["id"]: row["tag"] for row in found}
 
     async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
-        raw = await driver(self.db)
-        last: datetime | None = await raw.fetchval(
+        last: datetime | None = await self.db.fetchval(
             """SELECT max(created_at) FROM plans
                 WHERE space_id = $1 AND policy = $2 AND applied_at IS NOT NULL AND options @> $3::jsonb""",
-            self.db.space_id,
             policy,
             json.dumps(options),
         )
@@ -228,10 +203,7 @@ class StoreReader:
         return await plans.version(self.db)
 
     async def count_nodes(self) -> int:
-        raw = await driver(self.db)
-        return int(
-            await raw.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'", self.db.space_id)
-        )
+        return int(await self.db.fetchval("SELECT count(*) FROM nodes WHERE space_id = $1 AND status = 'active'"))
 
     async def pages(self, ids: Sequence[UUID] | None = None) -> Sequence[StoredPage]:
         return await page_store.all_pages(self.db, ids)
@@ -291,9 +263,8 @@ def _in_order(ids: NDArray[np.void]) -> NDArray[np.int64]:
     return order
 
 
-def _edge_columns(written: bytearray, relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
-    found = np.frombuffer(memoryview(written)[HEADER:-2], dtype=ROW)
-    found = found[_in_order(found["id"])]
+def _edge_columns(rows: NDArray[np.void], relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
+    found = rows[_in_order(rows["id"])]
     nodes, ends = _numbered(np.concatenate([found["source"], found["target"]]))
     return EdgeColumns(
         ids=np.ascontiguousarray(found["id"]),

@@ -18,7 +18,7 @@ from pgvector import HalfVector, SparseVector
 
 from recollect.errors import NotFound
 from recollect.recall.rules import lexical, spelling
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 POOL = 200
 # Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
@@ -232,12 +232,11 @@ class FirstLook:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateQuery:
-    """A question as the legs ask it: where, by which model's vector (None where it cannot read it), by which words.
+    """A question as the legs ask it: by which model's vector (None where it cannot read it), by which words.
 
     `known` is the share of its words that the model knows.
     """
 
-    space_id: UUID
     model: str
     dim: int
     vector: NDArray[np.float32] | None
@@ -261,9 +260,8 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
 
     `languages` are those that the space was last seen to hold beside English. Should it hold others, it is asked again.
     """
-    raw = await driver(db)
     terms = terms_of(db.space_id, lexical.asked(text, edition=0, languages=languages))
-    row = await raw.fetchrow(FIRST_LOOK, db.space_id, terms)
+    row = await db.fetchrow(FIRST_LOOK, terms)
     if row is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
     beside_english = spoken(row["languages"] or {}, row["documents"] or 0)
@@ -313,8 +311,8 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
     keys = sorted({key for form in every for key in spelling.keys_asked(form, lexical.salt_of(db.space_id))})
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
-    given = (db.space_id, keys, min(lengths) - 2, max(lengths) + 2, firsts)
-    like_it = {one["word"]: one for one in await (await driver(db)).fetch(SPELLED_LIKE, *given)}
+    given = (keys, min(lengths) - 2, max(lengths) + 2, firsts)
+    like_it = {one["word"]: one for one in await db.fetch(SPELLED_LIKE, *given)}
     near = {spelled: _nearest_spelling(some, like_it) for spelled, some in forms.items()}
     return {
         spelled: [MeantWord(slips=slips, **like_it[word]) for word, slips in words.items()]
@@ -334,8 +332,7 @@ def _slips(meant: Mapping[str, int]) -> int:
 
 async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
     """How many vectors a search would look at, counted no further than needed for the choice."""
-    raw = await driver(db)
-    return int(await raw.fetchval(COUNT, db.space_id, model, list(kinds), MEASURED_UP_TO + 1))
+    return int(await db.fetchval(COUNT, model, list(kinds), MEASURED_UP_TO + 1))
 
 
 def vector_leg(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
@@ -397,9 +394,9 @@ async def _gathered(
     near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked.dim, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL, most=most)
     words = asked.words or LexicalQuestion(match=[], weights=NO_WORDS, most_possible=0.0)
-    records = await (await driver(db)).fetch(
+    records = await db.fetch(
         f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
-        *(asked.space_id, asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
+        *(asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
         *(promise.lexical_share, promise.low, promise.high, promise.most, words.each),
     )
     by_vector, by_words, windows = records[0][-3:] if records else (0, 0, 0)
@@ -443,18 +440,14 @@ async def neighbours(
 
 
 async def looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:
-    raw = await driver(db)
     weights, each = (asked.words.weights, asked.words.each) if asked.words else (NO_WORDS, [])
-    records = await raw.fetch(_details(asked, source), asked.space_id, asked.model, asked.half, weights, each, *given)
+    records = await db.fetch(_details(asked, source), asked.model, asked.half, weights, each, *given)
     return [*map(Candidate._make, records)]
 
 
 async def vectors_of(db: Transaction, ids: Sequence[UUID], *, model: str) -> dict[UUID, NDArray[np.float32]]:
     if not ids:
         return {}
-    raw = await driver(db)
-    records = await raw.fetch(
-        f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}",
-        *(db.space_id, model, list(ids)),
-    )
+    statement = f"SELECT e.node_id, e.vector FROM unnest($3::uuid[]) AS g(id), {VECTOR_OF}"
+    records = await db.fetch(statement, model, list(ids))
     return {record["node_id"]: record["vector"].to_numpy().astype(np.float32) for record in records}

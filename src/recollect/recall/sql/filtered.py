@@ -101,30 +101,27 @@ async def _nearest(
     db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int
 ) -> list[tuple[UUID, float]]:
     statement = vector_leg(asked.dim, kinds="$4", exactly=exactly, most=most)
-    records = await (await driver(db)).fetch(statement, asked.space_id, asked.model, asked.half, list(kinds))
+    records = await db.fetch(statement, asked.model, asked.half, list(kinds))
     return [*map(tuple, records)]
 
 
 async def nearest_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
     """How many some nodes are; if not too many to look at, the nearest of them and their cosines, exactly."""
-    return await _best_of(db, few, NEARNESS, asked.space_id, asked.model, asked.half, dim=asked.dim)
+    return await _best_of(db, few, NEARNESS, db.space_id, asked.model, asked.half, dim=asked.dim)
 
 
 async def matching(db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str]) -> Found:
     """The nodes of these kinds that match best, and their BM25 scores."""
     if asked.words is None:
         return {}
-    raw = await driver(db)
-    return dict(
-        await raw.fetch(MATCHING, db.space_id, asked.words.match, asked.words.weights, list(kinds), candidates.POOL)
-    )
+    return dict(await db.fetch(MATCHING, asked.words.match, asked.words.weights, list(kinds), candidates.POOL))
 
 
 async def matching_of(db: Transaction, asked: CandidateQuery, few: Few) -> tuple[int, Found]:
     """The same by words: those of some nodes that match best, and their BM25 scores."""
     if asked.words is None:
         return 0, {}
-    return await _best_of(db, few, MATCH, asked.space_id, asked.words.weights)
+    return await _best_of(db, few, MATCH, db.space_id, asked.words.weights)
 
 
 async def _best_of(db: Transaction, few: Few, score: str, *given: Any, **named: int) -> tuple[int, Found]:

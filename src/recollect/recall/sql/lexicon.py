@@ -23,7 +23,7 @@ from recollect.recall.rules import lexical, spelling
 from recollect.recall.rules.languages import DEFAULT
 from recollect.recall.rules.titles import titles
 from recollect.recall.sql.candidates import sparse
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 DRIFT = 0.2
 # As many different words as a sparse vector of pgvector can hold; of a longer text those that it uses most.
@@ -143,13 +143,13 @@ class _Batch:
         ]
         return self.ids, [" ".join(map(str, sorted(counts))) for counts in self.counts], weights, self.lengths
 
-    async def spell(self, raw: Any, space_id: UUID, counted: Sequence[Mapping[str, Any]]) -> None:
+    async def spell(self, db: Transaction, counted: Sequence[Mapping[str, Any]]) -> None:
         """File the words that were never seen before, to be found by who misspells them."""
         new = sorted(row["term"] for row in counted if row["is_new"] and row["term"] in self.words)
         new = [term for term in new if _is_filed(self.words[term])]
         if new:
             keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
-            await raw.execute(SPELL, space_id, new, [self.words[term] for term in new], keys)
+            await db.run(SPELL, new, [self.words[term] for term in new], keys)
 
 
 async def _batch(space_id: UUID, entries: Sequence[Entry]) -> _Batch:
@@ -163,15 +163,15 @@ async def index(db: Transaction, entries: Sequence[Entry]) -> None:
     """Index what is not indexed yet, and keep the counts."""
     if not entries:
         return
-    raw, batch = await driver(db), await _batch(db.space_id, entries)
-    mean = (await raw.fetchrow(TURN, db.space_id))["mean"] or batch.mean
+    batch = await _batch(db.space_id, entries)
+    mean = (await db.fetchrow(TURN))["mean"] or batch.mean
     given = (*batch.columns(mean), mean, lexical.EDITION, batch.languages)
-    await batch.spell(raw, db.space_id, await raw.fetch(INDEX, db.space_id, *given))
+    await batch.spell(db, await db.fetch(INDEX, *given))
 
 
 async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
     """Index those of some nodes that are not indexed yet, by what they say now: nobody changes them meanwhile."""
-    records = await (await driver(db)).fetch(UNINDEXED, db.space_id, list(ids))
+    records = await db.fetch(UNINDEXED, list(ids))
     await index(db, [Entry.of(record) for record in records])
 
 
@@ -180,7 +180,7 @@ async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
 
 async def is_due(db: Transaction) -> bool:
     """Whether the entries of a space are to be made anew, or are half-way through it."""
-    return _is_due(await (await driver(db)).fetchrow(STATE, db.space_id))
+    return _is_due(await db.fetchrow(STATE))
 
 
 def _is_due(state: Mapping[str, Any] | None) -> bool:
@@ -192,17 +192,16 @@ def _is_due(state: Mapping[str, Any] | None) -> bool:
 
 async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     """Make the next few entries anew, as their texts are tokenised and weighed today; 0 when all are."""
-    raw = await driver(db)
-    await raw.fetchrow(TURN, db.space_id)
-    state = await raw.fetchrow(STATE, db.space_id)
+    await db.fetchrow(TURN)
+    state = await db.fetchrow(STATE)
     if not _is_due(state):
         return 0
     if state["renewed"] is None:
-        await raw.execute(BEGIN_RENEWAL, db.space_id)
-        state = await raw.fetchrow(STATE, db.space_id)
-    records = await raw.fetch(OLD, db.space_id, state["renewed"], most)
+        await db.run(BEGIN_RENEWAL)
+        state = await db.fetchrow(STATE)
+    records = await db.fetch(OLD, state["renewed"], most)
     if not records:
-        await raw.execute(END_RENEWAL, db.space_id, lexical.EDITION)
+        await db.run(END_RENEWAL, lexical.EDITION)
         return 0
     batch = await _batch(db.space_id, [Entry.of(record) for record in records])
     more = Counter(term for counts in batch.counts for term in counts)
@@ -212,8 +211,8 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     # Who only weighs anew has counted the languages before.
     languages = batch.languages if state["edition"] < lexical.EDITION else "{}"
     given = (longer, batch.ids[-1], languages, changed, [more[term] for term in changed])
-    counted = await raw.fetch(RENEW, db.space_id, *batch.columns(state["weighted_mean"]), *given)
-    await batch.spell(raw, db.space_id, counted)
+    counted = await db.fetch(RENEW, *batch.columns(state["weighted_mean"]), *given)
+    await batch.spell(db, counted)
     return len(records)
 
 

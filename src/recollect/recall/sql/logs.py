@@ -16,7 +16,7 @@ from sqlalchemy import func, select, text
 from recollect.model import Kind, LoggedHit, Mode, NodeFilter, Query, RecallLog, RecallLogs, Status, TokenUsage
 from recollect.store import references
 from recollect.store.cursors import after, cursor_of
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 from recollect.store.tables import recalls
 
 # Counting goes in the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
@@ -48,10 +48,9 @@ PATH_TO = text("SELECT hits->'paths'->:node FROM recalls WHERE space_id = :space
 
 async def add(db: Transaction, log: RecallLog) -> None:
     """Add an entry, and count one use of what was handed out; in one statement, for this is part of every recall."""
-    raw = await driver(db)
-    await raw.execute(
+    await db.run(
         ADD,
-        *(db.space_id, log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
+        *(log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
         *(log.prompt_hash, log.debug_prompt, log.external_knowledge_used, log.confidence_score, log.response),
         *(json.dumps(asdict(log.token_usage)), log.latency_ms, log.created_at),
     )

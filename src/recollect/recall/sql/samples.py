@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 Matrix = NDArray[np.float32]
 
@@ -34,15 +34,13 @@ class Some:
 
 async def some(db: Transaction, *, model: str, most: int) -> Some:
     """Memories drawn at random."""
-    raw = await driver(db)
-    rows = await raw.fetch(SOME, db.space_id, model, most)
+    rows = await db.fetch(SOME, model, most)
     return Some(texts=[row["text"] for row in rows], vectors=_matrix([row["vector"] for row in rows]))
 
 
 async def neighbours(db: Transaction, *, model: str, most: int) -> tuple[Matrix, Matrix]:
     """Pairs of memories that follow each other in a thread."""
-    raw = await driver(db)
-    rows = await raw.fetch(NEIGHBOURS, db.space_id, model, most)
+    rows = await db.fetch(NEIGHBOURS, model, most)
     return _matrix([row["one"] for row in rows]), _matrix([row["other"] for row in rows])
 
 

@@ -8,7 +8,7 @@ from recollect.memories.rules.windows import Window
 from recollect.recall.rules import lexical
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, LexicalQuestion
 from recollect.recall.sql.lexicon import Entry
-from recollect.store.database import Transaction, driver
+from recollect.store.database import Transaction
 
 WINDOWS_OF = """
 SELECT g.id, e.passage, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATERAL (
@@ -42,9 +42,7 @@ async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]
     """The windows of some texts, the nearest to the question first; none of a text that is short, or has no vector."""
     if asked.half is None:
         return {}
-    records = await (await driver(db)).fetch(
-        WINDOWS_OF.format(dim=asked.dim), db.space_id, asked.model, asked.half, ids
-    )
+    records = await db.fetch(WINDOWS_OF.format(dim=asked.dim), asked.model, asked.half, ids)
     windows: dict[UUID, list[Window]] = {}
     for id_, passage, start, end in records:
         windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
@@ -61,7 +59,7 @@ async def by_nearest_windows(
     candidates = {held.id: held for held in long_texts}
     statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
     best: dict[UUID, Candidate] = {}
-    for record in await (await driver(db)).fetch(statement, db.space_id, asked.model, asked.half, list(candidates)):
+    for record in await db.fetch(statement, asked.model, asked.half, list(candidates)):
         held = _held_by(asked.words, Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
         so_far = best.get(record["id"])
         if so_far is None or held.score > so_far.words:
