@@ -87,7 +87,7 @@ def demand(error: Error) -> str:
     if kind in ("value_error", "assertion_error"):
         said = said.split(", ", 1)[-1].rstrip(".")
         choices = said.partition(" is not one of ")[2]
-        return f"it must be one of {choices.replace(QUOTE, '')}" if choices else _uncapitalised(said)
+        return f"it must be one of {choices.replace(QUOTE, '')}" if choices else said[:1].lower() + said[1:]
     must_be = MUST_BE.get(kind) or next((words for name, words in MUST_BE.items() if kind.startswith(name)), None)
     if must_be is None:
         return "it is not of the kind that is wanted here"
@@ -101,7 +101,3 @@ def demand(error: Error) -> str:
         "least_items": counted(least, "item"),
     }
     return f"it must be {must_be.format_map({**told, **words})}"
-
-
-def _uncapitalised(text: str) -> str:
-    return text[:1].lower() + text[1:]

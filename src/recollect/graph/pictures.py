@@ -18,7 +18,6 @@ from recollect.graph.rules.picture_svg import page, side_by_side, svg
 from recollect.graph.rules.titles import title_of
 from recollect.graph.sql import edges, graph
 from recollect.memories.sql import nodes
-from recollect.model import Node
 from recollect.plan import Decision, DecisionStatus, Plan
 from recollect.plans.sql import plans
 from recollect.store.database import Transaction
@@ -46,7 +45,7 @@ async def of_node(
         ids = [node_id, *list(near)[: limit - 1]]
         read = await nodes.get_many(db, ids)
         links = await graph.among(db, ids)
-    name = _name(focus)
+    name = shortened(focus.name or title_of(focus.text or "") or str(focus.id), 60)
     picture = drawing.neighbourhood(name, node_id, (read[id_] for id_ in ids), links, core.now())
     left_out = len(near) + 1 - len(ids)
     intro = f"What is within {counted(hops, 'hop')} of “{name}”."
@@ -158,7 +157,3 @@ def _drawn(pictures: Sequence[tuple[str, str]], title: str, intro: str, form: Fo
 
 def _check_form(form: str) -> None:
     check(form in FORMS, "format", "svg or html", form)
-
-
-def _name(node: Node) -> str:
-    return shortened(node.name or title_of(node.text or "") or str(node.id), 60)

@@ -24,7 +24,6 @@ from recollect.graph.sql.graph import NO_TOPIC, Seen
 from recollect.graph.sql.past import JournalStep
 from recollect.model import Topic
 from recollect.plans.sql.reader import StoreReader
-from recollect.store.database import Transaction
 
 MOST_NODES = 50_000
 MOST_GROWN = 100
@@ -109,7 +108,7 @@ async def look(core: Core, space_id: UUID, region: Wanted, at: datetime | None =
     now = core.now()
     moment = now if at is None else min(at, now)
     async with core.database.snapshot(space_id) as db:
-        columns = await _columns(db, moment, is_now=moment == now)
+        columns = await StoreReader(db).edges() if moment == now else await past.edges_at(db, moment)
         topics = await graph.list_topics(db)
         part = await anyio.to_thread.run_sync(partial(_part, columns, topics, region, moment))
         seen = await graph.seen(db, part.ids)
@@ -125,10 +124,6 @@ async def look(core: Core, space_id: UUID, region: Wanted, at: datetime | None =
         total_nodes=len(columns.nodes),
         total_edges=len(columns),
     )
-
-
-async def _columns(db: Transaction, moment: datetime, *, is_now: bool) -> EdgeColumns:
-    return await StoreReader(db).edges() if is_now else await past.edges_at(db, moment)
 
 
 def _part(columns: EdgeColumns, topics: Sequence[Topic], region: Wanted, moment: datetime) -> _ViewPart:

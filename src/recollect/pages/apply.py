@@ -300,17 +300,13 @@ async def write_plan_md(core: Core, space_id: UUID, plan_id: UUID, file: Path) -
 def _write(file: Path, text: str) -> None:
     """Write a plan over an earlier plan, and over nothing else."""
     try:
-        if file.exists() and not _beginning(file).startswith("# Merge Plan"):
+        if file.exists() and not file.read_text(encoding="utf-8-sig", errors="replace").startswith("# Merge Plan"):
             raise InvalidInput(
                 f"{file} is there and is no merge plan: name another file with --plan-md.", field="plan_md"
             )
         _replace(file.resolve(), text)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written ({error.strerror or error}).", field="plan_md") from error
-
-
-def _beginning(file: Path) -> str:
-    return file.read_text(encoding="utf-8-sig", errors="replace")
 
 
 def _replace(file: Path, text: str) -> None:

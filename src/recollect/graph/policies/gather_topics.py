@@ -80,7 +80,7 @@ def _plan(edges: EdgeColumns, last: Sequence[Topic], options: Options, now: date
 def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, Any]]) -> None:
     """The last result goes and this one comes, in one group: whole, or not at all. The same again is no news."""
     topics = {topic.key: topic for topic in last}
-    if _found(last) == {key: _factors(row) for key, row in rows.items()}:
+    if {topic.key: _factors(_row_of(topic)) for topic in last} == {key: _factors(row) for key, row in rows.items()}:
         return
     for key in sorted(topics.keys() - rows.keys()):
         _let_go(draft, topics[key])
@@ -89,10 +89,6 @@ def _replace(draft: Draft, last: Sequence[Topic], rows: Mapping[str, dict[str, A
             _keep(draft, topics[key], row)
         else:
             _add(draft, key, row)
-
-
-def _found(last: Sequence[Topic]) -> dict[str, Row]:
-    return {topic.key: _factors(_row_of(topic)) for topic in last}
 
 
 def _row(topic: GatheredTopics, edges: EdgeColumns, now: datetime) -> dict[str, Any]:

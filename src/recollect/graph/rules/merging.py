@@ -163,7 +163,7 @@ class MergedLinks:
         """
         for edge in self.of(absorbed):
             seen = watch(edge)
-            source, target = (_led(end, absorbed, keeper) for end in (seen.source, seen.target))
+            source, target = (keeper if end == absorbed else end for end in (seen.source, seen.target))
             self._drop(edge)
             twin = self._between.get((source, target, seen.relation))
             if source == target:
@@ -229,10 +229,6 @@ def _hides_a_users(keeper: Edge, absorbed: Edge) -> bool:
 def united(keeper: Mapping[str, Any], absorbed: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata of both; where both speak, the keeper's stands (C13)."""
     return {**absorbed, **keeper}
-
-
-def _led(end: UUID, absorbed: UUID, keeper: UUID) -> UUID:
-    return keeper if end == absorbed else end
 
 
 def _place(edge: Edge) -> tuple[UUID, UUID, str]:

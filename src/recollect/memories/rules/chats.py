@@ -5,7 +5,7 @@ what tools said and what a model thought does not. Of a conversation that was ed
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -69,7 +69,7 @@ def letta(export: Mapping[str, Any]) -> ForeignPiece:
     """An agent file of Letta: what its blocks and passages say, and what was said. Its ids (message-0) count within the
     file alone, so none is taken over."""
     agents = objects_in(export, "agents") or [dict(export)]
-    name = in_one_name(agents)
+    name = ", ".join(str(agent["name"]) for agent in agents if agent.get("name")) or "agent"
     memories = [
         NewMemory(
             text=about(str(block.get("label") or "memory"), block["value"]),
@@ -98,10 +98,6 @@ def letta(export: Mapping[str, Any]) -> ForeignPiece:
         ).memories
     ]
     return ForeignPiece(memories=(*memories, *conversations))
-
-
-def in_one_name(agents: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(str(agent["name"]) for agent in agents if agent.get("name")) or "agent"
 
 
 def _conversation(

@@ -244,7 +244,7 @@ def detect_subgraphs(pages: Sequence[WikiPage], hierarchy: Hierarchy = WIKI) -> 
     """All sub-graphs of the new pages; roots of high types first, then by id, whatever order the pages came in."""
     types = {page.id: page.type for page in pages}
     edges, cuts = without_cycles(_edges(pages, types, hierarchy), types, hierarchy)
-    roots = _sorted(types.keys() - {edge.target for edge in edges}, types, hierarchy)
+    roots = sorted(types.keys() - {edge.target for edge in edges}, key=lambda id: (-hierarchy.rank(types[id]), id))
     return Detected(
         subgraphs=tuple(_collected(roots, edges, types, hierarchy)),
         edges=tuple(edges),
@@ -256,10 +256,6 @@ def _edges(pages: Iterable[WikiPage], types: Mapping[str, str], hierarchy: Hiera
     """The edges among the new pages. Others lead to pages that are there already, or nowhere: page_links says which."""
     edges = (edge for page in pages for edge in forward_edges(page, hierarchy))
     return sorted({edge for edge in edges if edge.target in types})
-
-
-def _sorted(ids: Iterable[str], types: Mapping[str, str], hierarchy: Hierarchy) -> list[str]:
-    return sorted(ids, key=lambda id: (-hierarchy.rank(types[id]), id))
 
 
 def _collected(
