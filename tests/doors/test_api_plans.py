@@ -68,7 +68,7 @@ async def test_P02_a_proposal_is_saved_and_changes_nothing(client: httpx.AsyncCl
     assert answer.headers["location"] == f"{PLANS}/{plan['id']}"
     assert (plan["policy"], plan["status"], plan["counts"]) == ("prune_weak_edges", "proposed", {"proposed": 4})
     assert {one["subject"] for one in plan["decisions"]} == {str(id_) for id_ in weak}
-    assert plan["tally"] == {"comes": 0, "changes": 0, "goes": 4}
+    assert plan["tally"] == {"comes": 0, "returns": 0, "changes": 0, "goes": 4}
     assert plan["options"]["min_inactive_days"] == 30
     for one in plan["decisions"]:
         assert one["changes"][0]["before"] == {"status": "active"}

@@ -125,7 +125,7 @@ def test_P02_a_plan_as_json_is_one_document_with_every_row_before_and_after(cli:
     (one,) = document["decisions"]
     assert (one["subject"], one["label"]) == (winner, "tea number 0 —extends→ cup number 0")
     assert one["changes"][0]["after"]["strength"] == 0.65
-    assert document["tally"] == {"comes": 0, "changes": 1, "goes": 1}
+    assert document["tally"] == {"comes": 0, "returns": 0, "changes": 1, "goes": 1}
     empty = cli.json("plan", "topics")
     assert (empty["decisions"], empty["counts"], empty["warnings"]) == ([], {}, [])
 

@@ -40,6 +40,28 @@ async def test_P02_the_tally_of_a_plan_and_of_its_undo_counts_the_signs(memory: 
         assert stretch.tally is not None
         assert signs.total() > 0
         assert (stretch.tally.comes, stretch.tally.changes, stretch.tally.goes) == (signs["+"], signs["~"], signs["-"])
+        assert stretch.tally.returns == (signs["+"] if id_ == inverse else 0), "what an undo brings was there before"
+
+
+async def test_P02_what_is_restored_comes_back_and_is_not_new(memory: Engine) -> None:
+    one, *_ = await four(memory)
+    await memory.forget(one)
+    await memory.restore(one)
+    restored = (await memory.history(one))[-1].plan_id
+    assert restored is not None
+    tally = (await memory.plans.show(restored)).tally
+    assert tally is not None
+    assert (tally.comes, tally.returns) == (1, 1)
+
+
+async def test_P18_an_undo_that_is_undone_is_a_redo(memory: Engine) -> None:
+    plan = await memory.plans.get(await doubled(memory))
+    await memory.plans.apply(plan.id)
+    last, titles = plan.id, []
+    for _ in range(3):
+        last = (await memory.plans.undo(last)).plan_id
+        titles.append((await memory.plans.get(last)).title)
+    assert titles == [f"Undo: {plan.title}", f"Redo: {plan.title}", f"Undo: {plan.title}"]
 
 
 async def test_P02_everything_in_a_plan_has_a_name(memory: Engine) -> None:

@@ -346,10 +346,18 @@ def test_P18_what_came_later_is_shown_and_undone_with_it(house: House) -> None:
     for tag in ("second", "third"):
         house.said("PATCH", f"/memories/{node}", {"metadata": {"tags": [tag]}})
     earlier = house.said("GET", f"/nodes/{node}/history")[1]["plan_id"]
-    page = house.window(f"#/plans/{earlier}")
+    page = house.window(f"#/node/{node}")
+    page.get_by_role("button", name="Undo: Edited").last.click()
+    page.get_by_role("dialog").get_by_text("Edited, tags first → second.").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo 2 plans").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.goto(f"{house.address}/#/plans/{earlier}")
     page.get_by_role("main").get_by_role("button", name="Undo", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
     page.get_by_role("dialog").get_by_text("1. Edit the tags of “twice changed” (1 decision)").wait_for()
     page.get_by_role("dialog").get_by_role("button", name="Undo 2 plans").click()
     page.get_by_text("Undone: 2 decisions.").wait_for()
+    page.get_by_role("link", name="Show the plan").click()
+    page.get_by_text("tags: third → second").wait_for()  # each step is told without opening it
     assert house.said("GET", f"/memories/{node}")["metadata"]["tags"] == ["first"]

@@ -68,6 +68,12 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_text("Undone: 3 decisions.").wait_for()
     page.get_by_text("undone 3", exact=True).wait_for()
     assert set(statuses(house, weak)) == {"active"}
+    page.get_by_role("link", name="Show the plan").click()
+    page.get_by_text("+ 3 brought back").wait_for()  # nothing of it is new
+    page.get_by_role("button", name="Redo", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Redo").click()
+    page.get_by_text("Redone: 3 decisions.").wait_for()
+    assert sorted(statuses(house, weak)) == ["active", "pruned", "pruned", "pruned"]
 
 
 def test_W04_what_needs_review_is_one_key_away(house: House) -> None:

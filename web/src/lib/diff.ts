@@ -2,13 +2,14 @@
 // columns that are left unsaid are those of `recollect plan show` (rules/plan_text).
 import type { Schemas } from "./api";
 import { plain, words } from "./format";
-import { plainly } from "./sentences";
+import { plainly, turned } from "./sentences";
 
 type Change = Schemas["Change"];
 type Decision = Schemas["Decision"];
 type Labels = Readonly<Record<string, string>>;
 
 export type Sign = "+" | "~" | "−";
+export type Spoken = "added" | "brought back" | "changed" | "removed";
 export interface Value {
   name: string;
   before: string;
@@ -19,6 +20,7 @@ export interface Row {
   id: string;
   table: string;
   sign: Sign;
+  spoken: Spoken;
   label: string;
   values: Value[];
 }
@@ -40,12 +42,20 @@ export function signOf({ before, after }: Change): Sign {
   return "~";
 }
 
+/** The sign in a word. What an undo makes, or what becomes active again, was there before. */
+function spoken(change: Change, isUndo: boolean): Spoken {
+  const sign = signOf(change);
+  if (sign === "+") return isUndo || change.before !== null ? "brought back" : "added";
+  return sign === "~" ? "changed" : "removed";
+}
+
 /** The subject first, then the other rows. */
 export function rowsOf(decision: Decision, labels: Labels): Row[] {
   const rows = decision.changes.map((change) => ({
     id: change.id,
     table: change.table,
     sign: signOf(change),
+    spoken: spoken(change, decision.verb === "undo"),
     label: labels[change.id] ?? `${change.table} ${change.id.slice(0, 8)}`,
     values: valuesOf(change),
   }));
@@ -85,21 +95,26 @@ const SORTS: Record<string, string> = {
 export function sortOf(decision: Decision): string {
   const sort = SORTS[decision.verb];
   if (sort) return sort;
-  const reason = plainly(decision.reason)
+  const reason = reasonOf(decision)
     .replace(/'[^']*'|"[^"]*"|“[^”]*”|\[[^\]]*\]/g, "…")
     .replace(/[-+]?\d[\d.,]*(e[-+]?\d+)?%?/gi, "…")
     .replace(/…(\s…)+/g, "…");
-  return titled(decision.verb, reason);
+  return titled(decision, reason);
 }
 
 /** A decision that stands alone: what it does, and why. */
 export function titleOf(decision: Decision): string {
-  return titled(decision.verb, plainly(decision.reason));
+  return titled(decision, reasonOf(decision));
+}
+
+/** Why, in plain words; of an undo, what it takes back. */
+export function reasonOf({ verb, reason }: Decision): string {
+  return plainly(verb === "undo" ? turned(reason).of : reason);
 }
 
 /** `Archive: nobody asks for it`; that somebody did it by hand goes without saying. */
-function titled(verb: string, reason: string): string {
-  const does = words(verb).replace(/^./, (first) => first.toUpperCase());
+function titled({ verb, reason: written }: Decision, reason: string): string {
+  const does = verb === "undo" ? turned(written).does : words(verb).replace(/^./, (first) => first.toUpperCase());
   return / by hand$/.test(reason) ? does : `${does}: ${reason}`;
 }
 

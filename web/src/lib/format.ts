@@ -37,6 +37,9 @@ const CALLED: Record<string, string> = { maintain: "maintenance", prune_weak_edg
 /** What a policy or a schedule is called. */
 export const policyName = (name: string): string => CALLED[name] ?? words(name);
 
+/** Who made it, where that is worth saying: not of whoever sits here, without a key of their own. */
+export const by = (name: string): string => (["local", "user"].includes(name) ? "" : ` by ${name}`);
+
 /** `merge_duplicate_concepts` as `merge duplicate concepts`. */
 export const words = (name: string): string => name.replaceAll("_", " ");
 

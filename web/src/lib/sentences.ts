@@ -19,11 +19,10 @@ const DONE: Record<string, string> = {
   merge: "Merged",
   keep: "Took in another",
   prune: "Link pruned",
-  undo: "Undone",
   create: "Created",
   reinforce: "Link made stronger",
 };
-const BY: Record<string, string> = { hand: "", undo: "", merge_pages: "", "": "" };
+const BY: Record<string, string> = { hand: "", merge_pages: "", "": "" };
 // What a hand's own step says where nobody gave a reason.
 const UNSAID = /^(\w+ by hand|edit of .*|corrected by hand|memory added|case added|concept added|page added)$/;
 
@@ -34,9 +33,22 @@ export function plainly(reason: string): string {
     .replace(/^Scoped search in \[(.*)\]/, "The same page as $1");
 }
 
+const BACK = "takes back: ";
+
+/** What taking back comes to, and what is taken back by it: twice is to do it again. */
+export function turned(reason: string): { does: "Undo" | "Redo"; done: "Undone" | "Redone"; of: string } {
+  const back = /^(takes back: )*/.exec(reason)![0];
+  const of = reason.slice(back.length).replace(/ by hand$/, "");
+  return (back.length / BACK.length) % 2 ? { does: "Undo", done: "Undone", of } : { does: "Redo", done: "Redone", of };
+}
+
 export function sentence(entry: Entry): string {
+  if (entry.verb === "undo") {
+    const { done, of } = turned(entry.reason);
+    return `${done}: ${plainly(of)}`;
+  }
   const done = DONE[entry.verb] ?? `${words(entry.verb).charAt(0).toUpperCase()}${words(entry.verb).slice(1)}`;
   const by = BY[entry.policy] ?? ` by ${policyName(entry.policy)}`;
-  const why = UNSAID.test(entry.reason) ? "" : `: ${plainly(entry.reason.replace(/^takes back: /, ""))}`;
+  const why = UNSAID.test(entry.reason) ? "" : `: ${plainly(entry.reason)}`;
   return `${done}${by}${why}`;
 }

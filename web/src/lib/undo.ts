@@ -9,21 +9,29 @@ import { say } from "./said.svelte";
 
 const IN_THE_WAY = 409;
 
-export async function undoPlan(plan: Schemas["Plan"]): Promise<void> {
-  const number = plan.counts["applied"] ?? 0;
-  const text = `${plan.title} (${counted(number, "decision")}). This puts everything back as it was; later changes stay.`;
-  if (await confirmed({ title: "Undo this plan?", text, yes: "Undo" })) await undo(plan.id);
+type Word = "Undo" | "Redo";
+
+/** What taking a plan back is called: an undo that is undone is done again. */
+export function wordFor({ undoes, title }: Pick<Schemas["Plan"], "undoes" | "title">): Word {
+  return undoes && title.startsWith("Undo: ") ? "Redo" : "Undo";
 }
 
-export async function undo(plan: string, decisions: number[] | null = null): Promise<void> {
+export async function undoPlan(plan: Schemas["Plan"]): Promise<void> {
+  const word = wordFor(plan);
+  const what = `${word === "Redo" ? plan.title.replace("Undo: ", "") : plan.title} (${counted(plan.counts["applied"] ?? 0, "decision")})`;
+  const text = word === "Redo" ? `${what}. This does again what was undone; later changes stay.` : `${what}. This puts everything back as it was; later changes stay.`;
+  if (await confirmed({ title: `${word} this plan?`, text, yes: word })) await undo(plan.id, null, word);
+}
+
+export async function undo(plan: string, decisions: number[] | null = null, word: Word = "Undo"): Promise<void> {
   try {
-    tell(await send(plan, decisions, false));
+    tell(await send(plan, decisions, false), word);
   } catch (reason) {
     const problem = asProblem(reason);
-    const chain = problem.status === IN_THE_WAY && decisions === null ? await chainOf(plan) : [];
+    const chain = problem.status === IN_THE_WAY ? await chainOf(plan, decisions) : [];
     if (chain.length < 2) return say(problem.message, { bad: true });
     if (await confirmed({ title: "Undo what came later too?", text: asked(chain), yes: `Undo ${counted(chain.length, "plan")}` }))
-      await act(async () => tell(await send(plan, decisions, true)));
+      await act(async () => tell(await send(plan, decisions, true), "Undo"));
   }
 }
 
@@ -31,8 +39,8 @@ function send(plan: string, decisions: number[] | null, with_later: boolean): Pr
   return api("post", "/api/v1/plans/{id}/undo", { path: { id: plan }, body: { decisions, with_later } });
 }
 
-async function chainOf(plan: string): Promise<readonly Schemas["TakenBack"][]> {
-  return (await act(() => api("get", "/api/v1/plans/{id}/undo", { path: { id: plan } }))) ?? [];
+async function chainOf(plan: string, decisions: number[] | null): Promise<readonly Schemas["TakenBack"][]> {
+  return (await act(() => api("get", "/api/v1/plans/{id}/undo", { path: { id: plan }, query: { decisions } }))) ?? [];
 }
 
 function asked(chain: readonly Schemas["TakenBack"][]): string {
@@ -40,7 +48,8 @@ function asked(chain: readonly Schemas["TakenBack"][]): string {
   return `Later plans changed the same things and have to be undone with it. In this order, as one plan:\n\n${lines.join("\n")}`;
 }
 
-function tell(outcome: Schemas["Outcome"]): void {
-  say(outcome.repeated ? "That was undone already." : `Undone: ${counted(outcome.applied, "decision")}.`);
+function tell(outcome: Schemas["Outcome"], word: Word): void {
+  const done = word === "Redo" ? "Redone" : "Undone";
+  say(outcome.repeated ? `That was ${done.toLowerCase()} already.` : `${done}: ${counted(outcome.applied, "decision")}.`);
   here.epoch += 1;
 }

@@ -233,7 +233,11 @@ async def undo_plan(id: Id, engine: access.Changing, caller: Asking, what: UndoI
 
 
 @router.get("/plans/{id}/undo", summary="What taking a plan back would take along")
-async def undo_chain(id: Id, engine: access.Changing) -> Sequence[TakenBack]:
+async def undo_chain(
+    id: Id,
+    engine: access.Changing,
+    decisions: Annotated[list[Number] | None, Query(description="Only these of its decisions.")] = None,
+) -> Sequence[TakenBack]:
     """The plans that changed the same on top of it, in the order in which an undo `with_later` takes them back, and the
     plan itself at the end. Nothing is changed."""
-    return await engine.plans.undo_chain(id)
+    return await engine.plans.undo_chain(id, decisions=decisions)

@@ -49,9 +49,10 @@ class PlanLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
-    """How many rows a whole plan brings, changes and retires."""
+    """How many rows a whole plan brings, changes and retires; of those that come, how many were there before."""
 
     comes: int = 0
+    returns: int = 0
     changes: int = 0
     goes: int = 0
 

@@ -19,13 +19,15 @@ SELECT e.id, e.source, e.relation, e.target FROM unnest($2::uuid[]) AS g(id), LA
     SELECT id, source, relation, target FROM edges WHERE space_id = $1 AND id = g.id OFFSET 0) e
 """
 TOPICS = "SELECT id, key AS name FROM topics WHERE space_id = $1 AND id = ANY($2)"
-# The same signs as plans/rules/plan_text.sign_of, counted where the changes are.
+# The same signs as plans/rules/plan_text.sign_of, counted where the changes are. What an undo makes was there before.
 TALLY = """
-SELECT count(*) FILTER (WHERE sign = '+') AS comes, count(*) FILTER (WHERE sign = '~') AS changes,
-       count(*) FILTER (WHERE sign = '-') AS goes
+SELECT count(*) FILTER (WHERE sign = '+') AS comes, count(*) FILTER (WHERE sign = '+' AND was_there) AS returns,
+       count(*) FILTER (WHERE sign = '~') AS changes, count(*) FILTER (WHERE sign = '-') AS goes
   FROM (SELECT CASE WHEN before IS NULL THEN '+' WHEN after IS NULL THEN '-' WHEN NOT after ? 'status' THEN '~'
-                    WHEN after->>'status' = 'active' THEN '+' ELSE '-' END AS sign
-          FROM changes WHERE space_id = $1 AND plan_id = $2) c
+                    WHEN after->>'status' = 'active' THEN '+' ELSE '-' END AS sign,
+               before IS NOT NULL OR p.undoes IS NOT NULL AS was_there
+          FROM changes c JOIN plans p ON p.space_id = c.space_id AND p.id = c.plan_id
+         WHERE c.space_id = $1 AND c.plan_id = $2) c
 """
 
 

@@ -21,6 +21,7 @@ from recollect.plans.sql.work import Obstacle, Work
 from recollect.store.database import Transaction, driver
 from recollect.wording import counted
 
+UNDO, REDO = "Undo: ", "Redo: "
 # Few need any other.
 STATES = "SELECT number, status, nullif(needs, '{}') FROM decisions WHERE space_id = $1 AND plan_id = $2"
 # What came last goes first, all of it in one group.
@@ -279,8 +280,15 @@ async def _turned_round(
 
 
 def _title(plan: Plan, steps: Sequence[UndoStep]) -> str:
-    title = f"Undo: {plan.title}" if plan.undoes is None else f"{plan.title}, undone"
+    title = _turned_title(plan)
     return title if len(steps) == 1 else f"{title}, with {counted(len(steps) - 1, 'later plan')}"
+
+
+def _turned_title(plan: Plan) -> str:
+    """An undo that is undone is done again: `Undo: ...`, `Redo: ...`, and by turns."""
+    if plan.undoes is not None and plan.title.startswith(UNDO):
+        return REDO + plan.title.removeprefix(UNDO)
+    return UNDO + (plan.title.removeprefix(REDO) if plan.undoes is not None else plan.title)
 
 
 async def _pass_on(db: Transaction, undoing: UUID, numbers: Sequence[int], fate: DecisionStatus, now: datetime) -> None:
