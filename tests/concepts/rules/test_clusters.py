@@ -107,6 +107,12 @@ def test_C05_names_that_differ_only_in_digits_are_neither_merged_nor_asked_about
     assert decided(described(["ASR1603", "ASR1605"], [0, 0])).groups == ()
 
 
+@pytest.mark.parametrize("names", [("A-", "A"), ("blood group O-", "blood group O"), ("-O2", "O2"), ("n!", "n")])
+def test_C34_names_that_differ_in_a_sign_are_neither_merged_nor_asked_about(names: tuple[str, str]) -> None:
+    """Asked about, they came first of all questions, at 99 %."""
+    assert decided(described(names, [0, 0])).groups == ()
+
+
 def test_a_name_that_several_things_bear_does_not_tell() -> None:
     metadata = [
         {"year": 2001, "place": "Hue", "by": "Linh"},

@@ -25,6 +25,7 @@ from recollect.concepts.rules.similarity import (
     DOUBTS,
     NAMESAKES,
     NUMBERS,
+    SIGNS,
     Factors,
     compare,
     doubts,
@@ -173,7 +174,7 @@ class KnownPairs:
         ends = int(self.pairs.left[index]), int(self.pairs.right[index])
         return (
             (self.evidence is not None or self.pairs.score[index] >= self.options.review)
-            and DIGITS not in self.doubts[index]
+            and {DIGITS, SIGNS}.isdisjoint(self.doubts[index])  # one of a series, or A and A-: others (C34)
             and not self.concepts.protected[list(ends)].any()
             and not self.apart.forbids(self.concepts, ends)
         )
