@@ -44,6 +44,8 @@ MUST_BE = {
     "uuid_": "a UUID",
 }
 SHOWN = 60
+# What a listing gives at most at a time.
+LONGEST_PAGE = 1000
 QUOTE = "'"
 
 
@@ -72,6 +74,12 @@ def require(holds: bool, field: str, expected: str) -> None:
     """Refuse an option that makes no sense."""
     if not holds:
         raise InvalidInput(f"The option {field} must be {expected}.", field=field)
+
+
+def check_limit(limit: int, most: int = LONGEST_PAGE) -> None:
+    """Refuse a stretch of a listing that is empty or too long."""
+    if not 1 <= limit <= most:
+        raise InvalidInput(f"The limit is from 1 to {most:,}, not {limit}.", field="limit")
 
 
 def cannot_be(subject: str, error: Error, *, secret: bool = False) -> str:

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from recollect.cases import sql
 from recollect.cases.rules.cases import checked, checked_category, checked_part
-from recollect.engine.core import Core, log
+from recollect.engine.core import Core
 from recollect.engine.sql import spaces
-from recollect.errors import Conflict, InvalidInput, RecollectError
+from recollect.errors import Conflict, InvalidInput
 from recollect.memories import embed
-from recollect.memories.remember import models_of
+from recollect.memories.remember import models_of, warn_of
+from recollect.memories.rules.batch import each_checked, refusal
 from recollect.memories.rules.contract import Contract, checked_name
 from recollect.memories.rules.text import checksum
 from recollect.model import Added, Case, NewCase, Refused
@@ -28,8 +30,7 @@ CALLED = {"text": "query"}
 async def add(core: Core, space_id: UUID, case: NewCase, *, wait: bool) -> Case:
     """Add one case; InvalidInput when it cannot be."""
     added = await add_many(core, space_id, [case], wait=wait, atomic=True)
-    for id_, why in added.postponed.items():
-        log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
+    warn_of(added)
     async with core.transaction(space_id) as db:
         return await sql.get(db, added.ids[0])
 
@@ -53,27 +54,19 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[NewCase], *, first:
     now = core.now()
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
-        contract, good, refused = core.contract(space), dict[int, NewCase](), list[Refused]()
-        for position, case in enumerate(batch, start=first):
-            try:
-                good[position] = checked(case, contract, now)
-            except InvalidInput as problem:
-                refused.append(_refusal(position, problem, atomic))
+        check = partial(checked, contract=core.contract(space), now=now)
+        good, refused = each_checked(batch, check, atomic=atomic, first=first)
         attempts = core.settings.job_max_attempts
         models = models_of(core, space)
         ids = await sql.add_many(db, list(good.values()), models=models, max_attempts=attempts, now=now)
         for (position, case), id_ in zip(good.items(), ids, strict=True):
+            if id_ is None and atomic:
+                raise _taken(case)
             if id_ is None:
-                refused.append(_refusal(position, _taken(case), atomic))
+                refused.append(refusal(position, _taken(case)))
         stored = tuple(id_ for id_ in ids if id_ is not None)
         await lexicon.index_missing(db, stored)  # found by their words from now on (D50)
     return Added(ids=stored, refused=tuple(sorted(refused, key=lambda refusal: refusal.position)))
-
-
-def _refusal(position: int, problem: RecollectError, atomic: bool) -> Refused:
-    if atomic:
-        raise problem
-    return Refused(position=position, code=problem.code, message=problem.message)
 
 
 def _taken(case: NewCase) -> InvalidInput:

@@ -33,12 +33,10 @@ from recollect.recall import recall
 from recollect.recall.sql import logs
 from recollect.schedules.sql import schedules
 from recollect.schedules.sql.schedules import Schedule
-from recollect.store.cursors import cursor_of
 from recollect.store.database import Transaction
-from recollect.wording import counted
+from recollect.wording import check_limit, counted
 
 LIMIT = 10
-LONGEST_PAGE = 1000
 WARN_BELOW = 50.0
 POLICIES = ("consolidate_cases", "archive_poor_cases", "merge_duplicate_cases", "archive_unused_cases")
 LAST_RUNS = 5
@@ -67,15 +65,7 @@ async def list_page(
     """A stretch of the cases that fit, newest first."""
     check_limit(limit)
     async with core.transaction(space_id) as db:
-        ids = await cases.list_ids(db, case_filter, limit=limit + 1, cursor=cursor)
-        read = await cases.get_many(db, ids[:limit])
-    more = cursor_of(read[-1]) if len(ids) > limit else None
-    return CasePage(items=tuple(read), next_cursor=more)
-
-
-def check_limit(limit: int) -> None:
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+        return await cases.list_page(db, case_filter, limit=limit, cursor=cursor)
 
 
 async def search(

@@ -20,9 +20,9 @@ from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.errors import NotFound
 from recollect.memories.rules.text import checksum
 from recollect.memories.sql.nodes import PARTS, of_category
-from recollect.model import Case, CaseFilter, CaseOutcome, CaseStatus, NewCase
+from recollect.model import Case, CaseFilter, CaseOutcome, CasePage, CaseStatus, NewCase
 from recollect.store.copying import copied, row_of, row_with_vector
-from recollect.store.cursors import after
+from recollect.store.cursors import stretch
 from recollect.store.database import Transaction
 from recollect.store.tables import nodes
 
@@ -220,16 +220,15 @@ def _case(row: Any) -> Case:
     )
 
 
-async def list_ids(db: Transaction, case_filter: CaseFilter, *, limit: int, cursor: str | None) -> list[UUID]:
-    """The cases of a stretch of a listing, newest first."""
-    statement = _matching(db.space_id, case_filter).order_by(nodes.c.created_at.desc(), nodes.c.id).limit(limit)
-    if cursor is not None:
-        statement = statement.where(after(nodes, cursor))
-    return list((await db.execute(statement)).scalars())
+async def list_page(db: Transaction, case_filter: CaseFilter, *, limit: int, cursor: str | None) -> CasePage:
+    """A stretch of the cases that fit, newest first."""
+    statement = _matching(db.space_id, case_filter)
+    rows, more = await stretch(db, nodes, statement, limit=limit, cursor=cursor)
+    return CasePage(items=tuple(await get_many(db, [row.id for row in rows])), next_cursor=more)
 
 
 def _matching(space_id: UUID, case_filter: CaseFilter) -> Select[Any]:
-    statement = select(nodes.c.id).where(nodes.c.space_id == space_id, nodes.c.kind == "case")
+    statement = select(nodes.c.id, nodes.c.created_at).where(nodes.c.space_id == space_id, nodes.c.kind == "case")
     if case_filter.status is CaseStatus.ACTIVE:
         statement = statement.where(nodes.c.status == "active")
     elif case_filter.status is CaseStatus.ARCHIVED:

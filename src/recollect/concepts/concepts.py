@@ -25,8 +25,8 @@ from recollect.memories.sql import nodes
 from recollect.model import Concept, Formed, FormedMany, KeptApart, Kind, Metadata, NewConcept, NodeFilter
 from recollect.plan import Outcome
 from recollect.store.database import reads
+from recollect.wording import check_limit
 
-LONGEST_PAGE = 1000
 MOST_PAIRS = 10_000
 
 
@@ -127,8 +127,8 @@ class Concepts(Face):
         self, *, threshold: float = THRESHOLD, node_type: str | None = None, limit: int = 100
     ) -> Sequence[Duplicate]:
         """Pairs of concepts that score at least the threshold, best first. It looks, and changes nothing (C01)."""
-        _check_threshold(threshold)
-        _check_limit(limit, MOST_PAIRS)
+        form.check_threshold(threshold)
+        check_limit(limit, MOST_PAIRS)
         return await compare.duplicates(self.core, self.space_id, threshold=threshold, node_type=node_type, limit=limit)
 
     async def merge(self, keep: Reference, *others: Reference, reason: str | None = None) -> Outcome:
@@ -140,7 +140,7 @@ class Concepts(Face):
     @reads
     async def why(self, a: Reference, b: Reference, *, threshold: float = THRESHOLD) -> Why:
         """Why two nodes are, or are not, taken for one: the factors, the bound that failed, a remedy, the history."""
-        _check_threshold(threshold)
+        form.check_threshold(threshold)
         return await compare.why_of(self.core, self.space_id, a, b, threshold=threshold)
 
     # -- what stays two
@@ -193,18 +193,8 @@ class Concepts(Face):
         self, *, node_type: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> tuple[Sequence[Concept], str | None]:
         """A stretch of the concepts, newest first; and the cursor to go on with."""
-        _check_limit(limit, LONGEST_PAGE)
+        check_limit(limit)
         node_filter = NodeFilter(kinds=(Kind.CONCEPT,), subtypes=() if node_type is None else (node_type,))
         async with self.core.transaction(self.space_id) as db:
             page = await nodes.list_page(db, node_filter, limit=limit, cursor=cursor)
             return await concepts.in_full(db, page.items), page.next_cursor
-
-
-def _check_limit(limit: int, most: int) -> None:
-    if not 1 <= limit <= most:
-        raise InvalidInput(f"The limit is from 1 to {most:,}, not {limit}.", field="limit")
-
-
-def _check_threshold(threshold: float) -> None:
-    if not 0 < threshold <= 1:
-        raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
@@ -32,8 +33,9 @@ from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput, ProviderProblem
 from recollect.memories.remember import models_of
+from recollect.memories.rules.batch import each_checked
 from recollect.memories.sql import nodes
-from recollect.model import Formed, FormedMany, Kind, NewConcept, Node, Refused, Space
+from recollect.model import Formed, FormedMany, Kind, NewConcept, Node, Space
 from recollect.plan import Draft, Plan
 from recollect.plans.rules.plan_text import short_name
 from recollect.plans.sql import changes
@@ -53,7 +55,7 @@ HandedIn = NewConcept | str | Mapping[str, Any]
 
 async def form(core: Core, space_id: UUID, new: NewConcept, *, threshold: float = THRESHOLD) -> Formed:
     """Make a concept, unless it is one of its type that is there: then that one gains what is new about it."""
-    _check(threshold)
+    check_threshold(threshold)
     (forming,) = await _embedded(core, space_id, [_checked(core, new)], threshold)
     async with core.transaction(space_id) as db:
         return await forming.form(db)
@@ -74,10 +76,11 @@ async def form_many(
     They are embedded and stored some at a time, so an end in the midst of it leaves those before it. A dry run does it
     all in one transaction that is then given up.
     """
-    _check(threshold)
+    check_threshold(threshold)
     if isinstance(given, str | Mapping):
         raise InvalidInput("Several concepts are a list of them: give [name], or `add` the one.", field="concepts")
-    news, refused = _all_checked(core, given, atomic=atomic)
+    good, refused = each_checked(given, partial(_checked, core), atomic=atomic)
+    news = list(good.values())
     results: list[_Result] = []
     size = len(news) if atomic or dry_run else BATCH
     with suppress(_Rehearsed):
@@ -104,7 +107,7 @@ class _Rehearsed(Exception):
     """What was done is given up."""
 
 
-def _check(threshold: float) -> None:
+def check_threshold(threshold: float) -> None:
     if not 0 < threshold <= 1:
         raise InvalidInput(f"The threshold is above 0 and at most 1, not {threshold}.", field="threshold")
 
@@ -115,19 +118,6 @@ def _checked(core: Core, new: HandedIn) -> NewConcept:
         new = NewConcept(name=new) if isinstance(new, str) else concept_from_mapping(new)
     limits = {name: getattr(core.settings, name) for name in ("max_text_bytes", "max_metadata_bytes")}
     return checked(new, core.now(), **limits)
-
-
-def _all_checked(core: Core, given: Sequence[HandedIn], *, atomic: bool) -> tuple[list[NewConcept], list[Refused]]:
-    good: list[NewConcept] = []
-    refused: list[Refused] = []
-    for position, new in enumerate(given):
-        try:
-            good.append(_checked(core, new))
-        except InvalidInput as problem:
-            if atomic:
-                raise
-            refused.append(Refused(position=position, code=problem.code, message=problem.message))
-    return good, refused
 
 
 async def _embedded(core: Core, space_id: UUID, news: Sequence[NewConcept], threshold: float) -> list["Forming"]:

@@ -37,6 +37,7 @@ from recollect.model import (
 from recollect.plan import HistoryEntry, Outcome, Plan
 from recollect.settings import Settings
 from recollect.store.database import reads
+from recollect.wording import check_limit
 
 if TYPE_CHECKING:
     from recollect.cases.cases import Cases
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from recollect.plans.plans import Plans
     from recollect.plans.questions import OpenQuestions
     from recollect.schedules.schedules import Schedules
-
-LONGEST_PAGE = 1000
 
 
 class Engine(Administration):
@@ -208,8 +207,7 @@ class Engine(Administration):
         order: Order = "newest",
     ) -> Page:
         """A stretch of what is remembered, newest (or oldest) first; pass the page's `next_cursor` to go on."""
-        if not 1 <= limit <= LONGEST_PAGE:
-            raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+        check_limit(limit)
         async with self.core.transaction(self.space.id) as db:
             return await nodes.list_page(db, wanted or NodeFilter(), limit=limit, cursor=cursor, order=order)
 

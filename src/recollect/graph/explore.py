@@ -6,28 +6,31 @@ members is a view (A24).
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import anyio.from_thread
 import anyio.to_thread
 import numpy as np
 
 from recollect.engine.core import Core
-from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.errors import InvalidInput, NotFound
 from recollect.graph.rules import graphfile, paths, strength
 from recollect.graph.rules.arrays import EdgeColumns, Ints, Numbers, as_uuids
 from recollect.graph.rules.arrays import components as joined
 from recollect.graph.rules.paths import HOPS
 from recollect.graph.rules.picture import STRONG, WEAK
 from recollect.graph.rules.spread import SpreadLink
+from recollect.graph.rules.view import degrees
 from recollect.graph.sql import edges as kept
 from recollect.graph.sql import graph
+from recollect.memories.export import check_file, to_file
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Edge, Node, Topic
@@ -263,7 +266,7 @@ def _parts(columns: EdgeColumns, limit: int) -> tuple[int, list[_ExplorePart]]:
     root = joined(len(columns.nodes), columns.source, columns.target)
     roots, sizes = np.unique(root, return_counts=True)
     within = np.bincount(root[columns.source], minlength=len(columns.nodes))
-    by_degree = np.argsort(-_degrees(columns), kind="stable")
+    by_degree = np.argsort(-degrees(columns), kind="stable")
     largest = np.lexsort((roots, -sizes))[:limit].tolist()
     return len(roots), [
         _ExplorePart(
@@ -275,10 +278,6 @@ def _parts(columns: EdgeColumns, limit: int) -> tuple[int, list[_ExplorePart]]:
     ]
 
 
-def _degrees(columns: EdgeColumns) -> Ints:
-    return np.bincount(np.concatenate((columns.source, columns.target)), minlength=len(columns.nodes))
-
-
 async def stats(core: Core, space_id: UUID) -> Stats:
     """The graph in figures, as of one moment."""
     async with core.database.snapshot(space_id) as db:
@@ -288,7 +287,7 @@ async def stats(core: Core, space_id: UUID) -> Stats:
         by_creator = await graph.by_creator(db)
         first = await graph.first_edge_at(db)
         gathered = await graph.list_topics(db)
-    strong, degree = columns.strength_at(core.now()), _degrees(columns)
+    strong, degree = columns.strength_at(core.now()), degrees(columns)
     sizes = np.unique(joined(len(columns.nodes), columns.source, columns.target), return_counts=True)[1]
     return Stats(
         nodes=number,
@@ -383,26 +382,14 @@ async def export(
 ) -> int:
     """Write the graph for another program; returns how many edges. A file appears when it is complete."""
     check(format in FORMATS, "format", ", ".join(FORMATS), format)
+    write = partial(_write, core, space_id, format=format, with_isolated=with_isolated)
     if not isinstance(out, Path):
-        return await _write(core, space_id, out, format, with_isolated=with_isolated)
-    if out.is_dir():
-        raise InvalidInput(f"{out} is a folder: name a file to write to.")
-    if out.exists() and not overwrite:
-        raise Conflict(f"{out} exists already: choose another name, or repeat with --overwrite.")
-    part = out.with_name(f".{out.name[:200]}.{uuid4().hex[:8]}.part")
-    try:
-        with part.open("xb") as stream:
-            count = await _write(core, space_id, stream, format, with_isolated=with_isolated)
-        part.replace(out)
-    except OSError as error:
-        raise InvalidInput(f"{out} cannot be written ({error.strerror or error}): choose another place.") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-    return count
+        return await write(out)
+    check_file(out, overwrite=overwrite)
+    return await to_file(out, write)
 
 
-async def _write(core: Core, space_id: UUID, out: BinaryIO, format: str, *, with_isolated: bool) -> int:
+async def _write(core: Core, space_id: UUID, out: BinaryIO, *, format: str, with_isolated: bool) -> int:
     """The formats are written by plain code in a thread; it asks us for one batch of rows after the other."""
     now = core.now()
     count = 0

@@ -14,13 +14,13 @@ from recollect.graph.sql import edges
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sql import nodes
 from recollect.model import Edge, NewEdge, Status
-from recollect.plan import Change, Draft, patch
+from recollect.plan import Change, Draft, as_json, patch
 from recollect.plans.sql import changes, labels, locks
 from recollect.store.database import Transaction
+from recollect.wording import check_limit
 
 LONGEST_EXPLANATION = 10_000
 LONGEST_RELATION = 100
-LONGEST_PAGE = 1000
 COLUMNS = 28  # of each of two names in one title
 # What is done to which two, as a list of plans tells it.
 TITLES = {
@@ -90,8 +90,7 @@ async def get(core: Core, space_id: UUID, reference: str | UUID) -> Edge:
 
 
 async def of_node(core: Core, space_id: UUID, node_id: UUID, *, limit: int = 100) -> list[Edge]:
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+    check_limit(limit)
     async with core.transaction(space_id) as db:
         await nodes.get(db, node_id)
         return await edges.of_node(db, node_id, limit=limit)
@@ -166,13 +165,7 @@ def _refuse_retired(edge: Edge) -> None:
 def row_of(edge: Edge) -> dict[str, Any]:
     """An edge as a row of JSON values, as plans compare it."""
     row = {name: getattr(edge, name) for name in Edge.__slots__}
-    return {name: _as_json(value) for name, value in row.items()}
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID) else value
+    return {name: as_json(value) for name, value in row.items()}
 
 
 def _check(new_edge: NewEdge) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import anyio
 
-from recollect.engine.engine import LONGEST_PAGE, Engine
+from recollect.engine.engine import Engine
 from recollect.integrations.values import KeptValue, Shelf
 from recollect.memories.edit import MOST_AT_ONCE
 from recollect.model import ContentType, Node, NodeFilter, Status
+from recollect.wording import LONGEST_PAGE
 
 MOMENT = timedelta(microseconds=1)
 

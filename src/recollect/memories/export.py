@@ -40,14 +40,19 @@ async def export(
     write = partial(_write, core, space_id, node_filter=node_filter, with_vectors=with_vectors, progress=progress)
     if not isinstance(out, Path):
         return await write(out)  # what is in a stream cannot be taken back, should a standby go away half-way
+    check_file(out, overwrite=overwrite)
+    return await read(partial(to_file, out, write))
+
+
+def check_file(out: Path, *, overwrite: bool) -> None:
     if out.is_dir():
         raise InvalidInput(f"{out} is a folder: name a file to write to.")
     if out.exists() and not overwrite:
         raise Conflict(f"{out} exists already: choose another name, or repeat with --overwrite.")
-    return await read(partial(_to_file, out, write))
 
 
-async def _to_file(out: Path, write: Callable[[BinaryIO], Awaitable[int]]) -> int:
+async def to_file(out: Path, write: Callable[[BinaryIO], Awaitable[int]]) -> int:
+    """Let something be written to a file, which appears when it is complete."""
     part = out.with_name(f".{out.name[:200]}.{uuid4().hex[:8]}.part")
     try:
         with part.open("xb") as stream:

@@ -1,16 +1,17 @@
 """Remembering: check, normalise, store with its embedding job in one transaction. Nothing is embedded inline (D09)."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from recollect.engine.core import Core, log
 from recollect.engine.sql import spaces
-from recollect.errors import DuplicateText, InvalidInput, RecollectError
+from recollect.errors import DuplicateText, InvalidInput
 from recollect.memories import embed
 from recollect.memories.rules import tags
+from recollect.memories.rules.batch import each_checked, refusal
 from recollect.memories.rules.contract import Contract, checked
 from recollect.memories.sql import nodes
 from recollect.model import Added, NewMemory, Node, Note, Refused, Space
@@ -27,12 +28,17 @@ Progress = Callable[[int], None]
 async def add(core: Core, space_id: UUID, memory: NewMemory, *, wait: bool) -> Node:
     """Remember one text; InvalidInput or DuplicateText when it cannot be."""
     added = await add_many(core, space_id, [memory], wait=wait, atomic=True)
+    warn_of(added)
+    async with core.transaction(space_id) as db:
+        return await nodes.get(db, added.ids[0])
+
+
+def warn_of(added: Added) -> None:
+    """What is worth knowing of the one that was added, in the log."""
     for id_, why in added.postponed.items():
         log.warning("stored, but not searchable yet; the worker tries again", id=str(id_), why=why)
     for note in added.notes:
         log.warning(note.message, id=str(added.ids[0]))
-    async with core.transaction(space_id) as db:
-        return await nodes.get(db, added.ids[0])
 
 
 async def add_many(
@@ -72,25 +78,26 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[HandedIn], *, first
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
         contract = core.contract(space)
-        accepted = _Accepted.from_batch(batch, contract, now, first=first, atomic=atomic)
-        notes = await notes_on_tags(db, contract, accepted.memories)
+        check = partial(checked, contract=contract, now=now)
+        good, refused = each_checked(batch, check, atomic=atomic, first=first)
+        positions, memories = list(good), list(good.values())
+        notes = await notes_on_tags(db, contract, memories)
         stored = await nodes.add_memories(
             db,
-            accepted.memories,
+            memories,
             models=models_of(core, space),
             max_attempts=core.settings.job_max_attempts,
             now=now,
         )
-        await lexicon.index(db, _entries(accepted.memories, stored, now))
-        refused = [*accepted.refused]
+        await lexicon.index(db, _entries(memories, stored, now))
         for index, twin in enumerate(stored.twins):
             if twin is not None:
-                problem = twin_problem(twin, accepted.memories[index])
+                problem = twin_problem(twin, memories[index])
                 if atomic:
                     raise problem
-                refused.append(_refusal(accepted.positions[index], problem, twin.id))
+                refused.append(refusal(positions[index], problem, twin.id))
     ids = tuple(id_ for id_ in stored.ids if id_ is not None)
-    placed = [Note(position=accepted.positions[note.position], message=note.message) for note in notes]
+    placed = [Note(position=positions[note.position], message=note.message) for note in notes]
     return Added(ids=ids, refused=tuple(sorted(refused, key=lambda refusal: refusal.position)), notes=tuple(placed))
 
 
@@ -127,34 +134,6 @@ def models_of(core: Core, space: Space) -> list[str]:
     configured = core.embedder().model
     current = space.embedding_model
     return [configured] if current in (None, configured) else [configured, str(current)]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Accepted:
-    """The memories of a batch that passed the contract, where they stood, and the refusals of the others."""
-
-    memories: list[NewMemory]
-    positions: list[int]
-    refused: list[Refused]
-
-    @classmethod
-    def from_batch(
-        cls, batch: Sequence[HandedIn], contract: Contract, now: datetime, *, first: int, atomic: bool
-    ) -> "_Accepted":
-        accepted = cls(memories=[], positions=[], refused=[])
-        for position, memory in enumerate(batch, start=first):
-            try:
-                accepted.memories.append(checked(memory, contract, now))
-                accepted.positions.append(position)
-            except InvalidInput as problem:
-                if atomic:
-                    raise
-                accepted.refused.append(_refusal(position, problem))
-        return accepted
-
-
-def _refusal(position: int, problem: RecollectError, existing: UUID | None = None) -> Refused:
-    return Refused(position=position, code=problem.code, message=problem.message, existing_id=existing)
 
 
 def twin_problem(twin: nodes.Twin, memory: NewMemory) -> InvalidInput:

@@ -20,8 +20,7 @@ from recollect.pages.rules.similarity import Scores
 from recollect.plan import Plan
 from recollect.plans.apply import Progress, Started
 from recollect.store.database import reads
-
-LONGEST_PAGE = 1000
+from recollect.wording import check_limit
 
 
 class Pages(Face):
@@ -121,8 +120,7 @@ class Pages(Face):
     @reads
     async def list(self, *, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Stretch:
         """A stretch of the pages, newest first."""
-        if not 1 <= limit <= LONGEST_PAGE:
-            raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+        check_limit(limit)
         return await look.list_pages(self.core, self.space_id, type=type, limit=limit, cursor=cursor)
 
     @reads

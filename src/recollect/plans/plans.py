@@ -15,8 +15,8 @@ from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.plans.sql import plans
 from recollect.store.database import reads
+from recollect.wording import check_limit
 
-LONGEST_PAGE = 1000
 # Decisions are numbered from 1, in a column of four bytes.
 LAST_NUMBER = 2**31 - 1
 
@@ -60,7 +60,7 @@ class Plans(Face):
         self, reference: Reference, *, after: int = 0, limit: int = 100, status: DecisionStatus | None = None
     ) -> ShownPlan:
         """A plan with a stretch of its decisions, and the names of what they are about; `next_after` leads on."""
-        _check_limit(limit)
+        check_limit(limit)
         _check_numbers([after] if after else [], "after")
         id_ = await self._id(reference)
         return await shown.plan(self.core, self.space_id, id_, after=after, limit=limit, status=status)
@@ -87,7 +87,7 @@ class Plans(Face):
         cursor: str | None = None,
     ) -> tuple[Sequence[Plan], str | None]:
         """Plans, newest first, without their decisions; and the cursor to go on with."""
-        _check_limit(limit)
+        check_limit(limit)
         only = None if status is None else _status(status)
         by = None if policy is None else _whole_name(policy)
         async with self.core.transaction(self.space_id) as db:
@@ -104,7 +104,7 @@ class Plans(Face):
         numbers: Sequence[int] | None = None,
     ) -> Sequence[Decision]:
         """A stretch of a plan's decisions, with their changes; `after` is the number of the last one seen."""
-        _check_limit(limit)
+        check_limit(limit)
         _check_numbers([*([after] if after else []), *(numbers or ())], "numbers")
         id_ = await self._id(reference)
         async with self.core.transaction(self.space_id) as db:
@@ -179,7 +179,7 @@ class Plans(Face):
 
     async def runs(self, plan: Reference | None = None, *, limit: int = 20) -> Sequence[Run]:
         """What was applied and undone, newest first, with reports."""
-        _check_limit(limit)
+        check_limit(limit)
         id_ = None if plan is None else await self._id(plan)
         return await shown.runs(self.core, self.space_id, plan_id=id_, limit=limit)
 
@@ -190,11 +190,6 @@ class Plans(Face):
     async def _id(self, reference: Reference) -> UUID:
         async with self.core.transaction(self.space_id) as db:
             return await plans.resolve(db, str(reference))
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
 
 
 def _check_numbers(numbers: Sequence[int], field: str) -> None:

@@ -6,7 +6,7 @@ A policy's file has four parts in this order: `Options`, `propose`, its predicat
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from recollect.cases.rules.cases import CaseColumns, CaseText, CaseVectors
 from recollect.concepts.rules.concepts import KnownConcepts, LastPass
+from recollect.errors import InvalidInput
 from recollect.graph.rules.arrays import EdgeColumns
 from recollect.model import Edge, QuestionSide, Topic
 from recollect.pages.rules.stored import PageBatch, StoredPage
@@ -24,6 +25,19 @@ from recollect.ports import Executor
 # For who looks only at what is new since the last time. Who wrote when is said by several clocks, and a transaction is
 # seen when it ends: look a little further back.
 OVERLAP = timedelta(minutes=10)
+
+
+def newer_than(time: str | None) -> datetime | None:
+    """The option `only_newer_than`: a time, without a zone that of UTC, or none."""
+    if not time:
+        return None
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        raise InvalidInput(
+            f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class Reader(Protocol):

@@ -32,7 +32,7 @@ from recollect.plans.sql import declined, labels, plans
 from recollect.plans.sql import questions as stored
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
-from recollect.wording import counted
+from recollect.wording import check_limit, counted
 
 LONGEST_PAGE = 500
 MOST_ANSWERS = 10_000
@@ -127,8 +127,7 @@ class OpenQuestions(Face):
 
     async def list(self, *, kind: str | None = None, limit: int = 50, cursor: str | None = None) -> QuestionPage:
         """A stretch of the open questions, the likeliest group first; of concepts and cases, or of one kind."""
-        if not 1 <= limit <= LONGEST_PAGE:
-            raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+        check_limit(limit, LONGEST_PAGE)
         if kind not in (None, *KINDS.values()):
             raise InvalidInput(f"Questions are about {' or '.join(KINDS.values())}, not {kind!r:.60}.", field="kind")
         async with self.core.database.snapshot(self.space_id) as db:

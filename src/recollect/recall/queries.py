@@ -4,20 +4,17 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from recollect.engine.core import Core
-from recollect.errors import InvalidInput
 from recollect.model import Mode, Move, RecallLog, RecallLogs, Replay
 from recollect.recall import recall as recalling
 from recollect.recall.sql import logs
-
-LONGEST_PAGE = 1000
+from recollect.wording import check_limit
 
 
 async def list_logs(
     core: Core, space_id: UUID, *, mode: Mode | None = None, limit: int = 20, cursor: str | None = None
 ) -> RecallLogs:
     """A stretch of the log, newest first."""
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput(f"The limit is from 1 to {LONGEST_PAGE:,}, not {limit}.", field="limit")
+    check_limit(limit)
     async with core.transaction(space_id) as db:
         return await logs.list_page(db, mode=mode, limit=limit, cursor=cursor)
 

@@ -31,7 +31,7 @@ from recollect.recall.rules import lexical, ranking
 from recollect.recall.search import LIMIT, Search
 from recollect.recall.sql import candidates, logs
 from recollect.store.database import Transaction, read
-from recollect.wording import listed
+from recollect.wording import check_limit, listed
 
 MOST = 1000
 LONGEST_QUERY = 100_000
@@ -84,7 +84,7 @@ async def _answered(
         seen = await candidates.first_look(db, query.text, languages=last.languages if last else ())
         core.seen[space_id] = SeenSpace(seen.model, seen.languages, seen.vectors)
         if _embedder(core, seen.model)[0] is embedder:
-            search = Search(core, db, seen, query, embedder, asked.vector, asked.known)
+            search = Search(core, db, seen, query, embedder, asked.vector, asked.share_known)
             search.cools_down = cool_down and search.profile.cools_down
             search.notes, search.started = (*notes, *_misspelled(seen.meant)), started
             if not repeat:
@@ -125,8 +125,8 @@ def _check(query: Query) -> None:
         raise InvalidInput("The question holds a NUL byte or a lone surrogate: remove it.", field="query")
     if len(query.text) > LONGEST_QUERY:
         raise InvalidInput(f"The question has over {LONGEST_QUERY:,} characters: shorten it.", field="query")
-    if query.limit is not None and not 1 <= query.limit <= MOST:
-        raise InvalidInput(f"The limit is from 1 to {MOST:,}, not {query.limit}.", field="limit")
+    if query.limit is not None:
+        check_limit(query.limit, MOST)
     if query.threshold is not None and not 0 <= query.threshold <= 1:
         raise InvalidInput(f"The threshold is from 0 to 1, not {query.threshold}.", field="threshold")
     if query.budget_tokens is not None and query.budget_tokens < 1:
@@ -191,7 +191,7 @@ class AskedVector(NamedTuple):
     """The vector of a question, how much of the question its model knows, or why there is none."""
 
     vector: Vectors | None
-    known: float = 1.0
+    share_known: float = 1.0
     why_not: str | None = None
 
 

@@ -108,7 +108,7 @@ class Search:
             model=self.model,
             dim=embedder.dim,
             vector=vector,
-            known=share_known,
+            share_known=share_known,
             words=seen.words,
             mean_length=seen.mean_length,
             with_summaries=self.with_summaries,
@@ -191,7 +191,7 @@ class Search:
             return []
         relevance = self._rank(threaded).relevance
         best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
-        return await candidates.neighbours(self.db, self.asked, best, known={candidate.id for candidate in pool})
+        return await candidates.neighbours(self.db, self.asked, best, pool_ids={candidate.id for candidate in pool})
 
     async def _by_passages(self, pool: list[Candidate]) -> list[Candidate]:
         """Long texts by the words of the passage that is nearest: what is scattered over all of them is mostly chance.
@@ -383,8 +383,8 @@ def _source(ranked: Ranked, i: int) -> str:
 
 def _is_selective(node_filter: NodeFilter) -> bool:
     """Whether anything beyond kind and status was asked for."""
-    span = node_filter.created_from or node_filter.created_to
-    return bool(node_filter.subtypes or node_filter.thread or span or node_filter.metadata or node_filter.category)
+    within = node_filter.thread is not None or node_filter.category or node_filter.metadata
+    return bool(within or node_filter.subtypes or node_filter.created_from or node_filter.created_to)
 
 
 # -- the numbers of each candidate, place by place, and what they add up to: the rules of ranking over whole columns
@@ -419,7 +419,7 @@ def rank(
     said = says * similarity
     standing = ranking.standing_out(said)
     evidence = ranking.evidence(own + flow, coverage, standing)
-    read = ranking.how_well_read(asked.known) * (cosine != 0)
+    read = ranking.how_well_read(asked.share_known) * (cosine != 0)
     relevance = ranking.relevance(evidence, said, about, standing, read=read)
     recency = ranking.recency((now.timestamp() - moment) / SECONDS_A_DAY)
     importance = ranking.importance([candidate.importance for candidate in pool])

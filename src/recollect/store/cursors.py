@@ -5,18 +5,30 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Table, and_, literal, or_
+from sqlalchemy import ColumnElement, Select, Table, and_, literal, or_
 
 from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import as_utc
+from recollect.store.database import Transaction
 
 
-def cursor_of(item: Any) -> str:
-    """The cursor behind an item that has `created_at` and `id`."""
-    return base64.urlsafe_b64encode(f"{item.created_at.isoformat()}|{item.id}".encode()).decode()
+async def stretch(
+    db: Transaction, table: Table, statement: Select[Any], *, limit: int, cursor: str | None, oldest_first: bool = False
+) -> tuple[list[Any], str | None]:
+    """So many rows of a statement that reads `created_at` and `id` of a table, newest (or oldest) first; and the cursor
+    to go on with."""
+    if cursor is not None:
+        statement = statement.where(_after(table, cursor, oldest_first=oldest_first))
+    created_at = table.c.created_at if oldest_first else table.c.created_at.desc()
+    rows = list(await db.execute(statement.order_by(created_at, table.c.id).limit(limit + 1)))
+    return rows[:limit], _cursor_of(rows[limit - 1]) if len(rows) > limit else None
 
 
-def after(table: Table, cursor: str, *, oldest_first: bool = False) -> ColumnElement[bool]:
+def _cursor_of(row: Any) -> str:
+    return base64.urlsafe_b64encode(f"{row.created_at.isoformat()}|{row.id}".encode()).decode()
+
+
+def _after(table: Table, cursor: str, *, oldest_first: bool) -> ColumnElement[bool]:
     """The rows of a table behind a cursor."""
     try:
         moment, id_ = base64.urlsafe_b64decode(cursor.encode()).decode().split("|")

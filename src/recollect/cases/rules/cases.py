@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -20,6 +20,7 @@ from recollect.memories.rules.contract import (
     checked_text,
     checked_time,
     parsed_time,
+    refuse,
 )
 from recollect.memories.rules.text import is_storable
 from recollect.model import CaseOutcome, NewCase
@@ -67,11 +68,11 @@ def case_from_mapping(fields: Mapping[str, Any], *, fractions: bool = False) -> 
     Success rates are percent; only `fractions` makes them 0 to 1: what is meant is never guessed from the numbers.
     """
     if not isinstance(fields, Mapping):
-        _refuse("case", f"a case is an object with a query and a response_text, not {_shown(fields)}")
+        refuse("case", f"a case is an object with a query and a response_text, not {_shown(fields)}")
     named = _named(fields)
     for field in ("query", "response_text"):
         if named.get(field) is None:
-            _refuse(field, f"a case needs a {field}")
+            refuse(field, f"a case needs a {field}")
     if isinstance(named.get("id"), str):
         named["id"] = _uuid(named["id"])
     for field in ("created_at", "last_accessed_at"):
@@ -87,9 +88,9 @@ def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in fields.items():
         own = ALSO_KNOWN_AS.get(name, name)
         if own not in FIELDS:
-            _refuse(name, f"{name!r:.60} is not a field of a case; the fields are {', '.join(FIELDS)}")
+            refuse(name, f"{name!r:.60} is not a field of a case; the fields are {', '.join(FIELDS)}")
         if own in named:
-            _refuse(name, f"{own} is given twice: say it once")
+            refuse(name, f"{own} is given twice: say it once")
         named[own] = value
     return named
 
@@ -107,7 +108,7 @@ def checked_category(path: object) -> str | None:
     if path is None:
         return None
     if not isinstance(path, str) or len(path) > LONGEST_NAME or not is_storable(path):
-        _refuse("category_path", f"a category is a path like billing/refunds, not {_shown(path)}")
+        refuse("category_path", f"a category is a path like billing/refunds, not {_shown(path)}")
     return "/".join(part.strip() for part in path.split("/") if part.strip()) or None
 
 
@@ -115,16 +116,16 @@ def checked_rate(rate: object) -> float | None:
     if rate is None:
         return None
     if not _is_number(rate) or not 0 <= float(rate) <= 100:  # type: ignore[arg-type]
-        _refuse("success_rate", f"a success rate is percent, from 0 to 100, not {_shown(rate)}")
+        refuse("success_rate", f"a success rate is percent, from 0 to 100, not {_shown(rate)}")
     return float(rate)  # type: ignore[arg-type]
 
 
 def checked_outcome(outcome: CaseOutcome, now: datetime) -> CaseOutcome:
     if not isinstance(outcome.success, bool):
-        _refuse("success", f"success is true or false, not {_shown(outcome.success)}")
+        refuse("success", f"success is true or false, not {_shown(outcome.success)}")
     spent = outcome.milliseconds
     if spent is not None and not (_is_number(spent) and 0 <= spent < math.inf):
-        _refuse("milliseconds", f"milliseconds is a number from 0, not {_shown(spent)}")
+        refuse("milliseconds", f"milliseconds is a number from 0, not {_shown(spent)}")
     return replace(
         outcome,
         error_type=checked_name("error_type", outcome.error_type),
@@ -135,7 +136,7 @@ def checked_outcome(outcome: CaseOutcome, now: datetime) -> CaseOutcome:
 
 def _checked_uses(uses: object) -> int:
     if not isinstance(uses, int) or isinstance(uses, bool) or not 0 <= uses <= MOST_USES:
-        _refuse("usage_count", f"usage_count is a whole number from 0, not {_shown(uses)}")
+        refuse("usage_count", f"usage_count is a whole number from 0, not {_shown(uses)}")
     return uses
 
 
@@ -148,7 +149,7 @@ def _moment(field: str, moment: datetime | None, now: datetime) -> datetime | No
 
 def _as_percent(rate: object) -> float:
     if not _is_number(rate) or not 0 <= float(rate) <= 1:  # type: ignore[arg-type]
-        _refuse("success_rate", f"success rates are said to be fractions, from 0 to 1, and {_shown(rate)} is none")
+        refuse("success_rate", f"success rates are said to be fractions, from 0 to 1, and {_shown(rate)} is none")
     # 0.29 is 29 percent, not 28.999999999999996.
     return round(100 * float(rate), 10)  # type: ignore[arg-type]
 
@@ -161,15 +162,11 @@ def _uuid(value: str) -> UUID:
     try:
         return UUID(value)
     except ValueError:
-        _refuse("id", f"{_shown(value)} is not a UUID; an id of your own belongs in source_id")
+        refuse("id", f"{_shown(value)} is not a UUID; an id of your own belongs in source_id")
 
 
 def _shown(value: object) -> str:
     return f"{value!r:.60}"
-
-
-def _refuse(field: str, sentence: str) -> NoReturn:
-    raise InvalidInput(sentence[0].upper() + sentence[1:] + ".", field=field)
 
 
 # -- many cases, in columns

@@ -37,11 +37,10 @@ from recollect.concepts.rules.evidence import weigh
 from recollect.concepts.rules.never_merge import Apart
 from recollect.concepts.rules.questions import questions_of
 from recollect.concepts.rules.similarity import DOUBTS, WEIGHTS, Factors, compare
-from recollect.errors import InvalidInput
 from recollect.graph.rules.merging import MergedLinks, united
 from recollect.model import Metadata, Node, QuestionSide
 from recollect.plan import Change, Decision, Draft, Look, Plan, Risk, Row, Waiting
-from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader
+from recollect.plans.policy import OVERLAP, REFUSED, Policy, Reader, newer_than
 from recollect.ports import Executor
 from recollect.providers.executors import LocalExecutor
 from recollect.wording import counted, require
@@ -161,15 +160,8 @@ async def _changed(reader: Reader, concepts: KnownConcepts, options: Options) ->
 
 
 def _moment(time: str | None) -> datetime | None:
-    if not time:
-        return None
-    try:
-        moment = datetime.fromisoformat(time)
-    except ValueError:
-        raise InvalidInput(
-            f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
-        ) from None
-    return min(max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), EARLIEST), LATEST)
+    moment = newer_than(time)
+    return None if moment is None else min(max(moment, EARLIEST), LATEST)
 
 
 def apart_of(concepts: KnownConcepts, distinct: Distinct) -> Apart:

@@ -94,35 +94,22 @@ class ServerFacts:
     pages_read: int
 
 
+SERVER_FACTS = text("""
+    SELECT current_setting('server_version') AS version,
+           (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
+           pg_database_size(current_database()) AS bytes, t.dead_rows, t.live_rows, t.last_vacuum_at,
+           (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections,
+           current_setting('max_connections')::int AS most_connections,
+           blks_hit AS pages_found, blks_read AS pages_read
+      FROM pg_stat_database,
+           (SELECT coalesce(sum(n_dead_tup), 0)::int8 AS dead_rows, coalesce(sum(n_live_tup), 0)::int8 AS live_rows,
+                   max(greatest(last_vacuum, last_autovacuum)) AS last_vacuum_at
+              FROM pg_stat_user_tables WHERE schemaname = :schema) t
+     WHERE datname = current_database()""")
+
+
 async def server_facts(connection: AsyncConnection) -> ServerFacts:
-    row = (
-        await connection.execute(
-            text("""
-        SELECT current_setting('server_version') AS version,
-               (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
-               pg_database_size(current_database()) AS bytes,
-               (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = :schema) AS dead_rows,
-               (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE schemaname = :schema) AS live_rows,
-               (SELECT max(greatest(last_vacuum, last_autovacuum)) FROM pg_stat_user_tables
-                 WHERE schemaname = :schema) AS last_vacuum_at,
-               (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections,
-               current_setting('max_connections')::int AS most_connections, blks_hit AS found, blks_read AS read
-          FROM pg_stat_database WHERE datname = current_database()"""),
-            {"schema": SCHEMA},
-        )
-    ).one()
-    return ServerFacts(
-        version=row.version,
-        pgvector=row.pgvector,
-        bytes=int(row.bytes),
-        dead_rows=int(row.dead_rows),
-        live_rows=int(row.live_rows),
-        last_vacuum_at=row.last_vacuum_at,
-        connections=row.connections,
-        most_connections=row.most_connections,
-        pages_found=row.found,
-        pages_read=row.read,
-    )
+    return ServerFacts(**(await connection.execute(SERVER_FACTS, {"schema": SCHEMA})).one()._mapping)
 
 
 async def vacuum(database: Database) -> None:

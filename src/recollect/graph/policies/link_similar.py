@@ -7,7 +7,7 @@ compared by the last applied plan is not compared again.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,13 +15,12 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import InvalidInput
 from recollect.graph.rules.arrays import EdgeColumns, Flags, Ints, Numbers, as_text, places_in
 from recollect.graph.rules.neighbours import NearPairs, near_pairs
 from recollect.graph.rules.strength import DECAY_A_DAY
 from recollect.model import Kind
 from recollect.plan import Change, Draft, Look, Plan, Risk, Row, Waiting
-from recollect.plans.policy import OVERLAP, Policy, Reader
+from recollect.plans.policy import OVERLAP, Policy, Reader, newer_than
 from recollect.wording import counted, require
 
 RELATION = "similar"
@@ -124,16 +123,9 @@ def _what_is_looked_at(options: Options) -> Row:
 
 
 def _seconds(time: str | None) -> float:
-    """A time as seconds since 1970, naive meaning UTC; none is before all others."""
-    if not time:
-        return -np.inf
-    try:
-        moment = datetime.fromisoformat(time)
-    except ValueError:
-        raise InvalidInput(
-            f"{time!r} is no time: write it like 2026-11-15T08:00:00Z.", field="only_newer_than"
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    """A time as seconds since 1970; none is before all others."""
+    moment = newer_than(time)
+    return -np.inf if moment is None else moment.timestamp()
 
 
 def is_linked(near: NearPairs, ids: NDArray[np.void], edges: EdgeColumns) -> Flags:

@@ -17,7 +17,7 @@ from uuid import UUID
 from recollect.concepts.rules.energy import running_mean
 from recollect.graph.rules.strength import current
 from recollect.model import Edge
-from recollect.plan import STRENGTH
+from recollect.plan import STRENGTH, as_json
 
 LENT = 0.5
 CONTRADICTS = "contradicts"
@@ -241,11 +241,5 @@ def _change(before: Edge, after: Edge) -> EdgeChange:
     if differing & STRENGTH:
         differing |= STRENGTH
     names = [field.name for field in fields(Edge) if field.name in differing]
-    old, new = ({name: _as_json(getattr(edge, name)) for name in names} for edge in (before, after))
+    old, new = ({name: as_json(getattr(edge, name)) for name in names} for edge in (before, after))
     return EdgeChange(id=before.id, before=old, after=new)
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID) else value

@@ -72,14 +72,14 @@ def memory_of(handed_in: NewMemory | str | Mapping[str, Any]) -> NewMemory:
 def memory_from_mapping(fields: Mapping[str, Any]) -> NewMemory:
     """A memory from JSON: unknown fields are refused, the source document's names are understood."""
     if not isinstance(fields, Mapping):
-        _refuse("memory", f"a memory is an object with a text, not {_shown(fields)}")
+        refuse("memory", f"a memory is an object with a text, not {shown(fields)}")
     named = {ALSO_KNOWN_AS.get(name, name): value for name, value in fields.items()}
     unknown = sorted(set(named) - set(NewMemory.__dataclass_fields__))
     if unknown:
         names = ", ".join(NewMemory.__dataclass_fields__)
-        _refuse(unknown[0], f"{unknown[0]!r} is not a field of a memory; the fields are {names}")
+        refuse(unknown[0], f"{unknown[0]!r} is not a field of a memory; the fields are {names}")
     if named.get("text") is None:
-        _refuse("text", "a memory needs a text")
+        refuse("text", "a memory needs a text")
     named["id"] = _parsed_id(named.get("id"))
     named["created_at"] = parsed_time("created_at", named.get("created_at"))
     return NewMemory(**{name: value for name, value in named.items() if value is not None})
@@ -87,24 +87,24 @@ def memory_from_mapping(fields: Mapping[str, Any]) -> NewMemory:
 
 def checked_text(text: object, contract: Contract) -> str:
     if not isinstance(text, str):
-        _refuse("text", f"the text must be a string, not {type(text).__name__}")
+        refuse("text", f"the text must be a string, not {type(text).__name__}")
     if not is_storable(text):
-        _refuse("text", "the text holds a NUL byte or a lone surrogate, which no text has: remove it")
+        refuse("text", "the text holds a NUL byte or a lone surrogate, which no text has: remove it")
     size = len(text.encode())
     if size > contract.max_text_bytes:
-        _refuse(
+        refuse(
             "text",
             f"the text has {size:,} bytes, the limit is {contract.max_text_bytes:,} (RECOLLECT_MAX_TEXT_BYTES): "
             f"import it as a document, which cuts it into chunks",
         )
     if not (normalised := normalise(text)):
-        _refuse("text", "the text is empty: say what to remember")
+        refuse("text", "the text is empty: say what to remember")
     return normalised
 
 
 def checked_content_type(subtype: object) -> str:
     if subtype not in tuple(ContentType):
-        _refuse("content_type", f"{_shown(subtype)} is not a content type; one of {', '.join(ContentType)} is")
+        refuse("content_type", f"{shown(subtype)} is not a content type; one of {', '.join(ContentType)} is")
     return str(subtype)
 
 
@@ -113,7 +113,7 @@ def checked_importance(importance: object) -> float | None:
         return None
     number = importance if isinstance(importance, int | float) and not isinstance(importance, bool) else None
     if number is None or not 0 <= number <= 1:  # false for NaN and infinity too
-        _refuse("importance", f"importance is a number from 0 to 1, not {_shown(importance)}")
+        refuse("importance", f"importance is a number from 0 to 1, not {shown(importance)}")
     return float(number)
 
 
@@ -121,9 +121,9 @@ def checked_position(position: object, thread: str | None) -> int | None:
     if position is None:
         return None
     if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 2**63:
-        _refuse("position", f"position is a whole number from 0, not {_shown(position)}")
+        refuse("position", f"position is a whole number from 0, not {shown(position)}")
     if thread is None:
-        _refuse("position", "a position needs the thread it counts in")
+        refuse("position", "a position needs the thread it counts in")
     return position
 
 
@@ -131,7 +131,7 @@ def checked_name(field: str, name: object) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not is_storable(name):
-        _refuse(field, f"{field} is a text of 1 to {LONGEST_NAME} characters, not {_shown(name)}")
+        refuse(field, f"{field} is a text of 1 to {LONGEST_NAME} characters, not {shown(name)}")
     return name
 
 
@@ -139,28 +139,28 @@ def checked_time(moment: datetime | None, now: datetime) -> datetime | None:
     if moment is None:
         return None
     if not isinstance(moment, datetime):
-        _refuse("created_at", f"created_at is a date and time, not {_shown(moment)}")
+        refuse("created_at", f"created_at is a date and time, not {shown(moment)}")
     aware = as_utc(moment)
     if aware > now + CLOCKS_MAY_DIFFER:
-        _refuse("created_at", f"{aware.isoformat()} lies in the future: give the time when it was said")
+        refuse("created_at", f"{aware.isoformat()} lies in the future: give the time when it was said")
     return aware
 
 
 def checked_id(id_: object) -> UUID | None:
     if id_ is not None and not isinstance(id_, UUID):
-        _refuse("id", f"an id is a UUID, not {_shown(id_)}; an id of your own belongs in source_id")
+        refuse("id", f"an id is a UUID, not {shown(id_)}; an id of your own belongs in source_id")
     return id_
 
 
 def checked_metadata(metadata: object, contract: Contract) -> Metadata:
     if not isinstance(metadata, Mapping):
-        _refuse("metadata", f"metadata is an object, not {_shown(metadata)}")
+        refuse("metadata", f"metadata is an object, not {shown(metadata)}")
     size = len(_as_json(metadata).encode())
     if size > contract.max_metadata_bytes:
-        _refuse("metadata", f"metadata has {size:,} bytes as JSON, the limit is {contract.max_metadata_bytes:,}")
+        refuse("metadata", f"metadata has {size:,} bytes as JSON, the limit is {contract.max_metadata_bytes:,}")
     for field, value in metadata.items():
         if field not in FIELDS:
-            _refuse(
+            refuse(
                 f"metadata.{field}",
                 f"{field!r} is not a metadata field of contract V1 ({', '.join(FIELDS)}): put it into extra",
             )
@@ -171,7 +171,7 @@ def checked_metadata(metadata: object, contract: Contract) -> Metadata:
 def checked_metadata_filter(metadata: object) -> Metadata:
     """What a listing may ask of metadata: any JSON object; what no memory has simply finds nothing."""
     if not isinstance(metadata, Mapping):
-        _refuse("metadata", f"metadata is an object, not {_shown(metadata)}")
+        refuse("metadata", f"metadata is an object, not {shown(metadata)}")
     _as_json(metadata)
     return dict(metadata)
 
@@ -184,13 +184,13 @@ def checked_space_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             _tags("tags", value, Contract())
         elif name == "strict_tags":
             if not isinstance(value, bool):
-                _refuse("strict_tags", f"strict_tags is true or false, not {_shown(value)}")
+                refuse("strict_tags", f"strict_tags is true or false, not {shown(value)}")
         elif name == "calibrations":
             _calibrations(value)
         elif name == "open_tags":
-            _refuse(name, "tags are open unless a space is strict: set strict_tags in place of open_tags")
+            refuse(name, "tags are open unless a space is strict: set strict_tags in place of open_tags")
         else:
-            _refuse(name, f"{name!r} is not a setting of a space; tags and strict_tags are")
+            refuse(name, f"{name!r} is not a setting of a space; tags and strict_tags are")
     return dict(settings)
 
 
@@ -198,7 +198,7 @@ def _calibrations(value: object) -> None:
     ends = list(value.values()) if isinstance(value, Mapping) else [None]
     for end in ends:
         if not isinstance(end, Mapping) or set(end) != {"low", "high"} or not -1 <= end["low"] < end["high"] <= 1:
-            _refuse("calibrations", f"a calibration has a low and a higher high, not {_shown(end)}; see calibrate")
+            refuse("calibrations", f"a calibration has a low and a higher high, not {shown(end)}; see calibrate")
 
 
 def parsed_time(field: str, value: object) -> datetime | None:
@@ -208,7 +208,7 @@ def parsed_time(field: str, value: object) -> datetime | None:
     try:
         return as_utc(datetime.fromisoformat(value if isinstance(value, str) else ""))
     except (ValueError, OverflowError):
-        _refuse(field, f"{_shown(value)} is not a time; write it like 2026-11-15T09:30:00Z")
+        refuse(field, f"{shown(value)} is not a time; write it like 2026-11-15T09:30:00Z")
 
 
 def as_utc(moment: datetime) -> datetime:
@@ -220,10 +220,10 @@ def _tags(field: str, value: object, contract: Contract) -> None:
         _string_list(field, value, contract)
     assert isinstance(value, Collection)
     if unfit := [tag for tag in value if not can_be_tag(tag)]:
-        _refuse("metadata.tags", f"{_shown(unfit[0])} cannot be a tag: {WHAT_A_TAG_IS}")
+        refuse("metadata.tags", f"{shown(unfit[0])} cannot be a tag: {WHAT_A_TAG_IS}")
     unknown = [tag for tag in value if tag not in contract.tags]
     if unknown and contract.strict_tags:
-        _refuse(
+        refuse(
             "metadata.tags",
             f"the tag {unknown[0]!r} is not registered; registered are {', '.join(sorted(contract.tags))}. "
             f"Register it in this space, or open its tags (`recollect spaces set`)",
@@ -233,29 +233,29 @@ def _tags(field: str, value: object, contract: Contract) -> None:
 def _one_of(choices: tuple[str, ...]) -> Any:
     def check(field: str, value: object, _contract: Contract) -> None:
         if value not in choices:
-            _refuse(f"metadata.{field}", f"{field} {_shown(value)} is unknown; one of {', '.join(choices)} is")
+            refuse(f"metadata.{field}", f"{field} {shown(value)} is unknown; one of {', '.join(choices)} is")
 
     return check
 
 
 def _string_list(field: str, value: object, _contract: Contract) -> None:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        _refuse(f"metadata.{field}", f"{field} is a list of texts, not {_shown(value)}")
+        refuse(f"metadata.{field}", f"{field} is a list of texts, not {shown(value)}")
 
 
 def _object(field: str, value: object, _contract: Contract) -> None:
     if not isinstance(value, Mapping):
-        _refuse(f"metadata.{field}", f"{field} is an object, not {_shown(value)}")
+        refuse(f"metadata.{field}", f"{field} is an object, not {shown(value)}")
 
 
 def _string(field: str, value: object, _contract: Contract) -> None:
     if not isinstance(value, str) or not value:
-        _refuse(f"metadata.{field}", f"{field} is a text, not {_shown(value)}")
+        refuse(f"metadata.{field}", f"{field} is a text, not {shown(value)}")
 
 
 def _counting_number(field: str, value: object, _contract: Contract) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        _refuse(f"metadata.{field}", f"{field} is a whole number from 1, not {_shown(value)}")
+        refuse(f"metadata.{field}", f"{field} is a whole number from 1, not {shown(value)}")
 
 
 _CHECKS = {
@@ -272,19 +272,19 @@ _CHECKS = {
 
 def _as_json(metadata: Mapping[str, Any]) -> str:
     if not all(is_storable(text) for text in _texts_within(metadata)):
-        _refuse("metadata", "metadata holds a NUL byte or a lone surrogate: remove it")
+        refuse("metadata", "metadata holds a NUL byte or a lone surrogate: remove it")
     try:
         dumped = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        _refuse("metadata", f"metadata cannot be written as JSON ({error}): use texts, numbers, lists and objects")
+        refuse("metadata", f"metadata cannot be written as JSON ({error}): use texts, numbers, lists and objects")
     if not all(isinstance(key, str) for key in metadata):
-        _refuse("metadata", "the keys of metadata are texts")
+        refuse("metadata", "the keys of metadata are texts")
     return dumped
 
 
 def _texts_within(value: object, depth: int = 0) -> Iterator[str]:
     if depth > DEEPEST:  # what writes JSON, here and in the doors, gives up at some depth; we do before it is stored
-        _refuse("metadata", f"metadata is nested more than {DEEPEST} deep: keep it flatter")
+        refuse("metadata", f"metadata is nested more than {DEEPEST} deep: keep it flatter")
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -302,13 +302,13 @@ def _parsed_id(value: object) -> UUID | None:
     try:
         return UUID(str(value))
     except ValueError:
-        _refuse("id", f"{_shown(value)} is not a UUID; an id of your own belongs in source_id, with its source")
+        refuse("id", f"{shown(value)} is not a UUID; an id of your own belongs in source_id, with its source")
 
 
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+def shown(value: object) -> str:
+    written = repr(value)
+    return written if len(written) <= 60 else written[:57] + "..."
 
 
-def _refuse(field: str, sentence: str) -> NoReturn:
+def refuse(field: str, sentence: str) -> NoReturn:
     raise InvalidInput(sentence[0].upper() + sentence[1:] + ".", field=field)

@@ -10,13 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
-from recollect.errors import InvalidInput
-from recollect.memories.rules.contract import checked_name, memory_from_mapping, parsed_time
+from recollect.memories.rules.contract import checked_name, memory_from_mapping, parsed_time, refuse
 from recollect.memories.rules.text import checksum, is_storable, normalise
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, Status
 
@@ -42,9 +41,9 @@ def is_exported(given: object) -> bool:
 def memory(given: Mapping[str, Any]) -> ExportedMemory:
     """An exported line as the memory it was; InvalidInput saying what does not fit."""
     if given["kind"] != Kind.MEMORY:
-        _refuse("kind", f"only memories can be imported, and this is a {given['kind']}")
+        refuse("kind", f"only memories can be imported, and this is a {given['kind']}")
     if unknown := sorted(set(given) - {*NODE_FIELDS, "vectors"}):
-        _refuse(unknown[0], f"{unknown[0]!r} is not a field of an exported memory: upgrade Recollect, or remove it")
+        refuse(unknown[0], f"{unknown[0]!r} is not a field of an exported memory: upgrade Recollect, or remove it")
     plain = memory_from_mapping({name: given[name] for name in NewMemory.__dataclass_fields__ if name in given})
     _compare_checksum(plain.text, given.get("checksum"))
     status, merged_into = _status(given)
@@ -71,37 +70,37 @@ def _compare_checksum(text: object, given: object) -> None:
     if given is None or not isinstance(text, str) or not is_storable(text):
         return  # the contract says what is wrong with such a text
     if checksum(normalise(text)) != given:
-        _refuse("checksum", "the checksum does not fit the text: the line was altered; remove the checksum to keep it")
+        refuse("checksum", "the checksum does not fit the text: the line was altered; remove the checksum to keep it")
 
 
 def _status(given: Mapping[str, Any]) -> tuple[Status, UUID | None]:
     status, keeper = given.get("status", Status.ACTIVE), given.get("merged_into")
     if status not in tuple(Status):
-        _refuse("status", f"{status!r} is not a status; one of {', '.join(Status)} is")
+        refuse("status", f"{status!r} is not a status; one of {', '.join(Status)} is")
     if (status == Status.MERGED) != (keeper is not None):
-        _refuse("merged_into", "a merged memory names in merged_into the one that it went into, and no other does")
+        refuse("merged_into", "a merged memory names in merged_into the one that it went into, and no other does")
     try:
         return Status(status), None if keeper is None else UUID(str(keeper))
     except ValueError:
-        _refuse("merged_into", f"{keeper!r} is not the id of a memory")
+        refuse("merged_into", f"{keeper!r} is not the id of a memory")
 
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:
     value = given.get(name, False)
     if not isinstance(value, bool):
-        _refuse(name, f"{name} is true or false, not {value!r}")
+        refuse(name, f"{name} is true or false, not {value!r}")
     return value
 
 
 def _version(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_VERSION:
-        _refuse("version", f"version is a whole number from 1, not {value!r}")
+        refuse("version", f"version is a whole number from 1, not {value!r}")
     return value
 
 
 def _vectors(given: object) -> dict[str, bytes]:
     if not isinstance(given, Mapping):
-        _refuse("vectors", "vectors is an object that names a model for each vector")
+        refuse("vectors", "vectors is an object that names a model for each vector")
     for model in given:
         checked_name("vectors", model)
     return {model: _numbers(model, numbers) for model, numbers in given.items()}
@@ -113,9 +112,9 @@ def _numbers(model: str, given: object) -> bytes:
         data = base64.b64decode(given, validate=True) if isinstance(given, str) else _packed(given)
         numbers = np.frombuffer(data, HALF)
     except (binascii.Error, TypeError, ValueError, OverflowError):
-        _refuse("vectors", f"the vector of {model!r} is neither base64 of float16 nor a list of numbers: remove it")
+        refuse("vectors", f"the vector of {model!r} is neither base64 of float16 nor a list of numbers: remove it")
     if not 1 <= len(numbers) <= MOST_DIMENSIONS or not np.isfinite(numbers).all() or not numbers.any():
-        _refuse("vectors", f"the vector of {model!r} is empty, zero, too long or not finite: remove it")
+        refuse("vectors", f"the vector of {model!r} is empty, zero, too long or not finite: remove it")
     return data
 
 
@@ -124,7 +123,3 @@ def _packed(given: object) -> bytes:
         raise TypeError("not a list")
     with np.errstate(over="ignore"):  # what is too large for float16 becomes infinite, and is refused as such
         return np.array(given, dtype=np.float64).reshape(-1).astype(HALF).tobytes()
-
-
-def _refuse(field: str, sentence: str) -> NoReturn:
-    raise InvalidInput(sentence[0].upper() + sentence[1:] + ".", field=field)

@@ -17,7 +17,7 @@ from recollect.memories.rules.text import checksum
 from recollect.memories.rules.windows import is_long
 from recollect.model import ExportedMemory, Kind, NewMemory, Node, NodeFilter, Order, Page, Status
 from recollect.store import references
-from recollect.store.cursors import after, cursor_of
+from recollect.store.cursors import stretch
 from recollect.store.database import Transaction
 from recollect.store.tables import cases, nodes
 
@@ -316,19 +316,9 @@ async def list_page(
     db: Transaction, node_filter: NodeFilter, *, limit: int, cursor: str | None, order: Order = "newest"
 ) -> Page:
     """A stretch of a listing, newest or oldest first."""
-    oldest_first = order == "oldest"
-    statement = (
-        select(*COLUMNS)
-        .where(*conditions(db.space_id, node_filter))
-        .order_by(nodes.c.created_at if oldest_first else nodes.c.created_at.desc(), nodes.c.id)
-        .limit(limit + 1)
-    )
-    if cursor is not None:
-        statement = statement.where(after(nodes, cursor, oldest_first=oldest_first))
-    read = [_node(row) for row in await db.execute(statement)]
-    more = len(read) > limit
-    items = tuple(read[:limit])
-    return Page(items=items, next_cursor=cursor_of(items[-1]) if more else None)
+    statement = select(*COLUMNS).where(*conditions(db.space_id, node_filter))
+    rows, more = await stretch(db, nodes, statement, limit=limit, cursor=cursor, oldest_first=order == "oldest")
+    return Page(items=tuple(map(_node, rows)), next_cursor=more)
 
 
 async def stream(db: Transaction, node_filter: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:

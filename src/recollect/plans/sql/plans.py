@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,8 +27,7 @@ from recollect.plan import (
 )
 from recollect.plans.sql import looks
 from recollect.store import references
-from recollect.store.cursors import after as behind
-from recollect.store.cursors import cursor_of
+from recollect.store.cursors import stretch
 from recollect.store.database import Transaction
 from recollect.store.tables import changes, decisions, plans, runs
 
@@ -82,7 +81,7 @@ SELECT one.id FROM batches one, batches asked
 """
 
 
-async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED, **known: Any) -> None:
+async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.PROPOSED, **columns: Any) -> None:
     """Keep a plan: its head, with what else is known of it, its decisions and their changes, in batches and never
     twice in memory."""
     head = {
@@ -101,7 +100,7 @@ async def save(db: Transaction, plan: Plan, *, status: PlanStatus = PlanStatus.P
         "seen": plan.seen,
         "created_at": plan.created_at,
     }
-    await db.execute(insert(plans).values(**head | known))
+    await db.execute(insert(plans).values(**head | columns))
     for first in range(0, len(plan.decisions), BATCH):
         await _save_some(db, plan.id, plan.decisions[first : first + BATCH])
 
@@ -124,21 +123,21 @@ async def head(db: Transaction, plan_id: UUID, *, lock: bool = False) -> Plan:
         if (looked := await looks.get(db, plan_id)) is None:
             raise NotFound(NO_PLAN.format(plan_id))
         return looked
-    (found,) = await _as_they_stand(db, [_plan(row)])
-    return found
+    (plan,) = await _as_they_stand(db, [_plan(row)])
+    return plan
 
 
-async def _as_they_stand(db: Transaction, found: Sequence[Plan]) -> list[Plan]:
+async def _as_they_stand(db: Transaction, heads: Sequence[Plan]) -> list[Plan]:
     """Plans that may have been broken off are counted as they are read: their last save may be older (P22)."""
-    unsure = [plan.id for plan in found if plan.status in (PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED)]
+    unsure = [plan.id for plan in heads if plan.status in (PlanStatus.APPROVED, PlanStatus.PARTLY_APPLIED)]
     if not unsure:
-        return list(found)
+        return list(heads)
     counts: dict[UUID, dict[str, int]] = {plan_id: {} for plan_id in unsure}
     for row in await db.fetch(COUNT_SOME, unsure):
         counts[row["plan_id"]][row["status"]] = row["number"]
     return [
         replace(plan, counts=counts[plan.id], status=overall(counts[plan.id])) if plan.id in counts else plan
-        for plan in found
+        for plan in heads
     ]
 
 
@@ -151,8 +150,8 @@ async def is_unfinished(db: Transaction, plan_id: UUID) -> bool:
 
 async def whole(db: Transaction, plan_id: UUID) -> Plan:
     """A plan with every decision: for those that fit on a page."""
-    found = await head(db, plan_id)
-    return replace(found, decisions=await decisions_of(db, plan_id))
+    plan = await head(db, plan_id)
+    return replace(plan, decisions=await decisions_of(db, plan_id))
 
 
 async def list_heads(
@@ -172,11 +171,8 @@ async def list_heads(
         statement = statement.where(plans.c.policy == policy)
     if created_by is not None:
         statement = statement.where(plans.c.created_by == created_by)
-    if cursor is not None:
-        statement = statement.where(behind(plans, cursor))
-    statement = statement.order_by(plans.c.created_at.desc(), plans.c.id).limit(limit + 1)
-    found = await _as_they_stand(db, [_plan(row) for row in (await db.execute(statement)).mappings()])
-    return found[:limit], cursor_of(found[limit - 1]) if len(found) > limit else None
+    rows, more = await stretch(db, plans, statement, limit=limit, cursor=cursor)
+    return await _as_they_stand(db, [_plan(row._mapping) for row in rows]), more
 
 
 async def decisions_of(
@@ -237,7 +233,7 @@ def _plan(row: Any) -> Plan:
         risk=Risk(row["risk"]),
         options=row["options"],
         summary=row["summary"],
-        findings=[looks.finding(one) for one in row["findings"]],
+        findings=[looks.finding(noted) for noted in row["findings"]],
         counts=row["counts"],
         created_by=row["created_by"],
         created_at=row["created_at"],
@@ -280,7 +276,7 @@ async def version(db: Transaction) -> int:
 
 
 async def set_status(db: Transaction, plan_id: UUID, status: PlanStatus, **moments: Any) -> None:
-    assigned = "".join(f", {name} = ${place}" for place, name in enumerate(moments, 4))
+    assigned = "".join(f", {name} = ${number}" for number, name in enumerate(moments, 4))
     statement = f"UPDATE plans SET status = $3{assigned} WHERE space_id = $1 AND id = $2"
     await db.run(statement, plan_id, status, *moments.values())
 
@@ -355,12 +351,12 @@ class PlanGroup:
 
 async def groups_to_do(db: Transaction, plan_id: UUID) -> list[PlanGroup]:
     """The groups that still have waiting decisions, in order."""
-    found = await db.fetch(
+    rows = await db.fetch(
         """SELECT group_number AS number, count(*) AS size, min(number) AS first, max(number) AS last FROM decisions
             WHERE space_id = $1 AND plan_id = $2 AND status = 'proposed' GROUP BY 1 ORDER BY 1""",
         plan_id,
     )
-    return [PlanGroup(**row) for row in found]
+    return [PlanGroup(**row) for row in rows]
 
 
 async def tries_of(db: Transaction, plan_id: UUID) -> list[UUID]:
@@ -381,6 +377,8 @@ async def retry_failed(db: Transaction, plan_id: UUID) -> None:
 
 
 # -- runs
+
+OF_A_RUN = [runs.c[field.name] for field in fields(Run)]
 
 
 async def start_run(
@@ -424,28 +422,16 @@ async def note_run(
 
 
 async def get_run(db: Transaction, run_id: UUID) -> Run:
-    statement = select(runs).where(runs.c.space_id == db.space_id, runs.c.id == run_id)
+    statement = select(*OF_A_RUN).where(runs.c.space_id == db.space_id, runs.c.id == run_id)
     row = (await db.execute(statement)).one_or_none()
     if row is None:
         raise NotFound(f"There is no run {run_id}: `recollect plan runs` lists them.")
-    return _run(row)
+    return Run(**row._mapping)
 
 
 async def list_runs(db: Transaction, *, plan_id: UUID | None = None, limit: int = 20) -> list[Run]:
-    statement = select(runs).where(runs.c.space_id == db.space_id)
+    statement = select(*OF_A_RUN).where(runs.c.space_id == db.space_id)
     if plan_id is not None:
         statement = statement.where(runs.c.plan_id == plan_id)
     statement = statement.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
-    return [_run(row) for row in await db.execute(statement)]
-
-
-def _run(row: Any) -> Run:
-    return Run(
-        id=row.id,
-        plan_id=row.plan_id,
-        action=row.action,
-        status=row.status,
-        report=row.report,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-    )
+    return [Run(**row._mapping) for row in await db.execute(statement)]

@@ -174,12 +174,16 @@ class KnownWords:
         for word in self.words:
             terms = dict.fromkeys(self.terms(word), 1.0)
             containing = sum(self.containing[term] for term in terms)
-            for one in (meant or {}).get(word.spelled, ()):
-                terms[one.term], containing = spelling.WORTH[one.slips], containing + one.documents
-                matched[one.term] = one.documents
+            for meant_word in (meant or {}).get(word.spelled, ()):
+                terms[meant_word.term], containing = spelling.WORTH[meant_word.slips], containing + meant_word.documents
+                matched[meant_word.term] = meant_word.documents
             rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
             # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
-            if (word.spelled in in_one) if word.is_bonus else (terms or not any(word.spelled in one for one in in_one)):
+            if (
+                (word.spelled in in_one)
+                if word.is_bonus
+                else (terms or not any(word.spelled in spelled for spelled in in_one))
+            ):
                 possible.append((rarity, word.is_asking))
             for term, worth in terms.items():
                 matched.setdefault(term, self.containing.get(term, 0))
@@ -234,13 +238,13 @@ class FirstLook:
 class CandidateQuery:
     """A question as the legs ask it: by which model's vector (None where it cannot read it), by which words.
 
-    `known` is the share of its words that the model knows.
+    `share_known` is the share of its words that the model knows.
     """
 
     model: str
     dim: int
     vector: NDArray[np.float32] | None
-    known: float = 1.0
+    share_known: float = 1.0
     words: LexicalQuestion | None = None
     mean_length: float = 1.0
     with_summaries: bool = False
@@ -285,7 +289,7 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
         vectors=max(row["vectors"], asked_words.documents) if row["vectors"] > 0 else None,
         languages=beside_english,
         words=asked_words.weighed(words_meant),
-        meant={word: [one.word for one in ones] for word, ones in words_meant.items()},
+        meant={word: [meant_word.word for meant_word in meant_words] for word, meant_words in words_meant.items()},
     )
 
 
@@ -312,7 +316,7 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
     given = (keys, min(lengths) - 2, max(lengths) + 2, firsts)
-    like_it = {one["word"]: one for one in await db.fetch(SPELLED_LIKE, *given)}
+    like_it = {row["word"]: row for row in await db.fetch(SPELLED_LIKE, *given)}
     near = {spelled: _nearest_spelling(some, like_it) for spelled, some in forms.items()}
     return {
         spelled: [MeantWord(slips=slips, **like_it[word]) for word, slips in words.items()]
@@ -424,7 +428,7 @@ def _details(asked: CandidateQuery, source: str, *, each: str = "$5", more: str 
 
 
 async def neighbours(
-    db: Transaction, asked: CandidateQuery, near: Sequence[Candidate], *, known: Collection[UUID]
+    db: Transaction, asked: CandidateQuery, near: Sequence[Candidate], *, pool_ids: Collection[UUID]
 ) -> list[Candidate]:
     """The nodes before and after some candidates in their threads, those that are not candidates yet."""
     places = [
@@ -436,7 +440,7 @@ async def neighbours(
     if not places:
         return []
     beside = await looked_up(db, asked, BESIDE, *zip(*places, strict=True))
-    return list({candidate.id: candidate for candidate in beside if candidate.id not in known}.values())
+    return list({candidate.id: candidate for candidate in beside if candidate.id not in pool_ids}.values())
 
 
 async def looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:

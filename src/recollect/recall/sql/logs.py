@@ -15,7 +15,7 @@ from sqlalchemy import func, select, text
 
 from recollect.model import Kind, LoggedHit, Mode, NodeFilter, Query, RecallLog, RecallLogs, Status, TokenUsage
 from recollect.store import references
-from recollect.store.cursors import after, cursor_of
+from recollect.store.cursors import stretch
 from recollect.store.database import Transaction
 from recollect.store.tables import recalls
 
@@ -66,19 +66,11 @@ async def get(db: Transaction, reference: str) -> RecallLog:
 
 async def list_page(db: Transaction, *, mode: Mode | None = None, limit: int, cursor: str | None = None) -> RecallLogs:
     """A stretch of the log, newest first."""
-    statement = (
-        select(recalls)
-        .where(recalls.c.space_id == db.space_id)
-        .order_by(recalls.c.created_at.desc(), recalls.c.id)
-        .limit(limit + 1)
-    )
+    statement = select(recalls).where(recalls.c.space_id == db.space_id)
     if mode is not None:
         statement = statement.where(recalls.c.mode == mode)
-    if cursor is not None:
-        statement = statement.where(after(recalls, cursor))
-    logs = [_log(row) for row in await db.execute(statement)]
-    items = tuple(logs[:limit])
-    return RecallLogs(items=items, next_cursor=cursor_of(items[-1]) if len(logs) > limit else None)
+    rows, more = await stretch(db, recalls, statement, limit=limit, cursor=cursor)
+    return RecallLogs(items=tuple(map(_log, rows)), next_cursor=more)
 
 
 async def last_ids(db: Transaction, query: str, mode: Mode, *, most: int = 2) -> frozenset[UUID]:

@@ -73,21 +73,21 @@ async def save(connection: AsyncConnection, schedule: Schedule) -> None:
 
 async def of_space(connection: AsyncConnection, space_id: UUID) -> list[Schedule]:
     statement = _all().where(schedules.c.space_id == space_id).order_by(schedules.c.next_run_at, schedules.c.name)
-    return [_schedule(row) for row in await connection.execute(statement)]
+    return [Schedule(**row._mapping) for row in await connection.execute(statement)]
 
 
 async def get(connection: AsyncConnection, space_id: UUID, name: str) -> Schedule:
     row = (await connection.execute(_all().where(_is(space_id, name)))).one_or_none()
     if row is None:
         raise NotFound(f"Nothing called {name!r} is scheduled in this space: `recollect schedules` lists what is.")
-    return _schedule(row)
+    return Schedule(**row._mapping)
 
 
 async def due(connection: AsyncConnection, names: Sequence[str], now: datetime) -> list[Schedule]:
     """What is due in all spaces, longest first."""
     is_due = schedules.c.enabled & (schedules.c.next_run_at <= now) & schedules.c.name.in_(names)
     statement = _all().where(is_due).order_by(schedules.c.next_run_at, schedules.c.name, schedules.c.space_id)
-    return [_schedule(row) for row in await connection.execute(statement)]
+    return [Schedule(**row._mapping) for row in await connection.execute(statement)]
 
 
 async def note(
@@ -111,7 +111,7 @@ def _is(space_id: UUID, name: str) -> ColumnElement[bool]:
 
 
 def _all() -> Select[Any]:
-    return select(schedules, spaces.c.slug).join(spaces, spaces.c.id == schedules.c.space_id)
+    return select(schedules, spaces.c.slug.label("space")).join(spaces, spaces.c.id == schedules.c.space_id)
 
 
 def _row(schedule: Schedule) -> dict[str, Any]:
@@ -126,20 +126,3 @@ def _row(schedule: Schedule) -> dict[str, Any]:
         "options": dict(schedule.options),
         "next_run_at": schedule.next_run_at,
     }
-
-
-def _schedule(row: Any) -> Schedule:
-    return Schedule(
-        space_id=row.space_id,
-        space=row.slug,
-        name=row.name,
-        every_minutes=row.every_minutes,
-        cron=row.cron,
-        time_zone=row.time_zone,
-        jitter_seconds=row.jitter_seconds,
-        next_run_at=row.next_run_at,
-        enabled=row.enabled,
-        options=row.options,
-        last_run_at=row.last_run_at,
-        last_outcome=row.last_outcome,
-    )
