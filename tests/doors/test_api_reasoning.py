@@ -54,6 +54,9 @@ async def test_D25_D26_a_query_is_filtered(client: httpx.AsyncClient) -> None:
     assert not await found(metadata={"tags": ["code"]})
     assert not await found(created_from="2026-06-01T00:00:00Z")
     assert not await found(kinds=["page"])
+    assert not await found(thread="no\x00thread")  # which no memory can be in
+    searched = await client.post("/api/v1/search", json={"query": TEA, "thread": "no\x00thread"})
+    assert searched.json()["hits"] == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Body, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema
+from pydantic import Field, SkipValidation, WithJsonSchema
 
 from recollect.cases import add
 from recollect.cases.look import Reflection
@@ -12,7 +12,19 @@ from recollect.cases.rules.cases import case_from_mapping
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading, Writing
 from recollect.doors.api.memories import Atomic, Cursor, IfMatch, Limit, Wait, batch_of, parsed_batch
-from recollect.doors.api.schemas import WITH_BODY, Batch, ReasonIn, Time, problems
+from recollect.doors.api.schemas import (
+    WITH_BODY,
+    Batch,
+    Count,
+    Name,
+    OwnId,
+    ReasonIn,
+    RequestBody,
+    Text,
+    Time,
+    examples,
+    problems,
+)
 from recollect.memories.rules.contract import LONGEST_NAME, parsed_time
 from recollect.model import Case, CaseHits, CaseOutcome, CasePage, CaseStatus
 from recollect.plan import HistoryEntry
@@ -23,52 +35,40 @@ Id = Annotated[
     str,
     Path(pattern="^[0-9a-fA-F-]{4,36}$", description="The UUID of a case, or a unique beginning of it."),
 ]
-_Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1})]
 _Path = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME})]
-_Name = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
 _Rate = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})]
-_Count = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})]
-_Id = Annotated[Any, WithJsonSchema({"type": "string", "format": "uuid"})]
 
 
-class CaseIn(BaseModel):
+class CaseIn(RequestBody):
     """A case as it is handed in: the query and the answer given are required."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "required": ["query", "response_text"],
-            "examples": [
-                {
-                    "query": "How do I reset my password?",
-                    "response_text": "Open Settings, then Security, and choose Reset.",
-                    "category_path": "account/password",
-                }
-            ],
+    model_config = examples(
+        {
+            "query": "How do I reset my password?",
+            "response_text": "Open Settings, then Security, and choose Reset.",
+            "category_path": "account/password",
         },
+        required=["query", "response_text"],
     )
 
-    query: Annotated[_Text, Field(description="The question; it is what a search compares.")] = None
-    response_text: Annotated[_Text, Field(description="The answer given.")] = None
+    query: Annotated[Text, Field(description="The question; it is what a search compares.")] = None
+    response_text: Annotated[Text, Field(description="The answer given.")] = None
     category_path: Annotated[_Path, Field(description="Like billing/refunds.")] = None
-    usage_count: Annotated[_Count, Field(description="How often it was used elsewhere before.")] = None
+    usage_count: Annotated[Count, Field(description="How often it was used elsewhere before.")] = None
     success_rate: Annotated[_Rate, Field(description="Percent, as known elsewhere; outcomes count later.")] = None
     last_accessed_at: Annotated[Time, Field(description="When it was last used elsewhere.")] = None
     metadata: Annotated[Any, WithJsonSchema({"type": "object"}), Field(description="As of a memory.")] = None
     created_at: Annotated[Time, Field(description="When it was made; without a zone it means UTC.")] = None
-    id: Annotated[_Id, Field(description="A UUID of yours; one is made otherwise.")] = None
-    source: Annotated[_Name, Field(description="Where source_id comes from.")] = None
-    source_id: Annotated[_Name, Field(description="Your own id, unique within its source.")] = None
-    updated_by: Annotated[_Name, Field(description="Who wrote it; the key's name, if nothing is said.")] = None
-
-    def fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.model_fields_set}
+    id: Annotated[OwnId, Field(description="A UUID of yours; one is made otherwise.")] = None
+    source: Annotated[Name, Field(description="Where source_id comes from.")] = None
+    source_id: Annotated[Name, Field(description="Your own id, unique within its source.")] = None
+    updated_by: Annotated[Name, Field(description="Who wrote it; the key's name, if nothing is said.")] = None
 
 
-class CaseEditIn(BaseModel):
+class CaseEditIn(RequestBody):
     """What to change of a case; what is not given stays."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"response_text": "A better answer."}]})
+    model_config = examples({"response_text": "A better answer."})
 
     query: Annotated[str | None, Field(description="It is embedded anew.")] = None
     response_text: Annotated[str | None, Field(description="The old answer stays in the history.")] = None
@@ -79,24 +79,20 @@ class CaseEditIn(BaseModel):
     if_version: Annotated[int | None, Field(description="Change it only if it is at this version.")] = None
 
 
-class CaseSearchIn(BaseModel):
+class CaseSearchIn(RequestBody):
     """A question to the case bank."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"query": "password lost", "category": "account", "limit": 3}]}
-    )
+    model_config = examples({"query": "password lost", "category": "account", "limit": 3})
 
     query: Annotated[str, Field(min_length=1, description="What to look for.")]
     category: Annotated[str | None, Field(description="Only this category, and those below it.")] = None
     limit: Annotated[int, Field(ge=1, le=1000, description="At most so many.")] = 10
 
 
-class OutcomeIn(BaseModel):
+class OutcomeIn(RequestBody):
     """How one use of a case went."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"success": False, "error_type": "outdated"}]}
-    )
+    model_config = examples({"success": False, "error_type": "outdated"})
 
     success: bool
     error_type: Annotated[str | None, Field(description="Why it failed, in a word or two.")] = None
@@ -138,8 +134,8 @@ async def add_cases(
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
     parsed, refused = await parsed_batch(cases, case_from_mapping, engine, atomic=atomic)
-    added = await engine.cases.add_many([case for _, case in parsed], wait=wait, atomic=atomic)
-    batch = batch_of(added, refused, [position for position, _ in parsed])
+    added = await engine.cases.add_many(list(parsed.values()), wait=wait, atomic=atomic)
+    batch = batch_of(added, refused, list(parsed))
     response.status_code = 207 if batch.refused else 201
     return batch
 

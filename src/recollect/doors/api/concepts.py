@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Body, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import Field, SkipValidation
 
 from recollect.concepts.compare import Duplicate, Why
 from recollect.concepts.rules.detection.detect import THRESHOLD
@@ -13,7 +13,7 @@ from recollect.concepts.rules.tables import concept_from_mapping
 from recollect.doors.api import access
 from recollect.doors.api.access import Consolidating, Reading, Writing
 from recollect.doors.api.memories import Atomic, Cursor, Limit, Word, parsed_batch
-from recollect.doors.api.schemas import WITH_BODY, Time, problems
+from recollect.doors.api.schemas import WITH_BODY, RequestBody, Time, examples, problems
 from recollect.memories.rules.contract import parsed_time
 from recollect.model import Concept, Formed, FormedMany, KeptApart
 from recollect.plan import Outcome
@@ -26,61 +26,54 @@ Type = Annotated[Word | None, Query(max_length=100, description="Only of this ty
 Threshold = Annotated[float, Query(gt=0, le=1, description="From which score two are the same.")]
 
 
-class ConceptIn(BaseModel):
+class ConceptIn(RequestBody):
     """A concept to be added. Only the name is required."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"name": "consciousness_substrate", "energy": {"translator": 0.6}}]},
-    )
+    model_config = examples({"name": "consciousness_substrate", "energy": {"translator": 0.6}})
 
     name: Annotated[str, Field(description="What it is called.")]
     node_type: Annotated[str, Field(description="Concepts of one type are compared with each other.")] = "concept"
     text: Annotated[str | None, Field(description="What it is.")] = None
-    energy: Annotated[dict[str, float], Field(description="By entity, from 0.")] = {}
+    energy: dict[str, float] = Field(default={}, description="By entity, from 0.")
     base_weight: Annotated[float | None, Field(description="From 0.")] = None
-    metadata: Annotated[dict[str, Any], Field(description="What else is known; at most 4,096 bytes of JSON.")] = {}
+    metadata: dict[str, Any] = Field(default={}, description="What else is known; at most 4,096 bytes of JSON.")
     created_by: Annotated[str | None, Field(description="Who made it.")] = None
     created_at: Annotated[Time, Field(description="When it was made; without a zone it means UTC.")] = None
     threshold: Annotated[float, Field(gt=0, le=1, description="From which score it is one that is there.")] = THRESHOLD
 
 
-class EnergyIn(BaseModel):
+class EnergyIn(RequestBody):
     """Energy to be added, by entity."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"energy": {"architect": 0.4}}]})
+    model_config = examples({"energy": {"architect": 0.4}})
 
     energy: Annotated[dict[str, float], Field(min_length=1, description="By entity, from 0.")]
 
 
-class MergeIn(BaseModel):
+class MergeIn(RequestBody):
     """Concepts that are one."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"keep": "3f2a91bc", "others": ["91bc3f2a"]}]}
-    )
+    model_config = examples({"keep": "3f2a91bc", "others": ["91bc3f2a"]})
 
     keep: Annotated[str, Field(min_length=1, description="The one that stays: a name, or an id.")]
     others: Annotated[list[str], Field(min_length=1, max_length=100, description="Those that go into it.")]
     reason: Annotated[str | None, Field(max_length=1000, description="Kept in the history.")] = None
 
 
-class ApartIn(BaseModel):
+class ApartIn(RequestBody):
     """Two concepts that are two."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"a": "3f2a91bc", "b": "91bc3f2a"}]})
+    model_config = examples({"a": "3f2a91bc", "b": "91bc3f2a"})
 
     a: Annotated[str, Field(min_length=1, description="A concept: a name, or an id.")]
     b: Annotated[str, Field(min_length=1, description="Another.")]
     never: Annotated[bool, Field(description="For good; else until either changes, or for a while.")] = False
 
 
-class PairIn(BaseModel):
+class PairIn(RequestBody):
     """Two names that never become one."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"a": "consciousness", "b": "consciousness_engine"}]}
-    )
+    model_config = examples({"a": "consciousness", "b": "consciousness_engine"})
 
     a: Annotated[str, Field(min_length=1, description="A name.")]
     b: Annotated[str, Field(min_length=1, description="Another.")]
@@ -128,8 +121,9 @@ async def add_concepts(
 ) -> FormedMany:
     """Each as by itself, after those before it. What is no field of a concept is one of its metadata."""
     parsed, refused = await parsed_batch(concepts, concept_from_mapping, engine, atomic=atomic)
-    formed = await engine.concepts.add_many([concept for _, concept in parsed], atomic=atomic)
-    moved = [replace(refusal, position=parsed[refusal.position][0]) for refusal in formed.refused]
+    formed = await engine.concepts.add_many(list(parsed.values()), atomic=atomic)
+    positions = list(parsed)
+    moved = [replace(refusal, position=positions[refusal.position]) for refusal in formed.refused]
     everything = tuple(sorted([*refused, *moved], key=lambda refusal: refusal.position))
     response.status_code = 207 if everything else 201
     return replace(formed, refused=everything)

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Depends, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.cases.look import CaseHealth, Summary
 from recollect.cases.rules.doubts import ALL
 from recollect.cases.tidy import Consolidation
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating
-from recollect.doors.api.schemas import WITH_BODY, problems
+from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
 
 router = access.router("consolidation", problems(409))
 router.dependencies.append(Depends(access.need_key))
@@ -20,12 +20,10 @@ router.dependencies.append(Depends(access.need_key))
 CaseId = Annotated[str, Path(description="The UUID of an archived case, or a unique beginning of it.")]
 
 
-class ConsolidationIn(BaseModel):
+class ConsolidationIn(RequestBody):
     """Thresholds that differ from the usual ones. Rates are percent."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"success_rate_below": 25, "inactive_days": 180}]}
-    )
+    model_config = examples({"success_rate_below": 25, "inactive_days": 180})
 
     success_rate_below: Annotated[
         float, Field(ge=0, le=100, description="A case that succeeds less often is removed.")

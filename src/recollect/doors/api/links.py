@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
 from recollect.doors.api.plans import ID, NodeId
-from recollect.doors.api.schemas import WITH_BODY, problems
+from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
 from recollect.engine.engine import Engine
 from recollect.model import Edge
 from recollect.plan import HistoryEntry
@@ -22,13 +22,10 @@ Id = Annotated[str, Path(pattern=ID, description="The UUID of an edge, or a uniq
 Reference = Annotated[str, Field(pattern=ID)]
 
 
-class EdgeIn(BaseModel):
+class EdgeIn(RequestBody):
     """A link to be made."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"source": "3f2a91bc", "target": "91bc3f2a", "relation": "extends"}]},
-    )
+    model_config = examples({"source": "3f2a91bc", "target": "91bc3f2a", "relation": "extends"})
 
     source: Annotated[Reference, Field(description="The node it begins at: a UUID, or a unique beginning of one.")]
     target: Annotated[Reference, Field(description="The node it ends at.")]
@@ -47,10 +44,10 @@ class EdgeIn(BaseModel):
     ] = "user"
 
 
-class ReinforceIn(BaseModel):
+class ReinforceIn(RequestBody):
     """How the link was used."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"kind": "click"}]})
+    model_config = examples({"kind": "click"})
 
     kind: Annotated[
         Literal["traversal", "revisit", "highlight", "approved", "click", "important"],
@@ -58,10 +55,10 @@ class ReinforceIn(BaseModel):
     ] = "revisit"
 
 
-class ProtectIn(BaseModel):
+class ProtectIn(RequestBody):
     """Whether tidying leaves the link alone."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"protected": True}]})
+    model_config = examples({"protected": True})
 
     protected: bool = True
     reason: Annotated[str | None, Field(max_length=1000, description="Kept in the history.")] = None

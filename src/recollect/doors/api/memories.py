@@ -33,6 +33,7 @@ from recollect.memories import edit
 from recollect.memories.edit import ManyChanged
 from recollect.memories.import_ import ImportReport
 from recollect.memories.rules import exported
+from recollect.memories.rules.batch import each_checked
 from recollect.memories.rules.contract import checked_metadata_filter, memory_from_mapping, parsed_time
 from recollect.memories.rules.text import is_storable
 from recollect.memories.sources import ImportOptions
@@ -138,8 +139,8 @@ async def add_memories(
 ) -> Batch:
     """Each that can be stored is stored, each other one is reported by its position; with `atomic`, all or nothing."""
     parsed, refused = await parsed_batch(memories, memory_from_mapping, engine, atomic=atomic)
-    added = await engine.add_many([memory for _, memory in parsed], wait=wait, atomic=atomic)
-    batch = batch_of(added, refused, [position for position, _ in parsed])
+    added = await engine.add_many(list(parsed.values()), wait=wait, atomic=atomic)
+    batch = batch_of(added, refused, list(parsed))
     response.status_code = 207 if batch.refused else 201
     return batch
 
@@ -269,26 +270,11 @@ async def export(engine: Reading) -> StreamingResponse:
 
 async def parsed_batch(
     items: Sequence[Any], read: Callable[[Any], Given], engine: Engine, *, atomic: bool
-) -> tuple[list[tuple[int, Given]], list[Refused]]:
-    """What a batch holds, each with its position, and refusals of what cannot be read."""
+) -> tuple[dict[int, Given], list[Refused]]:
+    """What a batch holds, by its position, and refusals of what cannot be read."""
     if len(items) > (most := engine.settings.max_batch_items):
         raise HTTPException(413, f"The batch has {len(items):,} items, the limit is {most:,}: send less at a time.")
-    return await anyio.to_thread.run_sync(partial(_parsed_batch, items, read, atomic=atomic))
-
-
-def _parsed_batch(
-    items: Sequence[Any], read: Callable[[Any], Given], *, atomic: bool
-) -> tuple[list[tuple[int, Given]], list[Refused]]:
-    parsed: list[tuple[int, Given]] = []
-    refused: list[Refused] = []
-    for position, item in enumerate(items):
-        try:
-            parsed.append((position, read(item)))
-        except InvalidInput as problem:
-            if atomic:
-                raise
-            refused.append(Refused(position=position, code=problem.code, message=problem.message))
-    return parsed, refused
+    return await anyio.to_thread.run_sync(partial(each_checked, items, read, atomic=atomic))
 
 
 def batch_of(added: Added, refused: Sequence[Refused], positions: Sequence[int]) -> Batch:

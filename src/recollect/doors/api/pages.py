@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor, Limit, Word
 from recollect.doors.api.plans import Id as PlanId
-from recollect.doors.api.schemas import WITH_BODY, problems
+from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
 from recollect.model import Page as Stretch
 from recollect.pages.apply import Merged
 from recollect.pages.look import PageView, Version
@@ -31,24 +31,17 @@ Name = Annotated[
 ]
 
 
-class PageIn(BaseModel):
+class PageIn(RequestBody):
     """A page as its file is."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: Annotated[str, Field(max_length=1000, description="Where it would be in a folder: principles/Loading.md.")]
     text: Annotated[str, Field(description="The text of the file.")]
 
 
-class PagesIn(BaseModel):
+class PagesIn(RequestBody):
     """Pages that are to be merged."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"pages": [{"path": "principles/Loading.md", "text": "# Principle: Loading\n\nHow to."}]}]
-        },
-    )
+    model_config = examples({"pages": [{"path": "principles/Loading.md", "text": "# Principle: Loading\n\nHow to."}]})
 
     pages: list[PageIn]
     scope: Annotated[
@@ -59,13 +52,13 @@ class PagesIn(BaseModel):
     ] = None
 
 
-class PlanEditIn(BaseModel):
+class PlanEditIn(RequestBody):
     """An edited plan.md, decisions to leave out, or both."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decline": [3]}]})
+    model_config = examples({"decline": [3]})
 
     plan_md: Annotated[str | None, Field(description="The file as it was edited.")] = None
-    decline: Annotated[list[Annotated[int, Field(ge=1, le=2**31 - 1)]], Field(description="Numbers of decisions.")] = []
+    decline: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(default=[], description="Numbers of decisions.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

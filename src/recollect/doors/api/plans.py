@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor, Limit, Word
-from recollect.doors.api.schemas import WITH_BODY, problems
+from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
 from recollect.doors.running import Running
 from recollect.model import Scope
 from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Run, TakenBack
@@ -32,46 +32,44 @@ NodeId = Annotated[str, Path(pattern=ID, description="The UUID of a node, or a u
 Number = Annotated[int, Field(ge=1, le=LAST_NUMBER)]
 
 
-class ProposalIn(BaseModel):
+class ProposalIn(RequestBody):
     """Which policy is to propose, and how."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"policy": "prune", "options": {"threshold": 0.1}}]}
-    )
+    model_config = examples({"policy": "prune", "options": {"threshold": 0.1}})
 
     policy: Annotated[str, Field(min_length=1, max_length=100, description="A name of GET /policies, or its short.")]
-    options: Annotated[dict[str, Any], Field(description="Options of the policy; those not given have defaults.")] = {}
+    options: dict[str, Any] = Field(default={}, description="Options of the policy; those not given have defaults.")
 
 
-class DeclineIn(BaseModel):
+class DeclineIn(RequestBody):
     """What to say no to: the whole plan, if no decisions are named."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decisions": [3, 8], "never": True}]})
+    model_config = examples({"decisions": [3, 8], "never": True})
 
     decisions: Annotated[list[Number] | None, Field(min_length=1, description="Their numbers.")] = None
     never: Annotated[bool, Field(description="Never propose to join these pairs again; else not for a while.")] = False
 
 
-class AcceptIn(BaseModel):
+class AcceptIn(RequestBody):
     """What to accept again: all that was declined, if no decisions are named."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decisions": [3]}]})
+    model_config = examples({"decisions": [3]})
 
     decisions: Annotated[list[Number] | None, Field(min_length=1, description="Their numbers.")] = None
 
 
-class ApplyIn(BaseModel):
+class ApplyIn(RequestBody):
     """What not to apply."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decline": [3, 8]}]})
+    model_config = examples({"decline": [3, 8]})
 
-    decline: Annotated[list[Number], Field(description="Numbers of decisions to decline first.")] = []
+    decline: list[Number] = Field(default=[], description="Numbers of decisions to decline first.")
 
 
-class UndoIn(BaseModel):
+class UndoIn(RequestBody):
     """What to take back: the whole plan, if no decisions are named."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"decisions": [3]}]})
+    model_config = examples({"decisions": [3]})
 
     decisions: Annotated[list[Number] | None, Field(min_length=1, description="Their numbers.")] = None
     with_later: Annotated[

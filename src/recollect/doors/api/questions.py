@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor
-from recollect.doors.api.schemas import WITH_BODY, problems
+from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
 from recollect.plans.questions import LONGEST_PAGE, MOST_ANSWERS, AnswersTaken, GivenAnswer, QuestionPage, Says
 
 router = access.router("questions", problems(409))
@@ -21,10 +21,8 @@ OfKind = Annotated[Literal["concept", "case"] | None, Query(description="Only of
 AtMost = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="At most so many.")]
 
 
-class AnswerIn(BaseModel):
+class AnswerIn(RequestBody):
     """An answer to one question, or to all open questions of a group."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answer: Annotated[Says, Field(description="merge, separate (for a while), never, or later: then it comes last.")]
     number: Annotated[Number | None, Field(description="The number of a question.")] = None
@@ -32,23 +30,18 @@ class AnswerIn(BaseModel):
     keep: Annotated[UUID | None, Field(description="Which side stays, where it is not the one proposed.")] = None
 
 
-class AnswersIn(BaseModel):
+class AnswersIn(RequestBody):
     """Answers: the good ones are taken, the others refused, each with the reason."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"answers": [{"number": 12, "answer": "merge"}, {"group": 17, "answer": "never"}]}]
-        },
-    )
+    model_config = examples({"answers": [{"number": 12, "answer": "merge"}, {"group": 17, "answer": "never"}]})
 
     answers: Annotated[list[AnswerIn], Field(min_length=1, max_length=MOST_ANSWERS)]
 
 
-class NumbersIn(BaseModel):
+class NumbersIn(RequestBody):
     """Questions, by their numbers."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"numbers": [12]}]})
+    model_config = examples({"numbers": [12]})
 
     numbers: Annotated[list[Number], Field(min_length=1, max_length=MOST_ANSWERS)]
 

@@ -3,13 +3,12 @@
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.schemas import WITH_BODY, AnyCase, Time, problems
-from recollect.memories.rules.contract import checked_metadata_filter, parsed_time
-from recollect.model import Activity, Answer, ContentType, Kind, Mode, NodeFilter, RecallLog, RecallLogs, Replay
+from recollect.doors.api.schemas import WITH_BODY, AnyCase, RequestBody, Time, examples, problems, wanted_by
+from recollect.model import Activity, Answer, ContentType, Kind, Mode, RecallLog, RecallLogs, Replay
 
 router = access.router("reasoning", problems(409, 502))
 
@@ -19,12 +18,10 @@ RecallId = Annotated[str, Path(pattern=ID, description="The UUID of an entry of 
 Containment = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": True})]
 
 
-class QueryIn(BaseModel):
+class QueryIn(RequestBody):
     """A question to be answered from memories."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"query": "what does Linh drink?", "mode": "SYNTHESIZE"}]}
-    )
+    model_config = examples({"query": "what does Linh drink?", "mode": "SYNTHESIZE"})
 
     query: Annotated[str, Field(min_length=1, description="What to answer.")]
     mode: Annotated[
@@ -46,22 +43,11 @@ class QueryIn(BaseModel):
     metadata: Annotated[Containment, Field(description='What the metadata must contain, like {"type": "todo"}.')] = None
     include_summaries: bool = False
 
-    def wanted(self) -> NodeFilter:
-        return NodeFilter(
-            kinds=tuple(self.kinds or (Kind.MEMORY,)),
-            subtypes=tuple(self.content_types or ()),
-            excluded=False,
-            thread=self.thread,
-            created_from=None if self.created_from is None else parsed_time("created_from", self.created_from),
-            created_to=None if self.created_to is None else parsed_time("created_to", self.created_to),
-            metadata={} if self.metadata is None else checked_metadata_filter(self.metadata),
-        )
 
-
-class FeedbackIn(BaseModel):
+class FeedbackIn(RequestBody):
     """Whether a memory helped."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"helped": True}]})
+    model_config = examples({"helped": True})
 
     helped: bool
     recall_id: Annotated[
@@ -81,7 +67,7 @@ async def query(asked: QueryIn, engine: Reading) -> Answer:
         mode=asked.mode,
         limit=asked.limit,
         threshold=asked.threshold,
-        wanted=asked.wanted(),
+        wanted=wanted_by(asked),
         include_summaries=asked.include_summaries,
         budget_tokens=asked.budget_tokens,
     )

@@ -7,15 +7,14 @@ from fastapi import Path, Query
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Reading, Writing
-from recollect.doors.api.schemas import WITH_BODY, CalibrationIn, SearchIn, SummaryIn, problems
+from recollect.doors.api.reasoning import ID, MemoryId
+from recollect.doors.api.schemas import WITH_BODY, CalibrationIn, SearchIn, SummaryIn, problems, wanted_by
 from recollect.memories.rules.contract import parsed_time
 from recollect.model import Kind, Node, Recall, Scope
 from recollect.recall import calibrate
 from recollect.recall.calibrate import Measurement
 from recollect.recall.rules.ranking import Calibration
 
-ID = "^[0-9a-fA-F-]{4,36}$"
-MemoryId = Annotated[str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it.")]
 SummaryId = Annotated[str, Path(pattern=ID, description="The UUID of a summary, or a unique beginning of it.")]
 
 router = access.router("recall", problems(502))
@@ -29,7 +28,7 @@ async def search(asked: SearchIn, engine: Reading) -> Recall:
         mode=asked.mode,
         limit=asked.limit,
         threshold=asked.threshold,
-        wanted=asked.wanted(),
+        wanted=wanted_by(asked),
         include_summaries=asked.include_summaries,
         budget_tokens=asked.budget_tokens,
         engagement=asked.engagement,

@@ -22,12 +22,12 @@ Responses = dict[int | str, dict[str, Any]]
 
 AnyCase = BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)
 Time = Annotated[Any, WithJsonSchema({"type": "string", "format": "date-time"})]
-_Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1})]
-_Name = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
+Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1})]
+Name = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
 _Subtype = Annotated[Any, WithJsonSchema({"type": "string", "enum": list(ContentType), "default": "note"})]
 _Importance = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
-_Position = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})]
-_Id = Annotated[Any, WithJsonSchema({"type": "string", "format": "uuid"})]
+Count = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})]
+OwnId = Annotated[Any, WithJsonSchema({"type": "string", "format": "uuid"})]
 _Texts = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _Metadata = Annotated[
     Any,
@@ -61,15 +61,25 @@ _Metadata = Annotated[
 ]
 
 
-class ScheduleIn(BaseModel):
+class RequestBody(BaseModel):
+    """What a request brings; a field that is none of its own is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def fields(self) -> dict[str, Any]:
+        """What was given, as it was given (model_dump would copy, and give up on deep nesting)."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+def examples(*bodies: dict[str, Any], **schema: Any) -> ConfigDict:
+    """How such a body looks, and what else its schema says."""
+    return ConfigDict(json_schema_extra={**schema, "examples": list(bodies)})
+
+
+class ScheduleIn(RequestBody):
     """How often something is done: every so many minutes, or by cron in a time zone. What is left out stays."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"every_minutes": 1440}, {"cron": "0 2 * * sun", "time_zone": "Europe/Berlin"}],
-        },
-    )
+    model_config = examples({"every_minutes": 1440}, {"cron": "0 2 * * sun", "time_zone": "Europe/Berlin"})
 
     every_minutes: Annotated[int | None, Field(ge=1, le=MOST_MINUTES)] = None
     cron: Annotated[
@@ -82,46 +92,34 @@ class ScheduleIn(BaseModel):
     options: Annotated[dict[str, Any] | None, Field(description="Options of the policy.")] = None
 
 
-class MemoryIn(BaseModel):
+class MemoryIn(RequestBody):
     """A memory as it is handed in. Only the text is required; it is permanent once stored."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "anyOf": [{"required": ["text"]}, {"required": ["raw_text"]}],
-            "examples": [
-                {"text": "Linh prefers tea, never coffee", "metadata": {"tags": ["life"]}, "importance": 0.6},
-                {"raw_text": "Retry with jitter fixed the stampede", "content_type": "reflection"},
-            ],
-        },
+    model_config = examples(
+        {"text": "Linh prefers tea, never coffee", "metadata": {"tags": ["life"]}, "importance": 0.6},
+        {"raw_text": "Retry with jitter fixed the stampede", "content_type": "reflection"},
+        anyOf=[{"required": ["text"]}, {"required": ["raw_text"]}],
     )
 
-    text: Annotated[_Text, Field(description="What to remember.")] = None
-    raw_text: Annotated[_Text, Field(description="Another name of text.")] = None
+    text: Annotated[Text, Field(description="What to remember.")] = None
+    raw_text: Annotated[Text, Field(description="Another name of text.")] = None
     subtype: Annotated[_Subtype, Field(description="The content type.")] = None
     content_type: Annotated[_Subtype, Field(description="Another name of subtype.")] = None
     metadata: _Metadata = None
     importance: Annotated[_Importance, Field(description="From 0 to 1.")] = None
     importance_score: Annotated[_Importance, Field(description="Another name of importance.")] = None
-    thread: Annotated[_Name, Field(description="The conversation or document it came in.")] = None
-    position: Annotated[_Position, Field(description="Its place in the thread; assigned in order of arrival.")] = None
+    thread: Annotated[Name, Field(description="The conversation or document it came in.")] = None
+    position: Annotated[Count, Field(description="Its place in the thread; assigned in order of arrival.")] = None
     created_at: Annotated[Time, Field(description="When it was said; without a zone it means UTC.")] = None
-    id: Annotated[_Id, Field(description="A UUID of yours; one is made otherwise.")] = None
-    source: Annotated[_Name, Field(description="Where source_id comes from.")] = None
-    source_id: Annotated[_Name, Field(description="Your own id, unique within its source.")] = None
-
-    def fields(self) -> dict[str, Any]:
-        """What was given, as it was given (model_dump would copy, and give up on deep nesting)."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
+    id: Annotated[OwnId, Field(description="A UUID of yours; one is made otherwise.")] = None
+    source: Annotated[Name, Field(description="Where source_id comes from.")] = None
+    source_id: Annotated[Name, Field(description="Your own id, unique within its source.")] = None
 
 
-class EditIn(BaseModel):
+class EditIn(RequestBody):
     """What to change of a memory. Its text is permanent."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"metadata": {"tags": ["important"]}, "merge": True, "if_version": 1}]},
-    )
+    model_config = examples({"metadata": {"tags": ["important"]}, "merge": True, "if_version": 1})
 
     metadata: Annotated[_Metadata, Field(description="Replaces the metadata, or with merge is merged into it.")] = None
     merge: Annotated[bool, Field(description="Change only the fields given; null takes a field away.")] = False
@@ -132,27 +130,25 @@ class EditIn(BaseModel):
     raw_text: Annotated[Any, Field(description="Refused with 409: the text is permanent.")] = None
 
 
-class ReasonIn(BaseModel):
+class ReasonIn(RequestBody):
     """Why, for the history."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "out of date"}]})
+    model_config = examples({"reason": "out of date"})
 
     reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
 
 
-class CorrectIn(BaseModel):
+class CorrectIn(RequestBody):
     """The text that takes the place of a memory's, and why."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "Linh prefers green tea"}]})
+    model_config = examples({"text": "Linh prefers green tea"})
 
     text: Annotated[str, Field(min_length=1, description="The corrected text.")]
     reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
 
 
-class ManyIn(BaseModel):
+class ManyIn(RequestBody):
     """What to change of many nodes at once, as one plan."""
-
-    model_config = ConfigDict(extra="forbid")
 
     ids: Annotated[list[UUID], Field(min_length=1, max_length=10_000, description="Which: up to 10,000.")]
     archive: Annotated[bool | None, Field(description="Archive them, or with false restore them.")] = None
@@ -162,22 +158,17 @@ class ManyIn(BaseModel):
     reason: Annotated[str | None, Field(description="Kept in the history.", max_length=1000)] = None
 
 
-class SentFile(BaseModel):
+class SentFile(RequestBody):
     """A file by name and text."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: Annotated[str, Field(min_length=1, max_length=4096, description="Its name, below the folder it came from.")]
     text: str
 
 
-class ImportIn(BaseModel):
+class ImportIn(RequestBody):
     """Files to remember: text, Markdown, JSONL, CSV, or an export of another memory."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"files": [{"path": "a.md", "text": "# Tea"}], "dry_run": True}]},
-    )
+    model_config = examples({"files": [{"path": "a.md", "text": "# Tea"}], "dry_run": True})
 
     files: Annotated[list[SentFile], Field(min_length=1, max_length=10_000)]
     format: Annotated[Format, Field(description="`auto` tells by the name and what is in it.")] = "auto"
@@ -185,12 +176,10 @@ class ImportIn(BaseModel):
     dry_run: Annotated[bool, Field(description="Only say what would happen.")] = False
 
 
-class SearchIn(BaseModel):
+class SearchIn(RequestBody):
     """A question to the memory."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"query": "what does Linh drink?", "limit": 5}]}
-    )
+    model_config = examples({"query": "what does Linh drink?", "limit": 5})
 
     query: Annotated[str, Field(min_length=1, description="What to look for.")]
     mode: Annotated[
@@ -219,37 +208,34 @@ class SearchIn(BaseModel):
         True
     )
 
-    def wanted(self) -> NodeFilter:
-        return NodeFilter(
-            kinds=tuple(self.kinds or (Kind.MEMORY,)),
-            subtypes=tuple(self.content_types or ()),
-            excluded=False,
-            thread=self.thread if self.thread is None or is_storable(self.thread) else "",
-            created_from=parsed_time("created_from", self.created_from),
-            created_to=parsed_time("created_to", self.created_to),
-            metadata=checked_metadata_filter(self.metadata or {}),
-        )
+
+def wanted_by(asked: Any) -> NodeFilter:
+    """Among what to look, as a search and a question for an answer say it by the same fields."""
+    return NodeFilter(
+        kinds=tuple(asked.kinds or (Kind.MEMORY,)),
+        subtypes=tuple(asked.content_types or ()),
+        excluded=False,
+        thread=asked.thread if asked.thread is None or is_storable(asked.thread) else "",
+        created_from=parsed_time("created_from", asked.created_from),
+        created_to=parsed_time("created_to", asked.created_to),
+        metadata={} if asked.metadata is None else checked_metadata_filter(asked.metadata),
+    )
 
 
-class CalibrationIn(BaseModel):
+class CalibrationIn(RequestBody):
     """A calibration to use, as it was measured."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"model": "minilm", "low": 0.02, "high": 0.61}]}
-    )
+    model_config = examples({"model": "minilm", "low": 0.02, "high": 0.61})
 
     model: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, description="The embedder it was measured for.")]
     low: Annotated[float, Field(ge=-1, le=1, description="The cosine of unrelated texts.")]
     high: Annotated[float, Field(ge=-1, le=1, description="The cosine of texts about the same thing.")]
 
 
-class SummaryIn(BaseModel):
+class SummaryIn(RequestBody):
     """A short text that may stand in for a long memory, once it is approved."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"text": "Ana's kettle, in short", "expires_at": "2027-01-01T00:00:00Z"}]},
-    )
+    model_config = examples({"text": "Ana's kettle, in short", "expires_at": "2027-01-01T00:00:00Z"})
 
     text: Annotated[str, Field(min_length=1, description="The summary; permanent, as every text is.")]
     expires_at: Annotated[Time, Field(description="Out of recall again from then on; never, if nothing is said.")] = (
@@ -257,10 +243,10 @@ class SummaryIn(BaseModel):
     )
 
 
-class SpaceIn(BaseModel):
+class SpaceIn(RequestBody):
     """A new space."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"slug": "team-wiki"}]})
+    model_config = examples({"slug": "team-wiki"})
 
     slug: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$", description="Its name, for good.")]
     settings: Annotated[
@@ -268,23 +254,18 @@ class SpaceIn(BaseModel):
     ] = {}
 
 
-class SpaceSettingsIn(BaseModel):
+class SpaceSettingsIn(RequestBody):
     """Settings of a space to change; the others stay."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"settings": {"strict_tags": True, "tags": ["garden"]}}]}
-    )
+    model_config = examples({"settings": {"strict_tags": True, "tags": ["garden"]}})
 
     settings: dict[str, Any]
 
 
-class KeyIn(BaseModel):
+class KeyIn(RequestBody):
     """An API key to make."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"name": "my agent", "scopes": ["read", "write"], "space": "default"}]},
-    )
+    model_config = examples({"name": "my agent", "scopes": ["read", "write"], "space": "default"})
 
     name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, description="Whose key it is.")]
     scopes: Annotated[list[Scope], Field(min_length=1, description="What it may do; admin may do everything.")]

@@ -1,13 +1,12 @@
 """Cases: questions with the answers given; add, import, search, say how it went, and keep the bank tidy."""
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from recollect.doors.cli import output, values
-from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.door import Cursor, Door, DryRun, Limit, NoWait, Reason, command, listing
 from recollect.errors import InvalidInput
 from recollect.model import Case, CaseHits, CasePage, CaseStatus
 from recollect.wording import counted
@@ -27,7 +26,6 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The case's id, or its fir
 Category = Annotated[
     str | None, typer.Option("--category", "-c", metavar="PATH", help="Like billing/refunds; and those below it.")
 ]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the history.")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="A threshold, like inactive_days=180; repeat for more."),
@@ -50,10 +48,8 @@ def list_(
     at_least: Annotated[
         float | None, typer.Option("--at-least", metavar="PERCENT", help="Only those that succeed so often.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")
-    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> None:
     """A bank of cases: questions, the answers given, and how well they did.
 
@@ -137,9 +133,7 @@ def add(
     category: Annotated[
         str | None, typer.Option("--category", "-c", metavar="PATH", help="Where it belongs: billing/refunds.")
     ] = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once it is stored, before it is searchable.")] = (
-        False
-    ),
+    no_wait: NoWait = False,
 ) -> None:
     """Add a case: a question, and the answer that was given.
 
@@ -163,10 +157,8 @@ def import_(
         bool, typer.Option("--fractions", help="Success rates go from 0 to 1; they are percent else.")
     ] = False,
     update: Annotated[bool, typer.Option("--update", help="Bring cases that are there to what the file says.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once it is stored, before it is searchable.")] = (
-        False
-    ),
+    dry_run: DryRun = False,
+    no_wait: NoWait = False,
 ) -> None:
     """Import cases from CSV or JSON lines.
 
@@ -179,18 +171,22 @@ def import_(
     recollect cases import answers.csv
     recollect cases import export.jsonl --fractions --source helpdesk
     """
-    report = door.ask(
-        partial(
-            _import,
-            paths=paths,
-            format=format_,
-            source=source,
-            fractions=fractions,
-            update=update,
-            dry_run=dry_run,
-            wait=not no_wait,
-        )
-    )
+
+    async def verb(memory: "Engine") -> "CaseImport":
+        with output.progress("Importing") as progress:
+            return await memory.cases.import_(
+                paths,
+                format=format_,
+                source=source,
+                fractions=fractions,
+                update=update,
+                dry_run=dry_run,
+                stdin=values.piped_in(),
+                wait=not no_wait,
+                progress=progress,
+            )
+
+    report = door.ask(verb)
     door.show(report, _show_import)
     if report.refused:
         raise typer.Exit(1)
@@ -281,32 +277,6 @@ def restore(door: Door, id_: Id) -> None:
 
 
 # -- asking
-
-
-async def _import(
-    memory: "Engine",
-    *,
-    paths: list[str],
-    format: Format,
-    source: str,
-    fractions: bool,
-    update: bool,
-    dry_run: bool,
-    wait: bool,
-) -> "CaseImport":
-    stdin = None if sys.stdin.isatty() else sys.stdin.buffer
-    with output.progress("Importing") as progress:
-        return await memory.cases.import_(
-            paths,
-            format=format,
-            source=source,
-            fractions=fractions,
-            update=update,
-            dry_run=dry_run,
-            stdin=stdin,
-            wait=wait,
-            progress=progress,
-        )
 
 
 async def _tidy(memory: "Engine", *, options: dict[str, object], dry_run: bool) -> "Consolidation":

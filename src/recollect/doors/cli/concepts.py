@@ -1,6 +1,5 @@
 """Concepts: named ideas, each there once; why two are taken for one, and how to keep them two."""
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recollect.doors.cli import output, values
-from recollect.doors.cli.door import Door, command, listing
-from recollect.doors.cli.memories import Reason
+from recollect.doors.cli.door import Door, DryRun, Reason, command, listing
 from recollect.errors import InvalidInput
 from recollect.model import Concept, Formed, KeptApart, Variant
 from recollect.plan import Outcome
 from recollect.wording import counted
 
 if TYPE_CHECKING:
-    from recollect.concepts.compare import Duplicate, Why
+    from recollect.concepts.compare import Duplicate
     from recollect.concepts.import_ import ConceptImport
     from recollect.engine.engine import Engine
 
@@ -44,7 +42,7 @@ B = Annotated[str, typer.Argument(metavar="B", help="Another.")]
 # -- adding and looking
 
 
-@listing(group)
+@listing(group, as_list="List the concepts, newest first.")
 def list_concepts(
     door: Door,
     type_: Type = None,
@@ -62,23 +60,12 @@ def list_concepts(
     door.show(concepts, partial(show_concepts, more=more), as_json={"items": concepts, "next_cursor": more})
 
 
-@command(group, "list")
-def list_again(
-    door: Door,
-    type_: Type = None,
-    limit: Limit = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where it ended.")] = None,
-) -> None:
-    """List the concepts, newest first."""
-    list_concepts(door, type_, limit, cursor)
-
-
 @command(group, "import")
 def import_(
     door: Door,
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="CSV or JSONL files; - reads stdin.")],
     format_: Annotated[Format, typer.Option("--format", "-f", help="What they are; by their endings, else.")] = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Import concepts from CSV or JSON lines.
 
@@ -90,7 +77,14 @@ def import_(
     recollect concepts import glossary.csv
     recollect concepts import products.jsonl --dry-run
     """
-    report = door.ask(partial(_import, paths=paths, format=format_, dry_run=dry_run))
+
+    async def verb(memory: "Engine") -> "ConceptImport":
+        with output.progress("Importing") as progress:
+            return await memory.concepts.import_(
+                paths, format=format_, dry_run=dry_run, stdin=values.piped_in(), progress=progress
+            )
+
+    report = door.ask(verb)
     door.show(report, _show_import)
     if report.refused:
         raise typer.Exit(1)
@@ -205,13 +199,13 @@ def why(door: Door, a: Name, b: Name, threshold: Threshold = 0.95) -> None:
     recollect why consciousness consciousness_engine
     """
     reasons = door.ask(lambda memory: memory.concepts.why(a, b, threshold=threshold))
-    door.show(reasons, _show_why)
+    door.show(reasons, lambda reasons: output.say(str(reasons)))
 
 
 # -- what stays two
 
 
-@listing(never_merge)
+@listing(never_merge, as_list="List the pairs that never become one.")
 def list_pairs(door: Door) -> None:
     """List the pairs that never become one.
 
@@ -220,12 +214,6 @@ def list_pairs(door: Door) -> None:
     recollect never-merge remove consciousness consciousness_engine
     """
     door.show(door.ask(lambda memory: memory.concepts.kept_apart()), _show_pairs)
-
-
-@command(never_merge, "list")
-def list_pairs_again(door: Door) -> None:
-    """List the pairs that never become one."""
-    list_pairs(door)
 
 
 @command(never_merge, "add")
@@ -282,12 +270,6 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 # -- showing
-
-
-async def _import(memory: "Engine", *, paths: list[str], format: Format, dry_run: bool) -> "ConceptImport":
-    stdin = None if sys.stdin.isatty() else sys.stdin.buffer
-    with output.progress("Importing") as progress:
-        return await memory.concepts.import_(paths, format=format, dry_run=dry_run, stdin=stdin, progress=progress)
 
 
 def _show_import(report: "ConceptImport") -> None:
@@ -380,10 +362,6 @@ def _show_merged(outcome: Outcome) -> None:
     for why_not in outcome.stale + outcome.failed:
         output.note(why_not)
     output.hint(f"`recollect undo {output.short(outcome.plan_id)}` undoes it.")
-
-
-def _show_why(reasons: "Why") -> None:
-    output.say(str(reasons))
 
 
 def _show_pairs(pairs: Sequence[KeptApart]) -> None:

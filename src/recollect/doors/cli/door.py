@@ -35,6 +35,13 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Answer with one JSON document, for programs.", rich_help_panel=EVERYWHERE)
 ]
 
+# What several commands ask for in the same words.
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")]
+Cursor = Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the history.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return once it is stored, before it is searchable.")]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Door:
@@ -86,11 +93,16 @@ def command(app: typer.Typer, name: str, **settings: Any) -> Callable[[Callable[
     return register
 
 
-def listing(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function the answer to a group's bare name: `recollect spaces` lists the spaces."""
+def listing(app: typer.Typer, *, as_list: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function the answer to a group's bare name: `recollect spaces` lists the spaces.
+
+    Where the group's help tells of more than that, `as_list` is the help of the same as a command, `list`.
+    """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         app.callback(invoke_without_command=True)(_with_door(function))
+        if as_list:
+            app.command("list", help=as_list)(_with_door(function))
         return function
 
     return register

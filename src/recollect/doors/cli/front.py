@@ -81,16 +81,16 @@ class Front(CommandGroup):
 
     def _by_subject(self) -> dict[str, list[tuple[str, str]]]:
         """The other commands with the first sentence about each, by subject."""
-        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        by_subject: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for name, command in self.commands.items():
             if name not in MOST_USED and not command.hidden:
                 panel = getattr(command, "rich_help_panel", None) or "More"
-                found[panel].append((name, command.get_short_help_str(LONGEST_SENTENCE)))
-        return found
+                by_subject[panel].append((name, command.get_short_help_str(LONGEST_SENTENCE)))
+        return by_subject
 
 
 def _no_such(word: str, path: str, commands: list[str]) -> str:
-    known = commands if path.count(" ") else [*commands, *ALSO_KNOWN_AS]
-    near = [f"`{path} {one}`" for one in get_close_matches(word, known, n=2)]
+    names = commands if path.count(" ") else [*commands, *ALSO_KNOWN_AS]
+    near = [f"`{path} {name}`" for name in get_close_matches(word, names, n=2)]
     meant = f"did you mean {' or '.join(near)}?" if near else f"`{path} --help` lists those there are."
     return f"`{path}` has no command {word!r}: {meant}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 import typer
 
 from recollect.doors.cli import output
-from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.door import Door, Limit, command, listing
 from recollect.errors import Conflict, InvalidInput
 from recollect.model import Node, Topic
 from recollect.wording import counted
@@ -54,7 +54,7 @@ def neighbours(
     node: NodeId,
     hops: Hops = 1,
     relation: Relations = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List the nodes around a node, nearest and most strongly linked first."""
     near = door.ask(lambda memory: memory.graph.neighbours(node, hops=hops, relations=relation, limit=limit))
@@ -85,7 +85,7 @@ def paths(
 @command(app, "components")
 def components(
     door: Door,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 20,
+    limit: Limit = 20,
 ) -> None:
     """List what hangs together, the largest components first."""
     door.show(door.ask(lambda memory: memory.graph.components(limit=limit), doing="Counting"), _show_components)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.doors.cli import graph, output, values
-from recollect.doors.cli.door import Door, Verb, command
-from recollect.doors.cli.memories import Reason
+from recollect.doors.cli.door import Door, Limit, Reason, Verb, command
 from recollect.model import Edge
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def protect(
 def edges(
     door: Door,
     node: NodeId,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 100,
+    limit: Limit = 100,
 ) -> None:
     """List the links of a memory, strongest first."""
     listed = door.ask(partial(_edges, node=node, limit=limit))

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.doors.cli import care, output, values
-from recollect.doors.cli.door import Door, command
+from recollect.doors.cli.door import Cursor, Door, Limit, NoWait, Reason, command
 from recollect.errors import InvalidInput
 from recollect.memories.rules.tags import REGISTERED_TAGS
 from recollect.model import Added, ContentType, Metadata, NewMemory, Node, NodeFilter, Page, Status
 from recollect.plan import HistoryEntry
 from recollect.plans.rules.plan_text import difference
+from recollect.wording import LONGEST_PAGE
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -22,10 +23,8 @@ app = typer.Typer()
 changing = typer.Typer()
 PANEL = "Remember and look"
 CHANGING = "Change, with a history"
-LONGEST_PAGE = 1000
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, or its first 4 or more characters.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the history.")]
 
 
 def suggested_tags(beginning: str) -> list[str]:
@@ -64,9 +63,7 @@ def add(
         str | None,
         typer.Option("--created-at", metavar="TIME", help="When it was said: 2026-11-15T09:30:00Z, or 2d for ago."),
     ] = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once it is stored, before it is searchable.")] = (
-        False
-    ),
+    no_wait: NoWait = False,
 ) -> None:
     """Remember a text, for good.
 
@@ -110,10 +107,8 @@ def list_(
         False
     ),
     excluded: Annotated[bool, typer.Option("--excluded", help="Only what is kept out of recall.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")
-    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     all_: Annotated[bool, typer.Option("--all", "-a", help="All of them, however many.")] = False,
     full: Full = False,
 ) -> None:

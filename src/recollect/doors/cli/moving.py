@@ -1,15 +1,14 @@
 """Moving in and out: import files, export everything."""
 
 import asyncio
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, cast
 
 import typer
 
-from recollect.doors.cli import output
-from recollect.doors.cli.door import Door, command
+from recollect.doors.cli import output, values
+from recollect.doors.cli.door import Door, DryRun, NoWait, command
 from recollect.doors.cli.memories import Importance, Tags
 from recollect.errors import InvalidInput
 from recollect.model import ContentType, Kind, NodeFilter
@@ -47,10 +46,8 @@ def import_(
         typer.Option("--unknown-tags", help="Strict spaces, rows only: refuse, or keep unregistered tags in extra."),
     ] = "refuse",
     hidden: Annotated[bool, typer.Option("--hidden", help="Read hidden files and folders too.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once it is stored, before it is searchable.")] = (
-        False
-    ),
+    dry_run: DryRun = False,
+    no_wait: NoWait = False,
 ) -> None:
     """Import text, Markdown, JSONL or CSV, what `recollect export` wrote, or what another program exported.
 
@@ -120,7 +117,6 @@ def export(
 async def _import(
     memory: "Engine", *, paths: list[str], format: Format, options: "ImportOptions", dry_run: bool, wait: bool
 ) -> "ImportReport":
-    stdin = None if sys.stdin.isatty() else sys.stdin.buffer
     done = [0]
     try:
         with output.progress("Importing") as show:
@@ -129,6 +125,7 @@ async def _import(
                 done[0] = count
                 show(count)
 
+            stdin = values.piped_in()
             return await memory.import_(
                 paths, format=format, stdin=stdin, options=options, dry_run=dry_run, wait=wait, progress=noted
             )

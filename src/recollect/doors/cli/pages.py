@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recollect.doors.cli import output, showing
-from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.door import Cursor, Door, Limit, command, listing
 from recollect.doors.cli.plans import is_short
 from recollect.model import Page as Stretch
 from recollect.wording import counted
@@ -30,14 +30,12 @@ PageName = Annotated[
     typer.Argument(metavar="PAGE", help="Its id (Principle:Loading), name, path or alias, or the UUID of its node."),
 ]
 Type = Annotated[str | None, typer.Option("--type", "-t", metavar="TYPE", help="Only pages of this type.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")]
-Cursor = Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")]
 
 
 # -- looking
 
 
-@listing(group)
+@listing(group, as_list="List pages, newest first.")
 def list_pages(door: Door, type_: Type = None, limit: Limit = 50, cursor: Cursor = None) -> None:
     """Keep a wiki: import pages, merge them, look at them, export them.
 
@@ -49,12 +47,6 @@ def list_pages(door: Door, type_: Type = None, limit: Limit = 50, cursor: Cursor
     """
     stretch = door.ask(lambda memory: memory.pages.list(type=type_, limit=limit, cursor=cursor))
     door.show(stretch, _show_list)
-
-
-@command(group, "list")
-def list_again(door: Door, type_: Type = None, limit: Limit = 50, cursor: Cursor = None) -> None:
-    """List pages, newest first."""
-    list_pages(door, type_, limit, cursor)
 
 
 @command(group, "show")

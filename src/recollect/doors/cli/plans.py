@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.doors.cli import output, showing, values
-from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.door import Cursor, Door, Limit, command, listing
 from recollect.doors.cli.front import CommandGroup
 from recollect.doors.cli.memories import CHANGING
 from recollect.errors import InvalidInput
@@ -55,14 +55,15 @@ Status = Annotated[
     str | None, typer.Option("--status", metavar="STATUS", help="Only these: waiting, applied, undone, ...")
 ]
 OfPolicy = Annotated[str | None, typer.Option("--policy", metavar="POLICY", help="Only of this policy.")]
-Cursor = Annotated[str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")]
+Numbers = Annotated[
+    str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
+]
 
 
 # -- looking
 
 
-@listing(group)
+@listing(group, as_list="List plans, newest first: every change that was proposed or made.")
 def list_plans(
     door: Door, status: Status = None, policy: OfPolicy = None, limit: Limit = 20, cursor: Cursor = None
 ) -> None:
@@ -77,14 +78,6 @@ def list_plans(
     stored = PlanStatus.PROPOSED if status == "waiting" else status
     listed, more = door.ask(lambda memory: memory.plans.list(status=stored, policy=policy, limit=limit, cursor=cursor))
     door.show(listed, partial(showing.plans, more=more), as_json={"items": listed, "next_cursor": more})
-
-
-@command(group, "list")
-def list_again(
-    door: Door, status: Status = None, policy: OfPolicy = None, limit: Limit = 20, cursor: Cursor = None
-) -> None:
-    """List plans, newest first: every change that was proposed or made."""
-    list_plans(door, status, policy, limit, cursor)
 
 
 @command(group, "policies")
@@ -168,9 +161,7 @@ def approve(door: Door, plan: PlanId) -> None:
 def decline(
     door: Door,
     plan: PlanId,
-    decision: Annotated[
-        str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
-    ] = None,
+    decision: Numbers = None,
     never: Annotated[
         bool, typer.Option("--never", help="Never propose to join these pairs again; else not for 30 days.")
     ] = False,
@@ -187,9 +178,7 @@ def decline(
 def accept(
     door: Door,
     plan: PlanId,
-    decision: Annotated[
-        str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
-    ] = None,
+    decision: Numbers = None,
 ) -> None:
     """Take back a no: declined decisions wait again, with what they need.
 
@@ -238,9 +227,7 @@ def apply(
 def undo(
     door: Door,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan of `recollect history`, or its beginning.")],
-    decision: Annotated[
-        str | None, typer.Option("--decision", metavar="N,N", help="Only these decisions, like 3,8 or 10-20.")
-    ] = None,
+    decision: Numbers = None,
     with_later: Annotated[
         bool, typer.Option("--with-later", help="Undo first what later plans changed on top of it, all as one plan.")
     ] = False,

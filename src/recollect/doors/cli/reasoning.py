@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recollect.doors.cli import output, values
-from recollect.doors.cli.door import Door, command, listing
+from recollect.doors.cli.door import Cursor, Door, Limit, command, listing
 from recollect.doors.cli.memories import PANEL, Id
 from recollect.model import Activity, Answer, RecallLog, RecallLogs, Replay
 from recollect.wording import counted
@@ -65,10 +65,8 @@ def ask(
 def list_(
     door: Door,
     mode: Annotated[str | None, typer.Option("--mode", "-m", metavar="MODE", help=f"Only neutral, {MODES}.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="How many, at most 1,000.")] = 20,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where the last listing ended.")
-    ] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> None:
     """List what was asked, newest first."""
     logs = door.ask(lambda memory: memory.recalls(mode=mode, limit=limit, cursor=cursor))

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from recollect.errors import InvalidInput
-from recollect.memories.rules.contract import parsed_time
+from recollect.memories.rules.contract import parsed_time, shown
 
 SPAN = re.compile(r"(\d{1,5})([mhdw])")
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -27,6 +27,11 @@ def text_of(words: Sequence[str]) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"What came on stdin is not UTF-8 text (byte {error.start:,}): convert it first.") from error
+
+
+def piped_in() -> BinaryIO | None:
+    """What stdin holds, for imports; nothing where somebody sits at it."""
+    return None if sys.stdin.isatty() else sys.stdin.buffer
 
 
 def lines_of(option: str, file: Path) -> list[str]:
@@ -47,7 +52,7 @@ def json_object(option: str, text: str | None) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise InvalidInput(f'{option} is a JSON object like \'{{"tags": ["code"]}}\', not {_shown(text)}.')
+        raise InvalidInput(f'{option} is a JSON object like \'{{"tags": ["code"]}}\', not {shown(text)}.')
     return value
 
 
@@ -60,7 +65,7 @@ def numbers(option: str, text: str | None) -> list[int] | None:
         stretch = STRETCH.fullmatch(part)
         first, last = (int(stretch[1]), int(stretch[2] or stretch[1])) if stretch else (1, 0)
         if first > last or last - first + len(chosen) >= MOST_NUMBERS:
-            raise InvalidInput(f"{option} takes numbers like 3,8 or 10-20, not {_shown(text)}.", field=option)
+            raise InvalidInput(f"{option} takes numbers like 3,8 or 10-20, not {shown(text)}.", field=option)
         chosen += range(first, last + 1)
     return chosen
 
@@ -71,7 +76,7 @@ def assignments(option: str, given: Sequence[str]) -> dict[str, Any]:
     for assignment in given:
         name, equals, value = assignment.partition("=")
         if not name.strip() or not equals:
-            raise InvalidInput(f"{option} takes NAME=VALUE like threshold=0.1, not {_shown(assignment)}.", field=option)
+            raise InvalidInput(f"{option} takes NAME=VALUE like threshold=0.1, not {shown(assignment)}.", field=option)
         try:
             values[name.strip()] = json.loads(value)
         except (ValueError, RecursionError):
@@ -107,11 +112,6 @@ def _moment(option: str, text: str | None, direction: int) -> datetime | None:
     except InvalidInput as error:
         raise InvalidInput(
             f"{option} is a time like 2026-11-15 or 2026-11-15T09:30:00Z, or a span like 30m, 12h, 7d or 4w, "
-            f"not {_shown(text)}.",
+            f"not {shown(text)}.",
             field=option,
         ) from error
-
-
-def _shown(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -11,7 +11,8 @@ from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import ADDS_ONCE, CHANGES_ONCE, READS, Budget, Packed, Told, checked, tool
 from recollect.doors.mcp.visits import Visit
 from recollect.engine.engine import Engine
-from recollect.errors import DuplicateText, InvalidInput
+from recollect.errors import DuplicateText
+from recollect.memories.rules.batch import each_checked
 from recollect.memories.rules.contract import memory_from_mapping
 from recollect.memories.rules.text import first_tokens
 from recollect.model import Added, NewMemory, Node, Refused, Scope
@@ -112,15 +113,9 @@ async def add_memories(
 ) -> Told[AllRemembered]:
     """Remember several facts, each an object with the arguments of add_memory. Returns ids in order; a refusal
     does not stop the rest."""
-    parsed: list[tuple[int, NewMemory]] = []
-    refused: list[Refused] = []
-    for position, given in enumerate(memories):
-        try:
-            parsed.append((position, _new(checked(AgentMemoryIn, given, "a memory"))))
-        except InvalidInput as problem:
-            refused.append(Refused(position=position, code=problem.code, message=problem.message))
-    added = await visit.memory.add_many([memory for _, memory in parsed])
-    return _all_told(added, [position for position, _ in parsed], refused)
+    parsed, refused = each_checked(memories, lambda given: _new(checked(AgentMemoryIn, given, "a memory")))
+    added = await visit.memory.add_many(list(parsed.values()))
+    return _all_told(added, list(parsed), refused)
 
 
 def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -> Told[AllRemembered]:
