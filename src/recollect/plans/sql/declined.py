@@ -66,14 +66,14 @@ async def _states(db: Transaction, plan_id: UUID, numbers: Iterable[int]) -> dic
 async def accept(db: Transaction, plan_id: UUID, numbers: Sequence[int] | None) -> set[int]:
     """Declined decisions wait again, with what they need and what had fallen away with them; returns their numbers."""
     declined = await _declined(db, plan_id)
-    wanted = set(declined if numbers is None else numbers)
-    states = await _states(db, plan_id, wanted)
-    if missing := sorted(wanted - states.keys()):
+    chosen = set(declined if numbers is None else numbers)
+    states = await _states(db, plan_id, chosen)
+    if missing := sorted(chosen - states.keys()):
         raise InvalidInput(NO_DECISION.format(missing[0]), field="decisions")
     if ended := sorted(number for number, state in states.items() if state not in ("proposed", "declined")):
         raise Conflict(f"Decision {ended[0]} is {states[ended[0]]} already: only a declined one can be accepted again.")
     needs = await plans.needs_of(db, plan_id)
-    back = _with_needed(wanted & declined.keys(), needs, declined)
+    back = _with_needed(chosen & declined.keys(), needs, declined)
     back = _with_fallen(back, needs, declined)
     await plans.mark(db, plan_id, dict.fromkeys(back), DecisionStatus.PROPOSED)
     return back
@@ -125,9 +125,9 @@ async def carry_over(db: Transaction, olds: Sequence[UUID], new: UUID) -> set[in
 async def leave_to(db: Transaction, old: UUID, new: UUID) -> None:
     """What waits in a plan is left to the one that takes its place."""
     waiting = [
-        one.number
+        decision.number
         for status in (DecisionStatus.PROPOSED, DecisionStatus.FAILED)
-        for one in await plans.decisions_of(db, old, status=status, with_changes=False)
+        for decision in await plans.decisions_of(db, old, status=status, with_changes=False)
     ]
     await plans.mark(db, old, dict.fromkeys(waiting, f"the plan {new} takes its place"), DecisionStatus.DECLINED)
     await plans.set_status(db, old, overall(await plans.recount(db, old)))

@@ -42,18 +42,18 @@ class Ends:
 
 async def nodes(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
     """The names of nodes, or what their texts are called."""
-    found = await db.fetch(NODES, list(ids))
-    return {row["id"]: row["name"] or title_of(row["text"]) for row in found}
+    rows = await db.fetch(NODES, list(ids))
+    return {row["id"]: row["name"] or title_of(row["text"]) for row in rows}
 
 
 async def edges(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Ends]:
-    found = await db.fetch(EDGES, list(ids))
-    return {row["id"]: Ends(source=row["source"], relation=row["relation"], target=row["target"]) for row in found}
+    rows = await db.fetch(EDGES, list(ids))
+    return {row["id"]: Ends(source=row["source"], relation=row["relation"], target=row["target"]) for row in rows}
 
 
 async def topics(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
-    found = await db.fetch(TOPICS, list(ids))
-    return {row["id"]: row["name"] for row in found}
+    rows = await db.fetch(TOPICS, list(ids))
+    return {row["id"]: row["name"] for row in rows}
 
 
 async def tally(db: Transaction, plan_id: UUID) -> Tally:

@@ -30,7 +30,7 @@ async def note(db: Transaction, plan: Plan) -> None:
         "risk": plan.risk,
         "options": dict(plan.options),
         "summary": dict(plan.summary),
-        "findings": [finding_as_json(one) for one in plan.findings],
+        "findings": [finding_as_json(finding) for finding in plan.findings],
         "created_by": plan.created_by,
         "seen": plan.seen,
     }
@@ -54,7 +54,7 @@ async def get(db: Transaction, plan_id: UUID) -> Plan | None:
         risk=Risk(said["risk"]),
         options=said["options"],
         summary=said["summary"],
-        findings=[finding(one) for one in said["findings"]],
+        findings=[finding(noted) for noted in said["findings"]],
         created_by=said["created_by"],
         created_at=row.started_at,
         seen=said["seen"],
@@ -67,6 +67,6 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
     return {"rule": finding.rule, "text": finding.text, "subject": subject}
 
 
-def finding(one: Mapping[str, Any]) -> Finding:
-    subject = one.get("subject")
-    return Finding(rule=one["rule"], text=one["text"], subject=UUID(subject) if subject else None)
+def finding(noted: Mapping[str, Any]) -> Finding:
+    subject = noted.get("subject")
+    return Finding(rule=noted["rule"], text=noted["text"], subject=UUID(subject) if subject else None)

@@ -75,7 +75,7 @@ UPDATE questions q SET keep_version = a.version, other_version = b.version FROM 
 
 async def keep(db: Transaction, asked: Sequence[PairQuestion], now: datetime) -> None:
     """Store what a policy asks; a pair that is asked about already keeps its number."""
-    rows = {tuple(sorted((one.keep, one.other))): one for one in asked}
+    rows = {tuple(sorted((question.keep, question.other))): question for question in asked}
     if not rows:
         return
     await db.run(HOLD)
@@ -83,9 +83,9 @@ async def keep(db: Transaction, asked: Sequence[PairQuestion], now: datetime) ->
     await db.run(KEEP, *columns, now)
 
 
-def _row(one: PairQuestion) -> tuple[Any, ...]:
-    ends = (one.keep, one.other, *one.versions)
-    return one.policy, *ends, one.probability, one.reason, json.dumps(dict(one.factors))
+def _row(question: PairQuestion) -> tuple[Any, ...]:
+    ends = (question.keep, question.other, *question.versions)
+    return question.policy, *ends, question.probability, question.reason, json.dumps(dict(question.factors))
 
 
 async def open_ones(db: Transaction) -> list[StoredQuestion]:
@@ -111,9 +111,9 @@ async def answer(
     now: datetime | None,
 ) -> None:
     """Write answers, each with what taking it back needs; None opens a question again."""
-    said = [one for one, _ in answers.values()]
+    verdicts = [verdict for verdict, _ in answers.values()]
     outcomes = [json.dumps(dict(outcome)) for _, outcome in answers.values()]
-    await db.run(ANSWER, list(answers), said, outcomes, now, by)
+    await db.run(ANSWER, list(answers), verdicts, outcomes, now, by)
 
 
 async def postpone(db: Transaction, numbers: Collection[int], now: datetime | None) -> None:

@@ -99,8 +99,8 @@ class StoreReader:
 
         Without their topics, which nobody asks of single edges.
         """
-        found = sorted(await self.db.fetch(FEW_EDGES, transaction, list(touching)), key=itemgetter("id"))
-        return few_columns(found), np.array([row["active"] for row in found], dtype=np.bool_)
+        rows = sorted(await self.db.fetch(FEW_EDGES, transaction, list(touching)), key=itemgetter("id"))
+        return few_columns(rows), np.array([row["active"] for row in rows], dtype=np.bool_)
 
     async def _names(self) -> tuple[dict[int, str], dict[int, str]]:
         """The relations and the topics, each by the number that the database gives it."""
@@ -118,27 +118,27 @@ class StoreReader:
         return [graph.topic_of(row) for row in await self.db.execute(statement)]
 
     async def distinct_pairs(self, now: datetime) -> Mapping[tuple[str, str], str | None]:
-        found = await self.db.fetch(
+        rows = await self.db.fetch(
             "SELECT a, b, state FROM never_merge WHERE space_id = $1 AND (until IS NULL OR until > $2)", now
         )
-        return {(row["a"], row["b"]): row["state"] for row in found}
+        return {(row["a"], row["b"]): row["state"] for row in rows}
 
     async def vectors(
         self, *, kinds: Sequence[str]
     ) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.float64]]:
-        found = await self.db.fetch(VECTORS, list(kinds))
-        ids = np.frombuffer(b"".join(row["node_id"].bytes for row in found), dtype="V16")
-        vectors = np.array([row["vector"].to_numpy() for row in found], dtype=np.float32)
-        shape = (len(found), -1) if found else (0, 1)
-        return ids, vectors.reshape(shape), np.array([row["created_at"] for row in found], dtype=np.float64)
+        rows = await self.db.fetch(VECTORS, list(kinds))
+        ids = np.frombuffer(b"".join(row["node_id"].bytes for row in rows), dtype="V16")
+        vectors = np.array([row["vector"].to_numpy() for row in rows], dtype=np.float32)
+        shape = (len(rows), -1) if rows else (0, 1)
+        return ids, vectors.reshape(shape), np.array([row["created_at"] for row in rows], dtype=np.float64)
 
     async def first_tags(self, *, kinds: Sequence[str]) -> Mapping[UUID, str]:
-        found = await self.db.fetch(
+        rows = await self.db.fetch(
             """SELECT id, metadata->'tags'->>0 AS tag FROM nodes WHERE space_id = $1 AND kind = ANY($2)
                   AND status = 'active' AND metadata->'tags'->>0 IS NOT NULL""",
             list(kinds),
         )
-        return {row["id"]: row["tag"] for row in found}
+        return {row["id"]: row["tag"] for row in rows}
 
     async def last_applied(self, policy: str, options: Mapping[str, Any]) -> datetime | None:
         last: datetime | None = await self.db.fetchval(
@@ -150,12 +150,12 @@ class StoreReader:
         return last
 
     async def edges_of(self, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Edge]]:
-        found: dict[UUID, list[Edge]] = {}
-        wanted = set(ids)
+        edges_by_node: dict[UUID, list[Edge]] = {}
+        node_ids = set(ids)
         for edge in sorted(await self.edges_around(ids), key=lambda edge: edge.id):
-            for end in {edge.source, edge.target} & wanted:
-                found.setdefault(end, []).append(edge)
-        return found
+            for end in {edge.source, edge.target} & node_ids:
+                edges_by_node.setdefault(end, []).append(edge)
+        return edges_by_node
 
     async def cases(self) -> CaseColumns:
         return await case_store.columns(self.db)
@@ -177,14 +177,14 @@ class StoreReader:
 
     async def sides(self, ids: Sequence[UUID]) -> Mapping[UUID, QuestionSide]:
         """Concepts and cases as a person compares them."""
-        known = await nodes.get_many(self.db, ids)
-        named = [node for node in known.values() if node.kind is Kind.CONCEPT]
-        asked = [node.id for node in known.values() if node.kind is Kind.CASE]
-        found = [
-            *map(_concept_side, await concepts.in_full(self.db, named) if named else ()),
-            *map(_case_side, await case_store.get_many(self.db, asked) if asked else ()),
+        nodes_by_id = await nodes.get_many(self.db, ids)
+        concept_nodes = [node for node in nodes_by_id.values() if node.kind is Kind.CONCEPT]
+        case_ids = [node.id for node in nodes_by_id.values() if node.kind is Kind.CASE]
+        sides = [
+            *map(_concept_side, await concepts.in_full(self.db, concept_nodes) if concept_nodes else ()),
+            *map(_case_side, await case_store.get_many(self.db, case_ids) if case_ids else ()),
         ]
-        return {side.id: side for side in found}
+        return {side.id: side for side in sides}
 
     async def concepts_changed_since(self, moment: datetime) -> Collection[UUID]:
         return await columns.changed_since(self.db, moment)
@@ -218,34 +218,34 @@ class StoreReader:
         return await page_store.aliases(self.db)
 
 
-def _concept_side(one: Concept) -> QuestionSide:
+def _concept_side(concept: Concept) -> QuestionSide:
     return QuestionSide(
-        id=one.id,
+        id=concept.id,
         kind=Kind.CONCEPT,
-        node_type=one.node_type,
-        name=one.name,
-        text=one.text,
-        metadata=one.metadata,
-        version=one.version,
-        created_at=one.created_at,
-        aliases=one.aliases,
-        links=one.links,
+        node_type=concept.node_type,
+        name=concept.name,
+        text=concept.text,
+        metadata=concept.metadata,
+        version=concept.version,
+        created_at=concept.created_at,
+        aliases=concept.aliases,
+        links=concept.links,
     )
 
 
-def _case_side(one: Case) -> QuestionSide:
+def _case_side(case: Case) -> QuestionSide:
     return QuestionSide(
-        id=one.id,
+        id=case.id,
         kind=Kind.CASE,
         node_type=Kind.CASE,
-        name=one.query,
-        text=one.response_text,
-        metadata=one.metadata,
-        version=one.version,
-        created_at=one.created_at,
-        category_path=one.category_path,
-        usage_count=one.usage_count,
-        success_rate=one.success_rate,
+        name=case.query,
+        text=case.response_text,
+        metadata=case.metadata,
+        version=case.version,
+        created_at=case.created_at,
+        category_path=case.category_path,
+        usage_count=case.usage_count,
+        success_rate=case.success_rate,
     )
 
 
@@ -264,46 +264,46 @@ def _in_order(ids: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _edge_columns(rows: NDArray[np.void], relations: Mapping[int, str], topic_keys: Mapping[int, str]) -> EdgeColumns:
-    found = rows[_in_order(rows["id"])]
-    nodes, ends = _numbered(np.concatenate([found["source"], found["target"]]))
+    edges = rows[_in_order(rows["id"])]
+    nodes, ends = _numbered(np.concatenate([edges["source"], edges["target"]]))
     return EdgeColumns(
-        ids=np.ascontiguousarray(found["id"]),
+        ids=np.ascontiguousarray(edges["id"]),
         nodes=nodes,
-        source=ends[: len(found)],
-        target=ends[len(found) :],
-        relation=_places(found["relation"], relations),
+        source=ends[: len(edges)],
+        target=ends[len(edges) :],
+        relation=_places(edges["relation"], relations),
         relations=tuple(relations.values()),
-        strength=found["strength"].astype(np.float64),
-        decay_rate=found["decay_rate"].astype(np.float64),
-        created_at=found["created_at"].astype(np.float64),
-        activated_at=found["activated_at"].astype(np.float64),
-        reinforced_at=found["reinforced_at"].astype(np.float64),
-        activation_count=found["activation_count"].astype(np.int64),
-        protected=found["protected"].astype(np.bool_),
-        by_user=found["by_user"].astype(np.bool_),
-        source_topic=_places(found["source_topic"], topic_keys),
-        target_topic=_places(found["target_topic"], topic_keys),
+        strength=edges["strength"].astype(np.float64),
+        decay_rate=edges["decay_rate"].astype(np.float64),
+        created_at=edges["created_at"].astype(np.float64),
+        activated_at=edges["activated_at"].astype(np.float64),
+        reinforced_at=edges["reinforced_at"].astype(np.float64),
+        activation_count=edges["activation_count"].astype(np.int64),
+        protected=edges["protected"].astype(np.bool_),
+        by_user=edges["by_user"].astype(np.bool_),
+        source_topic=_places(edges["source_topic"], topic_keys),
+        target_topic=_places(edges["target_topic"], topic_keys),
         topics=tuple(topic_keys.values()),
     )
 
 
-def few_columns(found: Sequence[Any]) -> EdgeColumns:
+def few_columns(rows: Sequence[Any]) -> EdgeColumns:
     """The same of rows that came one by one, in the order of their ids."""
-    nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in found]))
-    relations = sorted({row["relation"] for row in found})
-    named = {relation: place for place, relation in enumerate(relations)}
-    none = np.full(len(found), -1, dtype=np.int64)
+    nodes, ends = _numbered(as_ids([row[end] for end in ("source", "target") for row in rows]))
+    relations = sorted({row["relation"] for row in rows})
+    numbers = {relation: number for number, relation in enumerate(relations)}
+    none = np.full(len(rows), -1, dtype=np.int64)
     plain = {
-        name: np.array([row[name] for row in found], dtype=kind.replace(">", "="))
+        name: np.array([row[name] for row in rows], dtype=kind.replace(">", "="))
         for name, kind, _ in FIELDS
         if name in EdgeColumns.__slots__ and kind != "V16" and name not in ("relation", "source_topic", "target_topic")
     }
     return EdgeColumns(
-        ids=as_ids([row["id"] for row in found]),
+        ids=as_ids([row["id"] for row in rows]),
         nodes=nodes,
-        source=ends[: len(found)],
-        target=ends[len(found) :],
-        relation=np.array([named[row["relation"]] for row in found], dtype=np.int64),
+        source=ends[: len(rows)],
+        target=ends[len(rows) :],
+        relation=np.array([numbers[row["relation"]] for row in rows], dtype=np.int64),
         relations=tuple(relations),
         source_topic=none,
         target_topic=none,
@@ -323,10 +323,10 @@ def _numbered(ends: NDArray[np.void]) -> tuple[NDArray[np.void], NDArray[np.int6
 
 def _places(numbers: NDArray[np.int64], names: Mapping[int, str]) -> NDArray[np.int64]:
     """For each number of a name its place among the names; -1 for none."""
-    known = np.fromiter(names, dtype=np.int64, count=len(names))
-    if not len(known):
+    name_numbers = np.fromiter(names, dtype=np.int64, count=len(names))
+    if not len(name_numbers):
         return np.full(len(numbers), -1, dtype=np.int64)
-    order = np.argsort(known)
+    order = np.argsort(name_numbers)
     native = numbers.astype(np.int64)
-    at = order[np.searchsorted(known, native, sorter=order).clip(max=len(known) - 1)]
-    return np.where(known[at] == native, at, -1).astype(np.int64)
+    at = order[np.searchsorted(name_numbers, native, sorter=order).clip(max=len(name_numbers) - 1)]
+    return np.where(name_numbers[at] == native, at, -1).astype(np.int64)
