@@ -48,15 +48,15 @@ async def blocking(
     """By decision that cannot be taken back, the one that must be taken back before it, where there is one. What is
     taken back `before` it anyway does not count."""
     asked: dict[tuple[str, str], dict[UUID, list[Place]]] = defaultdict(lambda: defaultdict(list))
-    for place, obstacle in obstacles.items():
-        asked[obstacle.table, obstacle.what][obstacle.id].append(place)
+    for decision, obstacle in obstacles.items():
+        asked[obstacle.table, obstacle.what][obstacle.id].append(decision)
     blockers: dict[Place, Place] = {}
-    for (table, what), places in asked.items():
-        writes = await writes_of(db, table, list(places), COLUMNS.get(what, [what]), inverse)
-        for row, place in ((row, place) for row, waiting in places.items() for place in waiting):
-            last = last_standing(writes[row], place, before.get(place, frozenset()))
+    for (table, what), decisions in asked.items():
+        writes = await writes_of(db, table, list(decisions), COLUMNS.get(what, [what]), inverse)
+        for row, decision in ((row, decision) for row, waiting in decisions.items() for decision in waiting):
+            last = last_standing(writes[row], decision, before.get(decision, frozenset()))
             if last is not None:
-                blockers[place] = last
+                blockers[decision] = last
     return blockers
 
 
@@ -76,7 +76,9 @@ def _undone_by(plan: UUID | None, number: int | None) -> Place | None:
 
 def last_standing(writes: Sequence[Write], target: Place, taken_back: AbstractSet[Place] = frozenset()) -> Place | None:
     """The last write since `target` was written that nothing has taken back; None where there is none."""
-    left = [place for place in standing_since(writes, target) if place not in taken_back and place != target]
+    left = [
+        decision for decision in standing_since(writes, target) if decision not in taken_back and decision != target
+    ]
     return left[-1] if left else None
 
 
@@ -84,7 +86,7 @@ def standing_since(writes: Sequence[Write], target: Place) -> list[Place]:
     """The writes since `target` was written that nothing has taken back, the first first."""
     undone_by = {write.place: write.undoes for write in writes}
     first = originals(target, undone_by)
-    since = [place for place, write in enumerate(writes) if originals(write.place, undone_by) == first]
+    since = [index for index, write in enumerate(writes) if originals(write.place, undone_by) == first]
     later = writes[since[-1] + 1 :] if since else writes
     standing: list[Place] = []
     for write in later:
@@ -97,8 +99,8 @@ def standing_since(writes: Sequence[Write], target: Place) -> list[Place]:
     return standing
 
 
-def originals(place: Place, undone_by: Mapping[Place, Place | None]) -> Place:
+def originals(decision: Place, undone_by: Mapping[Place, Place | None]) -> Place:
     """A decision, or the one that it brought again: the undo of an undo is what the first of the two took back."""
-    undone = undone_by.get(place)
+    undone = undone_by.get(decision)
     first = undone_by.get(undone) if undone is not None else None
-    return place if first is None else originals(first, undone_by)
+    return decision if first is None else originals(first, undone_by)
