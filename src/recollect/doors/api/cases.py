@@ -13,6 +13,7 @@ from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading, Writing
 from recollect.doors.api.memories import Atomic, Cursor, IfMatch, Limit, Wait, batch_of, parsed_batch
 from recollect.doors.api.schemas import (
+    ID,
     WITH_BODY,
     Batch,
     Count,
@@ -31,10 +32,7 @@ from recollect.plan import HistoryEntry
 
 router = access.router("cases", problems(409))
 
-Id = Annotated[
-    str,
-    Path(pattern="^[0-9a-fA-F-]{4,36}$", description="The UUID of a case, or a unique beginning of it."),
-]
+Id = Annotated[str, Path(pattern=ID, description="The UUID of a case, or a unique beginning of it.")]
 _Path = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME})]
 _Rate = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})]
 

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.plans import ID, NodeId
-from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
+from recollect.doors.api.plans import NodeId
+from recollect.doors.api.schemas import ID, WITH_BODY, RequestBody, examples, problems
 from recollect.engine.engine import Engine
 from recollect.model import Edge
 from recollect.plan import HistoryEntry

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
 from recollect.doors.api.schemas import (
+    ID,
     WITH_BODY,
     Batch,
     CorrectIn,
@@ -55,11 +56,7 @@ def _storable(text: str) -> str:
 
 
 Id = Annotated[
-    str,
-    Path(
-        pattern="^[0-9a-fA-F-]{4,36}$",
-        description="The UUID of a memory, or a unique beginning of it, 4 characters or more.",
-    ),
+    str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it, 4 characters or more.")
 ]
 Wait = Annotated[bool, Query(description="Answer when it can be found, not already when it is stored.")]
 Atomic = Annotated[bool, Query(description="Store all or nothing: the first refusal is the answer.")]

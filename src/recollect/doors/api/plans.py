@@ -12,7 +12,7 @@ from pydantic import Field
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Consolidating, Reading
 from recollect.doors.api.memories import Cursor, Limit, Word
-from recollect.doors.api.schemas import WITH_BODY, RequestBody, examples, problems
+from recollect.doors.api.schemas import ID, WITH_BODY, RequestBody, examples, problems
 from recollect.doors.running import Running
 from recollect.model import Scope
 from recollect.plan import DecisionStatus, HistoryEntry, Outcome, Plan, PlanStatus, Run, TakenBack
@@ -23,7 +23,6 @@ router = access.router("plans", problems(409))
 LAST_NUMBER = 2**31 - 1
 # Who may take back what: a change by hand whoever may make one, everything else whoever may tidy.
 SCOPES: Mapping[str, Scope] = {"hand": Scope.WRITE}
-ID = "^[0-9a-fA-F-]{4,36}$"
 Id = Annotated[
     str,
     Path(pattern=ID, description="The UUID of a plan (a memory's history names them), or a unique beginning of it."),

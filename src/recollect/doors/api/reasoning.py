@@ -7,12 +7,11 @@ from pydantic import Field, WithJsonSchema
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Reading, Writing
-from recollect.doors.api.schemas import WITH_BODY, AnyCase, RequestBody, Time, examples, problems, wanted_by
+from recollect.doors.api.schemas import ID, WITH_BODY, AnyCase, RequestBody, Time, examples, problems, wanted_by
 from recollect.model import Activity, Answer, ContentType, Kind, Mode, RecallLog, RecallLogs, Replay
 
 router = access.router("reasoning", problems(409, 502))
 
-ID = "^[0-9a-fA-F-]{4,36}$"
 MemoryId = Annotated[str, Path(pattern=ID, description="The UUID of a memory, or a unique beginning of it.")]
 RecallId = Annotated[str, Path(pattern=ID, description="The UUID of an entry of the log, or a unique beginning of it.")]
 Containment = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": True})]

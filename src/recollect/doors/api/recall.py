@@ -7,8 +7,8 @@ from fastapi import Path, Query
 
 from recollect.doors.api import access
 from recollect.doors.api.access import Asking, Reading, Writing
-from recollect.doors.api.reasoning import ID, MemoryId
-from recollect.doors.api.schemas import WITH_BODY, CalibrationIn, SearchIn, SummaryIn, problems, wanted_by
+from recollect.doors.api.reasoning import MemoryId
+from recollect.doors.api.schemas import ID, WITH_BODY, CalibrationIn, SearchIn, SummaryIn, problems, wanted_by
 from recollect.memories.rules.contract import parsed_time
 from recollect.model import Kind, Node, Recall, Scope
 from recollect.recall import calibrate

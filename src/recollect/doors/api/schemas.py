@@ -19,6 +19,8 @@ from recollect.model import ApiKey, ContentType, Kind, Mode, Node, NodeFilter, N
 from recollect.schedules.rules.timing import MOST_JITTER_SECONDS, MOST_MINUTES
 
 Responses = dict[int | str, dict[str, Any]]
+# A UUID, or a beginning of one.
+ID = "^[0-9a-fA-F-]{4,36}$"
 
 AnyCase = BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)
 Time = Annotated[Any, WithJsonSchema({"type": "string", "format": "date-time"})]
