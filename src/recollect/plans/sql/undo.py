@@ -62,6 +62,12 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
 """
 
 
+TAKEN_BACK_BY = """
+SELECT coalesce(d.undoes_plan, p.undoes), d.undoes FROM decisions d
+  JOIN plans p ON p.space_id = d.space_id AND p.id = d.plan_id
+ WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) AND d.undoes IS NOT NULL
+"""
+
 # An edge, the decision about it that is taken back, and a later one that had found it done.
 UndoneBefore = tuple[UUID, UUID, int, UUID, int]
 
@@ -94,8 +100,8 @@ class WayBack:
     def order(self) -> list[UUID]:
         """The plans, each after those that stood in its way."""
         plans: dict[UUID, set[UUID]] = {plan: set() for plan in self.numbers}
-        for place, blockers in self.after.items():
-            plans[place[0]] |= {plan for plan, _ in blockers} - {place[0]}
+        for (plan_id, _), blockers in self.after.items():
+            plans[plan_id] |= {plan for plan, _ in blockers} - {plan_id}
         return list(TopologicalSorter(plans).static_order())
 
 
@@ -125,7 +131,7 @@ async def undo(
         await _count_use_since(db, inverse)
         await _note_what_was_found(db, inverse)
     if work.frees_edges:
-        await (await driver(db)).execute(usage.USE_THEN, db.space_id, inverse)
+        await db.run(usage.USE_THEN, inverse)
     if numbers is None and plan.counts.get("proposed"):
         await kept.leave_the_rest(db, plan_id)
     for step in steps:
@@ -150,33 +156,34 @@ async def _taken_back(
         if not done.stale:
             await raw.execute("RELEASE way")
             return steps, work
-        obstacles = {_meant(number, steps): one for number, one in work.obstacles.items()}
-        found = await blocking(db, obstacles, inverse, _before(way))
+        obstacles = {_meant(number, steps): obstacle for number, obstacle in work.obstacles.items()}
+        blockers = await blocking(db, obstacles, inverse, _before(way))
         await raw.execute("ROLLBACK TO way")
-        if not with_later or not await _longer(db, way, found):
-            raise Conflict(await _explain(db, obstacles, found))
+        if not with_later or not await _longer(db, way, blockers):
+            raise Conflict(await _explain(db, obstacles, blockers))
 
 
 def _before(way: WayBack) -> dict[Place, set[Place]]:
     """By decision, all that is taken back before it, however indirectly."""
-    known: dict[Place, set[Place]] = {}
+    before_each: dict[Place, set[Place]] = {}
 
-    def before(place: Place) -> set[Place]:
-        if place not in known:
-            known[place] = set()
-            known[place] = {found for one in way.after.get(place, ()) for found in (one, *before(one))}
-        return known[place]
+    def before(decision: Place) -> set[Place]:
+        if decision not in before_each:
+            before_each[decision] = set()
+            waits_for = way.after.get(decision, ())
+            before_each[decision] = {earlier for other in waits_for for earlier in (other, *before(other))}
+        return before_each[decision]
 
-    return {place: before(place) for place in way.after}
+    return {decision: before(decision) for decision in way.after}
 
 
-async def _longer(db: Transaction, way: WayBack, found: Mapping[Place, Place]) -> bool:
+async def _longer(db: Transaction, way: WayBack, blockers: Mapping[Place, Place]) -> bool:
     """Take what stands in the way into it, with all that needs it; False where that leads nowhere."""
     fresh = False
-    for place, blocker in found.items():
-        if blocker in way.after[place] or blocker[0] == place[0]:
+    for decision, blocker in blockers.items():
+        if blocker in way.after[decision] or blocker[0] == decision[0]:
             continue
-        way.after[place].add(blocker)
+        way.after[decision].add(blocker)
         fresh = True
         if blocker[1] not in way.numbers[blocker[0]]:
             await _take_in(db, way, await kept.head(db, blocker[0], lock=True), [blocker[1]])
@@ -205,7 +212,7 @@ async def _steps(db: Transaction, way: WayBack) -> list[UndoStep]:
 
 def _meant(number: int, steps: Sequence[UndoStep]) -> Place:
     """The decision that a decision of the undo takes back."""
-    step = next(one for one in steps if one.beyond - one.numbers[-1] <= number <= one.beyond - one.numbers[0])
+    step = next(step for step in steps if step.beyond - step.numbers[-1] <= number <= step.beyond - step.numbers[0])
     return step.plan.id, step.beyond - number
 
 
@@ -220,8 +227,7 @@ async def _settle(db: Transaction, step: UndoStep, now: datetime) -> None:
 
 async def _take_in(db: Transaction, way: WayBack, plan: Plan, numbers: Sequence[int] | None) -> None:
     """Take into a way back the applied decisions that are meant, with those that need them."""
-    raw = await driver(db)
-    rows = await raw.fetch(STATES, db.space_id, plan.id)
+    rows = await db.fetch(STATES, plan.id)
     states = {number: status for number, status, _ in rows}
     meant = set(states) if numbers is None else set(numbers)
     if unknown := sorted(meant - states.keys()):
@@ -248,7 +254,6 @@ async def _turned_round(
 
     A node that a plan made is archived by its undo, for what was written is never deleted (P08).
     """
-    raw = await driver(db)
     inverse = Plan(
         id=uuid4(),
         policy="undo",
@@ -262,12 +267,12 @@ async def _turned_round(
     await kept.save(db, inverse, status=PlanStatus.APPLIED, counts={"applied": done}, applied_at=now)
     needs: dict[int, list[int]] = {}
     for step in steps:
-        given = (db.space_id, step.plan.id, inverse.id, kept.listed(step.numbers), step.beyond)
-        await raw.execute(TURNED_DECISIONS, *given, now)
-        if merges := await raw.fetch(MERGES, db.space_id, step.plan.id):
+        given = (step.plan.id, inverse.id, kept.listed(step.numbers), step.beyond)
+        await db.run(TURNED_DECISIONS, *given, now)
+        if merges := await db.fetch(MERGES, step.plan.id):
             turned = [(step.beyond - decision, premises) for decision, premises in merges]
-            await raw.execute(TURNED_MERGES, db.space_id, inverse.id, *map(list, zip(*turned, strict=True)))
-        await raw.execute(TURNED_CHANGES, *given)
+            await db.run(TURNED_MERGES, inverse.id, *map(list, zip(*turned, strict=True)))
+        await db.run(TURNED_CHANGES, *given)
         needs |= turned_round(step.numbers, way.needs[step.plan.id], step.beyond)
     beyond = {step.plan.id: step.beyond for step in steps}
     for (plan_id, number), blockers in way.after.items():
@@ -275,7 +280,7 @@ async def _turned_round(
     stages, waiting = levels(needs), [number for number, needed in needs.items() if needed]
     if waiting:
         told = [stages[number] for number in waiting], [",".join(map(str, needs[number])) for number in waiting]
-        await raw.execute(TURNED_NEEDS, db.space_id, inverse.id, waiting, *told)
+        await db.run(TURNED_NEEDS, inverse.id, waiting, *told)
     return inverse.id, needs, stages
 
 
@@ -307,17 +312,15 @@ async def _pass_on(db: Transaction, undoing: UUID, numbers: Sequence[int], fate:
 
 async def _count_use_since(db: Transaction, plan_id: UUID) -> None:
     """Where edges go into their keeper once more, it counts what they were used since they came out of it (P19)."""
-    raw = await driver(db)
-    for decision, keeper, *since in await raw.fetch(usage.USED_SINCE, db.space_id, plan_id):
-        await raw.execute(usage.JOURNAL_USED_SINCE, db.space_id, plan_id, decision, keeper, *since)
-        await raw.execute(usage.COUNT_USED_SINCE, db.space_id, keeper, *since)
+    for decision, keeper, *since in await db.fetch(usage.USED_SINCE, plan_id):
+        await db.run(usage.JOURNAL_USED_SINCE, plan_id, decision, keeper, *since)
+        await db.run(usage.COUNT_USED_SINCE, keeper, *since)
 
 
 async def _tell_later_ones(db: Transaction, inverse: UUID) -> None:
     """Plans that stand, and had found the strength of an edge as this one leaves it no more, are told what they would
     have found: else they would bring back, by their own undo, what was taken back here (P19)."""
-    raw = await driver(db)
-    if not (taken_back := await raw.fetch(usage.ALSO_SET_BY_OTHERS, db.space_id, inverse)):
+    if not (taken_back := await db.fetch(usage.ALSO_SET_BY_OTHERS, inverse)):
         return
     writes = await writes_of(db, "edges", [edge for _, _, edge in taken_back], ["strength"], inverse)
     rounds: list[dict[tuple[UUID, Place], UndoneBefore]] = []
@@ -327,7 +330,7 @@ async def _tell_later_ones(db: Transaction, inverse: UUID) -> None:
             if later not in undoings:
                 _in_a_round_of_its_own(rounds, (edge, later), (edge, plan_id, number, *later))
     for together in rounds:
-        await raw.execute(usage.FOUND_WITHOUT, db.space_id, *map(list, zip(*together.values(), strict=True)))
+        await db.run(usage.FOUND_WITHOUT, *map(list, zip(*together.values(), strict=True)))
 
 
 def _in_a_round_of_its_own(
@@ -342,33 +345,24 @@ def _in_a_round_of_its_own(
 
 async def _note_what_was_found(db: Transaction, plan_id: UUID) -> None:
     """Where a plan takes back an undo, what that brings again has found the use of this time (P19)."""
-    await (await driver(db)).execute(usage.FOUND_AGAIN, db.space_id, plan_id)
+    await db.run(usage.FOUND_AGAIN, plan_id)
 
 
 async def _taken_back_by(db: Transaction, undoing: UUID, numbers: Iterable[int]) -> dict[UUID, list[int]]:
     """The decisions that some decisions of an undo are about, by plan; none where it is no undo."""
-    raw = await driver(db)
-    rows = await raw.fetch(
-        """SELECT coalesce(d.undoes_plan, p.undoes) AS plan, d.undoes AS number FROM decisions d
-             JOIN plans p ON p.space_id = d.space_id AND p.id = d.plan_id
-            WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = ANY($3) AND d.undoes IS NOT NULL""",
-        db.space_id,
-        undoing,
-        list(numbers),
-    )
-    found: dict[UUID, list[int]] = defaultdict(list)
-    for row in rows:
-        found[row["plan"]].append(row["number"])
-    return found
+    taken_back: dict[UUID, list[int]] = defaultdict(list)
+    for plan, number in await db.fetch(TAKEN_BACK_BY, undoing, list(numbers)):
+        taken_back[plan].append(number)
+    return taken_back
 
 
-async def _explain(db: Transaction, obstacles: Mapping[Place, Obstacle], found: Mapping[Place, Place]) -> str:
+async def _explain(db: Transaction, obstacles: Mapping[Place, Obstacle], blockers: Mapping[Place, Place]) -> str:
     """Why an undo does not fit any more: the later plan that must be undone first, or what else has moved."""
-    for place, (plan_id, _) in found.items():
-        plan, one = await kept.head(db, plan_id), obstacles[place]
+    for decision, (plan_id, _) in blockers.items():
+        plan, obstacle = await kept.head(db, plan_id), obstacles[decision]
         return (
-            f"{one.id} was changed since by the plan {plan.id} ({plan.title}): {one.reason}. Undo that one first, or "
-            "this one with all that came later. Nothing changed."
+            f"{obstacle.id} was changed since by the plan {plan.id} ({plan.title}): {obstacle.reason}. Undo that one "
+            "first, or this one with all that came later. Nothing changed."
         )
-    one = next(iter(obstacles.values()))
-    return f"{one.id} has changed in the meantime: {one.reason}. Nothing changed."
+    obstacle = next(iter(obstacles.values()))
+    return f"{obstacle.id} has changed in the meantime: {obstacle.reason}. Nothing changed."
