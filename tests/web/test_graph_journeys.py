@@ -186,6 +186,9 @@ def test_W10_names_never_overlap_nor_leave_the_edge_and_a_click_shows_the_neighb
     page.get_by_role("button", name="stone number").nth(1).click()
     page.get_by_role("region", name="Chosen node").wait_for()
     until(page, lambda: picture(page) != before)
+    # On a phone, too, one sees what was chosen and what is said of it without looking for it.
+    expect(page.get_by_role("application")).to_be_in_viewport()
+    expect(page.get_by_role("region", name="Chosen node").get_by_role("heading")).to_be_in_viewport()
 
 
 def test_P09_the_slider_goes_back_over_the_journal(house: House) -> None:

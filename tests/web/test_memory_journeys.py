@@ -41,10 +41,12 @@ def test_W04_home_begins_with_search_that_answers_as_one_types(house: House) -> 
 def test_W01_chosen_memories_are_archived_together_and_undone(house: House) -> None:
     for name in ("one", "two", "three"):
         house.add(name, metadata={"tags": ["list"]})
-    page = house.window("#/memories")
+    page = house.window("#/memories", viewport={"width": 390, "height": 420})
     page.get_by_label("Select one").check()
     page.get_by_label("Select two").check()
     page.get_by_text("2 selected").wait_for()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    expect(page.get_by_role("button", name="Archive", exact=True)).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Archive", exact=True).click()
     page.get_by_text("2 memories archived.").wait_for()
     page.get_by_label("Select one").wait_for(state="detached")
@@ -206,6 +208,7 @@ def test_W03_files_dropped_on_the_page_are_imported_after_a_preview(house: House
     page = house.window("#/graph")
     drop(page, {"tea.md": "# Tea\n\nGreen, never black.", "rain.txt": "It rained all day."})
     page.get_by_text("2 memories to add.").wait_for()
+    expect(page.get_by_role("dialog").get_by_role("listitem")).to_have_text(["tea.md", "rain.txt"])
     assert statuses(house) == []
     page.get_by_role("button", name="Import", exact=True).click()
     page.get_by_text("Imported: 2 memories added, 0 already there.").wait_for()
@@ -228,11 +231,11 @@ def test_W03_a_folder_is_chosen_and_imported_as_memories(house: House, tmp_path:
 
 def test_W06_a_title_is_read_without_its_markup(house: House) -> None:
     house.add("# [Webpack](https://webpack.js.org/) and **Babel**\n\n- bundles [[modules|what]] is written")
-    house.add("- a list that `begins` at once")
+    house.add("- a list that `begins` at once", metadata={"extra": {"section": "[Lists](https://l.org) / Links"}})
     page = house.window("#/memories")
     house.add("|Logo|\n\ntqdm\n====\n\n<p align='center'>A bar that shows *how far* it is</p>\n\n## Later")
     rows = page.locator("main li [data-row]")
-    expect(rows).to_have_text(["a list that begins at once", "Webpack and Babelbundles what is written"])
+    expect(rows).to_have_text(["Lists › a list that begins at once", "Webpack and Babelbundles what is written"])
     page.reload()
     expect(rows.first).to_have_text("tqdmA bar that shows how far it is Later")
 
@@ -265,7 +268,9 @@ def test_W02_W07_a_person_remembers_finds_corrects_and_sees_why(house: House) ->
 def test_W11_fingers_find_large_targets_and_no_keys(house: House) -> None:
     house.add("tea at home")
     page = house.window("#/memories", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
-    page.get_by_role("link", name="tea at home").wait_for()
+    title = page.get_by_role("link", name="tea at home")
+    title.wait_for()
+    assert title.evaluate("it => it.getBoundingClientRect().width > 280"), "a name has its line to itself"
     small = page.evaluate(
         """() => [...document.querySelectorAll("main button, main select, main input, main label.target")]
             .filter((one) => one.type !== "checkbox")
@@ -297,7 +302,8 @@ def test_W05_anything_is_found_from_every_view(house: House) -> None:
 def test_W11_on_a_phone_the_menu_makes_way_for_what_was_chosen(house: House) -> None:
     page = house.window(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     page.get_by_role("button", name="Menu").tap()
-    page.get_by_role("button", name="New", exact=True).tap()
+    page.get_by_role("navigation", name="Views").wait_for()
+    page.get_by_role("button", name="New", exact=True).tap()  # in reach with the menu and without it
     page.get_by_label("The text").fill("Written with a thumb")
     page.get_by_role("button", name="Remember", exact=True).tap()
     page.get_by_text("Remembered. It can be found now.").wait_for()

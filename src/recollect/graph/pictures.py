@@ -15,7 +15,7 @@ from recollect.graph.rules.drawing import Touched, before_and_after, nodes_touch
 from recollect.graph.rules.labels import shortened
 from recollect.graph.rules.picture import MOST_DOTS, Picture
 from recollect.graph.rules.picture_svg import page, side_by_side, svg
-from recollect.graph.rules.titles import title_of
+from recollect.graph.rules.titles import name_of
 from recollect.graph.sql import edges, graph
 from recollect.memories.sql import nodes
 from recollect.plan import Decision, DecisionStatus, Plan
@@ -45,7 +45,7 @@ async def of_node(
         ids = [node_id, *list(near)[: limit - 1]]
         read = await nodes.get_many(db, ids)
         links = await graph.among(db, ids)
-    name = shortened(focus.name or title_of(focus.text or "") or str(focus.id), 60)
+    name = shortened(name_of(focus) or str(focus.id), 60)
     picture = drawing.neighbourhood(name, node_id, (read[id_] for id_ in ids), links, core.now())
     left_out = len(near) + 1 - len(ids)
     intro = f"What is within {counted(hops, 'hop')} of “{name}”."

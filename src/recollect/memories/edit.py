@@ -180,7 +180,7 @@ async def _change(
 def titled(acts: str, changed: Sequence[Node], reason: str | None) -> str:
     """What is done to what, and why where somebody said so: in a list of plans nothing else tells it."""
     first, *more = changed
-    name = called(first.name, first.text) or str(first.id)
+    name = called(first) or str(first.id)
     objects = counted(len(changed), "memory", "memories") if more else f"“{name}”"
     return f"{acts[0].upper()}{acts[1:]} {objects}{f': {reason}' if reason else ''}"
 

@@ -38,6 +38,20 @@ def test_G06_a_title_is_read_aloud_without_markup(text: str, title: str) -> None
     assert title_of(text) == title
 
 
+@pytest.mark.parametrize(
+    ("section", "title"),
+    [
+        ("Books", "Books › Links"),
+        ("[SQL](https://a.b/sql) / Tools / Free", "SQL › Links"),
+        ("Links", "Links"),
+        ("", "Links"),
+        (["no", "text"], "Links"),
+    ],
+)
+def test_W06_a_piece_of_a_note_is_called_by_the_note_too(section: object, title: str) -> None:
+    assert title_of("## Links\n\n- one", section) == title
+
+
 def test_a_hostile_text_takes_no_longer_than_another() -> None:
     for sign in ("[", "*", "`", "<", "|", "_", "![", "<!--", ":a", "# "):
         assert len(title_of(sign * 100_000)) <= 200

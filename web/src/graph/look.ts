@@ -27,7 +27,7 @@ const LINE_PX = 15;
 const LONGEST = 24;
 // A mark needs room: on a shorter line it would hide what it marks.
 const ROOM_PX = 26;
-const MARK_PX = 4.2;
+export const MARK_PX = 4.2;
 
 /** The colours of this theme, as the style sheet has them. */
 export function lookNow(): Look {
@@ -70,25 +70,43 @@ export interface Box {
   y: number;
 }
 
-/** A name beside its node, shortened: right of it, or left where it would leave the picture. Where another name stands
-    already, or there is no room on either side, it is left out. */
-export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look, written: Box[]): void {
+/** Something that a name should not hide: a node, or the mark of an edge. */
+export interface Dot {
+  x: number;
+  y: number;
+  size: number;
+}
+
+/** A name beside its node, shortened: where it hides nothing, else where there is room. Where other names stand already,
+    or it would leave the picture, it is left out. */
+export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look, written: Box[], dots: readonly Dot[]): void {
   if (!node.label) return;
   const text = shortened(node.label);
-  const box = placeOf(context, text, node);
-  if (!box || written.some((other) => overlap(box, other))) return;
+  const free = placesOf(context, text, node).filter((box) => !written.some((other) => overlap(box, other)));
+  const box = free.find((one) => !dots.some((dot) => hides(one, dot))) ?? free[0];
+  if (!box) return;
   written.push(box);
   write(context, text, box, look);
 }
 
-function placeOf(context: CanvasRenderingContext2D, text: string, { x, y, size }: Named): Box | null {
+/** Right of the node, left of it, below and above: those within the picture. */
+function placesOf(context: CanvasRenderingContext2D, text: string, { x, y, size }: Named): Box[] {
   context.font = FONT;
   const wide = context.canvas.width / devicePixelRatio - MARGIN_PX;
   const high = context.canvas.height / devicePixelRatio - MARGIN_PX;
   const width = context.measureText(text).width;
-  const [right, left] = [x + size + 4, x - size - 4 - width];
-  const start = right + width <= wide && right >= MARGIN_PX ? right : left >= MARGIN_PX && left + width <= wide ? left : null;
-  return start === null || y < LINE_PX || y > high ? null : { left: start, right: start + width, y };
+  const [gap, line] = [size + 4, size + LINE_PX / 2 + 2];
+  const places = [
+    [x + gap, y],
+    [x - gap - width, y],
+    [x - width / 2, y + line],
+    [x - width / 2, y - line],
+  ] as const;
+  return places.map(([left, at]) => ({ left, right: left + width, y: at })).filter((box) => box.left >= MARGIN_PX && box.right <= wide && box.y >= LINE_PX && box.y <= high);
+}
+
+function hides(box: Box, { x, y, size }: Dot): boolean {
+  return Math.abs(box.y - y) < LINE_PX / 2 + size - 2 && box.left < x + size && x - size < box.right;
 }
 
 function overlap(one: Box, other: Box): boolean {
@@ -124,7 +142,7 @@ export function drawHovered(context: CanvasRenderingContext2D, node: Named, look
 /** The name in full, or shortened where there is less room; null where there is none. */
 export function wholeName(context: CanvasRenderingContext2D, node: Named): { text: string; box: Box } | null {
   for (const text of node.label ? [node.label, shortened(node.label)] : []) {
-    const box = placeOf(context, text, node);
+    const [box] = placesOf(context, text, node);
     if (box) return { text, box };
   }
   return null;

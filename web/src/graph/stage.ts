@@ -7,7 +7,7 @@ import type { Schemas } from "../lib/api";
 import { topicName } from "../lib/format";
 import { called } from "../lib/titles";
 import { Forces, type Pull } from "./forces";
-import { drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, wholeName, type Box, type Look, type Named } from "./look";
+import { MARK_PX, drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, wholeName, type Box, type Dot, type Look, type Named } from "./look";
 import { placed, type Ends } from "./places";
 
 export type Sight = Schemas["Sight"];
@@ -64,6 +64,8 @@ export class Stage {
   #marks: CanvasRenderingContext2D;
   /** Where names are written in this picture. */
   #written: Box[] = [];
+  /** What names should not hide in this picture. */
+  #dots: Dot[] | null = null;
   /** For whose name a place is kept in this picture. */
   #keptFor: string | null = null;
 
@@ -86,7 +88,7 @@ export class Stage {
     this.#sigma.on("clickNode", ({ node }) => acts.chosen(node));
     this.#sigma.on("clickStage", () => acts.chosen(null));
     this.#sigma.on("doubleClickStage", ({ preventSigmaDefault }) => preventSigmaDefault());
-    this.#sigma.on("beforeRender", () => ([this.#written.length, this.#keptFor] = [0, null]));
+    this.#sigma.on("beforeRender", () => ([this.#written.length, this.#keptFor, this.#dots] = [0, null, null]));
     this.#sigma.on("afterRender", () => this.#drawMarks());
     this.#forces = new Forces((places) => this.#moved(places), () => this.#settled());
   }
@@ -265,7 +267,22 @@ export class Stage {
   #write(context: CanvasRenderingContext2D, node: Named): void {
     if ("key" in node && node.key === this.#chosen) return;
     if (this.#chosen !== this.#keptFor) this.#keepPlace(context);
-    drawName(context, node, this.#look, this.#written);
+    drawName(context, node, this.#look, this.#written, (this.#dots ??= this.#dotsNow()));
+  }
+
+  /** Of few nodes, all of them with the marks between them: among many, names are few and have room. */
+  #dotsNow(): Dot[] {
+    if (this.#graph.order > FEW_NODES) return [];
+    const nodes = new Map<string, Dot>();
+    for (const id of this.#graph.nodes()) {
+      const node = this.#sigma.getNodeDisplayData(id);
+      if (node) nodes.set(id, { ...this.#sigma.framedGraphToViewport(node), size: this.#sigma.scaleSize(node.size) });
+    }
+    const marks = this.#marked.flatMap((edge) => {
+      const [from, to] = this.#graph.extremities(edge).map((id) => nodes.get(id));
+      return from && to ? [{ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2, size: MARK_PX }] : [];
+    });
+    return [...nodes.values(), ...marks];
   }
 
   #keepPlace(context: CanvasRenderingContext2D): void {

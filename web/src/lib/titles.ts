@@ -1,4 +1,4 @@
-// What a node is called: its name; else its first heading, else its first line.
+// What a node is called: its name; else its first heading, else its first line; a piece of a longer note by the note too.
 const LONGEST = 90;
 const BEGINNING = 200;
 
@@ -6,10 +6,19 @@ interface Titled {
   id: string;
   name: string | null;
   text: string | null;
+  metadata?: unknown;
 }
 
 export function titleOf(node: Titled): string {
-  return node.name ?? (headline(node.text ?? "") || node.id.slice(0, 8));
+  const title = node.name ?? (headline(node.text ?? "") || node.id.slice(0, 8));
+  const note = node.name === null ? noteOf(node) : "";
+  return note && note !== title ? `${note} › ${title}` : title;
+}
+
+/** The note that a piece was cut from: the first of the headings that it stands below. */
+function noteOf({ metadata }: Titled): string {
+  const section = (metadata as { extra?: { section?: unknown } } | undefined)?.extra?.section;
+  return typeof section === "string" ? unmarked(section.split(" / ")[0]!) : "";
 }
 
 // The same as graph/rules/titles.py, for texts that the page has whole. A heading with # before it, or with a line drawn below it.

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from recollect.graph.rules.picture import Dot, Mark, Picture, PictureLine
 from recollect.graph.rules.strength import current
-from recollect.graph.rules.titles import title_of
+from recollect.graph.rules.titles import name_of
 from recollect.model import Edge, Node, Topic
 from recollect.plan import Change, Decision
 from recollect.wording import counted
@@ -26,7 +26,7 @@ CONTAINS = "contains"
 
 def dot_of(node: Node, mark: Mark = "") -> Dot:
     """A node as it is drawn: called by its name, or as its text is; the text is told where it says more."""
-    label = node.name or title_of(node.text or "")
+    label = name_of(node)
     text = "" if label == node.text else (node.text or "")[:LONGEST_TEXT]
     facts = f"{node.kind}, {node.subtype}, since {node.created_at:%Y-%m-%d}"
     detail = "\n".join(filter(None, (facts, text, str(node.id))))

@@ -1,10 +1,15 @@
-"""What a text without a name is called: its first heading, else its first line that says something.
+"""What a text without a name is called: its first heading, else its first line that says something; a piece of a
+longer note by the note too (`Books › Links`), since every other note has a heading like that.
 
 Notes come with markup (Markdown, reStructuredText, the HTML that READMEs lay themselves out with). Nothing of it is in
 a title: of a link its words, nothing of pictures and badges. The page does the same (web/src/lib/titles.ts).
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
+
+from recollect.model import Node
 
 # Of a longer text nothing further on is looked at.
 MOST_READ = 1_500
@@ -39,9 +44,20 @@ PLAINER = tuple(
 )
 
 
-def title_of(text: str) -> str:
-    """What a text is called, in one line."""
-    text = text[:MOST_READ]
+def name_of(node: Node) -> str:
+    """What a node is called: its name, or as its text is."""
+    extra = node.metadata.get("extra")
+    return node.name or title_of(node.text or "", extra.get("section") if isinstance(extra, Mapping) else None)
+
+
+def title_of(text: str, section: Any = None) -> str:
+    """What a text is called, in one line; `section` are the headings that a piece of a longer note stands below."""
+    title = _title_of(text[:MOST_READ])
+    note = unmarked(section.split(" / ")[0]) if isinstance(section, str) else ""
+    return f"{note} › {title}"[:LONGEST] if says_something(note) and note != title else title
+
+
+def _title_of(text: str) -> str:
     if not MARKED.search(text):
         return " ".join(text.strip().partition("\n")[0].split())[:LONGEST]
     shown = LAYOUT.sub(" ", HTML_HEADING.sub(r"\n# \2\n", text)) if "<" in text else text

@@ -52,7 +52,7 @@ SELECT {", ".join(f"e.{column}" for column in edges.COLUMNS)} FROM edges e
 SEEN = """
 SELECT n.* FROM unnest($2::uuid[]) AS g(id), LATERAL (
     SELECT id, kind, subtype, protected, status,
-           left(nullif(name, ''), 80) AS name,
+           left(nullif(name, ''), 80) AS name, metadata #>> '{extra,section}' AS section,
            left(text, CASE WHEN text ~ '^\\s*[<.|!\\[]' THEN 1500 ELSE 200 END) AS text
       FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
 """
@@ -109,8 +109,9 @@ async def seen(db: Transaction, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     return {row["id"]: _seen(**row) for row in rows}
 
 
-def _seen(*, kind: str, status: str, name: str | None, text: str | None, **rest: Any) -> Seen:
-    return Seen(kind=Kind(kind), status=Status(status), label=name or title_of(text or "")[:LABEL], **rest)
+def _seen(*, kind: str, status: str, name: str | None, text: str | None, section: str | None, **rest: Any) -> Seen:
+    label = name or title_of(text or "", section)[:LABEL]
+    return Seen(kind=Kind(kind), status=Status(status), label=label, **rest)
 
 
 async def oldest_edge_at(db: Transaction) -> datetime | None:

@@ -15,7 +15,8 @@ from typing import Any
 from uuid import UUID
 
 from recollect.graph.rules.labels import shortened
-from recollect.graph.rules.titles import title_of
+from recollect.graph.rules.titles import name_of
+from recollect.model import Node
 from recollect.plan import Change, Decision, DecisionStatus, Finding, Plan, PlanStatus, Row
 
 COMES, CHANGES, GOES = "+", "~", "-"
@@ -157,9 +158,9 @@ def short_name(text: str) -> str:
     return shortened(text, LABEL_COLUMNS)
 
 
-def called(name: str | None, text: str | None) -> str:
+def called(node: Node) -> str:
     """A node by its name, or as its text is called."""
-    return short_name(name or title_of(text or ""))
+    return short_name(name_of(node))
 
 
 # -- the whole, in words

@@ -10,9 +10,10 @@ from recollect.store.database import Transaction
 
 # LATERAL with OFFSET 0: each is looked up by its key, however many there are believed to be.
 NODES = """
-SELECT n.id, n.name, n.text FROM unnest($2::uuid[]) AS g(id), LATERAL (
-    SELECT id, left(nullif(name, ''), 300) AS name, left(coalesce(text, ''), 1500) AS text FROM nodes
-     WHERE space_id = $1 AND id = g.id OFFSET 0) n
+SELECT n.id, n.name, n.text, n.section FROM unnest($2::uuid[]) AS g(id), LATERAL (
+    SELECT id, left(nullif(name, ''), 300) AS name, left(coalesce(text, ''), 1500) AS text,
+           metadata #>> '{extra,section}' AS section
+      FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n
 """
 EDGES = """
 SELECT e.id, e.source, e.relation, e.target FROM unnest($2::uuid[]) AS g(id), LATERAL (
@@ -43,7 +44,7 @@ class Ends:
 async def nodes(db: Transaction, ids: Collection[UUID]) -> dict[UUID, str]:
     """The names of nodes, or what their texts are called."""
     rows = await db.fetch(NODES, list(ids))
-    return {row["id"]: row["name"] or title_of(row["text"]) for row in rows}
+    return {row["id"]: row["name"] or title_of(row["text"], row["section"]) for row in rows}
 
 
 async def edges(db: Transaction, ids: Collection[UUID]) -> dict[UUID, Ends]:
