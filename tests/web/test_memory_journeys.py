@@ -279,6 +279,10 @@ def test_W11_fingers_find_large_targets_and_no_keys(house: House) -> None:
     )
     assert small == []
     expect(page.locator("kbd:visible")).to_have_count(0)
+    when = page.locator("li time").bounding_box()
+    assert when is not None
+    page.touchscreen.tap(when["x"] + 5, when["y"] + 5)  # the whole row leads there, not its name alone
+    page.get_by_role("heading", name="History").wait_for()
     house.add("A long line about the weather of the week, and whatever else went on meanwhile. " * 8)
     page.goto(f"{house.address}/#/recall?q=weather of the week")
     hit = page.locator("ol.hits a.text")
@@ -308,6 +312,11 @@ def test_W11_on_a_phone_the_menu_makes_way_for_what_was_chosen(house: House) -> 
     page.get_by_role("button", name="Remember", exact=True).tap()
     page.get_by_text("Remembered. It can be found now.").wait_for()
     page.get_by_role("navigation", name="Views").wait_for(state="hidden")
+    page.goto(f"{house.address}/#/memories")
+    page.locator("li label.target").tap()
+    page.get_by_role("button", name="Protect", exact=True).tap()
+    page.get_by_text("1 memory protected.").wait_for()
+    page.get_by_text("Remembered. It can be found now.").wait_for(state="hidden")  # two would cover what one does
     page.get_by_role("button", name="Find").tap()
     heights = page.get_by_role("option").evaluate_all("some => some.map((one) => one.getBoundingClientRect().height)")
     assert min(heights) >= 40
