@@ -11,7 +11,7 @@ from tests.web import test_web_support as support
 from tests.web.test_web_support import House, serious, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 browser, address, house = support.browser, support.address, support.house
 
@@ -36,6 +36,21 @@ def test_W04_home_begins_with_search_that_answers_as_one_types(house: House) -> 
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/#/node/{known}")
     assert house.said("GET", "/recalls")["items"] == []
+
+
+def test_W04_home_does_not_say_that_there_is_nothing_before_it_knows(house: House) -> None:
+    house.add("The bins go out on Tuesday")
+    page = house.window("#/memories")
+    held: list[Route] = []
+    page.route("**/overview*", lambda route: held.append(route))
+    page.get_by_role("link", name="Home").click()
+    page.get_by_role("link", name="The bins go out on Tuesday").wait_for()
+    page.get_by_text("No changes yet.").wait_for()
+    for told in ("Nothing needs your review.", "Added in the last 30 days"):
+        expect(page.get_by_text(told)).to_have_count(0)
+    for route in held:
+        route.continue_()
+    page.get_by_text("Nothing needs your review.").wait_for()
 
 
 def test_W01_chosen_memories_are_archived_together_and_undone(house: House) -> None:
