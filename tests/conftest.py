@@ -243,7 +243,12 @@ async def lent(database_url: str, anyio_backend: str) -> AsyncIterator[Lent]:
     """Connecting, and all that a new connection has yet to learn, takes longer than most tests do."""
     opened = await open_database(database_url, pool_size=POOL_SIZE)
     lent = Lent(
-        engine=opened.engine, dsn=opened.dsn, role=opened.role, notes=opened.notes, distributed=opened.distributed
+        engine=opened.engine,
+        dsn=opened.dsn,
+        role=opened.role,
+        notes=opened.notes,
+        searchers=opened.searchers,
+        distributed=opened.distributed,
     )
     yield lent
     await lent.close_for_good()

@@ -41,7 +41,9 @@ class Settings(BaseSettings):
     space: str = Field("default", description="The space (tenant) that is used when none is named.")
     pg_version: Literal[16, 18] = Field(18, description="Version of the PostgreSQL inside, for a new data directory.")
     pg_start_seconds: int = Field(120, ge=1, description="How long the database inside may take to start (recovery).")
-    pool_size: int = Field(8, ge=2, le=200, description="Database connections one process holds at most.")
+    pool_size: int = Field(
+        8, ge=2, le=200, description="Database connections one process holds at most; half as many more only search."
+    )
     statement_timeout_seconds: float = Field(30.0, gt=0, description="A search that takes longer is given up.")
 
     embedder: str = Field(

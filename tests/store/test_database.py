@@ -245,7 +245,7 @@ async def is_asleep(dsn: str) -> bool:
 
 async def test_what_holds_until_the_end_of_a_transaction_is_gone_after_it(settings: Settings) -> None:
     async with Engine(settings.model_copy(update={"pool_size": 1})) as memory:
-        async with memory.core.search(memory.space.id):
+        async with memory.core.search(memory.space.id), memory.core.transaction(memory.space.id):
             pass
         async with memory.core.database.owner() as connection:
             names = ("role", "statement_timeout", "enable_sort", "transaction_read_only", "recollect.space")
@@ -264,6 +264,42 @@ async def test_a_search_cannot_write(memory: Engine) -> None:
     with pytest.raises(Exception, match="read-only transaction"):
         async with memory.core.search(memory.space.id) as db:
             await db.connection.exec_driver_sql("DELETE FROM recalls")
+
+
+SEARCHED_AS = "SELECT current_user::text, current_setting('recollect.space'), current_setting('enable_sort')"
+
+
+async def test_D53_who_searches_the_same_space_again_sends_nothing_but_questions(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.add("The kettle is blue")
+    other = await memory.in_space((await memory.add_space("elsewhere")).slug)
+    await other.add("The kettle is red")
+    told: list[str] = []
+    execute = asyncpg.Connection.execute
+
+    async def heard(self: asyncpg.Connection, query: str, *given: object, **more: object) -> str:
+        told.append(query)
+        return str(await execute(self, query, *given, **more))
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", heard)
+    for space in (memory, memory, other, other, memory):
+        async with space.core.search(space.space.id) as db:
+            who, where, sorts = (await db.connection.exec_driver_sql(SEARCHED_AS)).one()
+            assert (who, where, sorts) == ("recollect_app", str(space.space.id), "off")
+            assert len(await db.fetch("SELECT id FROM nodes WHERE $1::uuid IS NOT NULL")) == 1  # by row-level security
+    assert len(told) == 3
+    assert not any("BEGIN" in query or "COMMIT" in query for query in told)
+
+
+async def test_D53_a_searching_connection_that_was_hung_up_on_is_not_asked(memory: Engine) -> None:
+    await memory.add("The kettle is blue")
+    await memory.recall("kettle")
+    hang_up = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                  WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"""
+    async with memory.core.database.alone() as connection:
+        await connection.execute(hang_up)
+    assert [hit.node.text for hit in await memory.recall("which kettle?")] == ["The kettle is blue"]
 
 
 def test_a_wrong_setting_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

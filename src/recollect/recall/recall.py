@@ -298,19 +298,21 @@ async def note(
         latency_ms=recall.latency_ms if latency_ms is None else latency_ms,
         created_at=core.now(),
     )
+    paths = {id_: path["edges"] for id_, path in recall.ways.get("paths", {}).items()}
+    if not paths:
+        await core.database.note(space_id, logs.ADD, *logs.as_noted(entry))
+        return entry.id
     async with core.database.noting(space_id) as db:
-        await logs.add(db, entry)
-        await _count_walks(db, entry, recall)
+        await db.run(logs.ADD, core.database.role or "none", *logs.as_noted(entry))
+        await _count_walks(db, entry, paths)
     return entry.id
 
 
-async def _count_walks(db: Transaction, entry: RecallLog, recall: Recall) -> None:
+async def _count_walks(db: Transaction, entry: RecallLog, paths: Mapping[str, Sequence[str]]) -> None:
     """Note by which edges the hits were reached; each of those was walked once, and grows stronger by it (A00b)."""
-    paths = {id_: path["edges"] for id_, path in recall.ways.get("paths", {}).items()}
-    if paths:
-        await logs.add_paths(db, entry.id, paths)
-        walked = {UUID(edge) for path in paths.values() for edge in path}
-        await edges.reinforce(db, dict.fromkeys(walked, ONE_TRAVERSAL), entry.created_at)
+    await logs.add_paths(db, entry.id, paths)
+    walked = {UUID(edge) for path in paths.values() for edge in path}
+    await edges.reinforce(db, dict.fromkeys(walked, ONE_TRAVERSAL), entry.created_at)
 
 
 def _logged(hit: Hit) -> LoggedHit:

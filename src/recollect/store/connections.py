@@ -5,9 +5,10 @@ Whoever uses a connection may be cancelled at any await. What puts the connectio
 shielded from that: anyio repeats its cancelling at every await, and would cut the driver's own closing short.
 """
 
+import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,14 +57,20 @@ async def close(connection: asyncpg.Connection) -> None:
 
 
 def make_engine(
-    dsn: str, *, size: int, schema: str, vector_schema: str, seconds: float = CONNECT_SECONDS
+    dsn: str,
+    *,
+    size: int,
+    schema: str,
+    vector_schema: str,
+    seconds: float = CONNECT_SECONDS,
+    settings: Mapping[str, str] | None = None,
 ) -> AsyncEngine:
-    """A pool of connections that know vectors."""
+    """A pool of connections that know vectors, each with some settings for as long as it lasts."""
+    at_all_times = {"search_path": f"{schema},{vector_schema}", **(settings or {})}
 
     async def connect_for_use() -> asyncpg.Connection:
-        settings = {"search_path": f"{schema},{vector_schema}"}
         with ExitStack() as unless_it_is_ready:
-            connection = await connect(dsn, seconds=seconds, server_settings=settings)
+            connection = await connect(dsn, seconds=seconds, server_settings=at_all_times)
             unless_it_is_ready.callback(connection.terminate)
             await register_vector(connection, schema=vector_schema)
             unless_it_is_ready.pop_all()
@@ -102,9 +109,26 @@ async def begun(engine: AsyncEngine, begin: Begin) -> AsyncConnection:
             return connection
 
 
+async def heard_of(raw: asyncpg.Connection) -> None:
+    """Hear, without asking, whether the server has hung up: the loop gets round to what has arrived meanwhile."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    if raw.is_closed():
+        raise ConnectionError("the server hung up")
+
+
 @asynccontextmanager
 async def ended(connection: AsyncConnection) -> AsyncIterator[None]:
     """Committed at the end of the block, or rolled back where that fails."""
+    raw = raw_of(connection)
+    async with fit_for_others(connection):
+        yield
+    await raw.execute("COMMIT")
+
+
+@asynccontextmanager
+async def fit_for_others(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Whatever happens in the block: the next one finds no transaction under way, and nothing that holds no more."""
     raw = raw_of(connection)
     try:
         yield
@@ -113,7 +137,6 @@ async def ended(connection: AsyncConnection) -> AsyncIterator[None]:
         if is_replaced(error):
             await connection.invalidate()
         raise
-    await raw.execute("COMMIT")
 
 
 async def throw_away(connection: AsyncConnection) -> None:

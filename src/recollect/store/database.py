@@ -1,4 +1,4 @@
-"""The way to PostgreSQL: one pool, one kind of transaction, and where a verb that only reads does so.
+"""The way to PostgreSQL: connections that search and those for all else, and where a verb that only reads does so.
 
 Every transaction of the engine works as the role `recollect_app` with its space set, so that row-level security stands
 behind every WHERE: a query that forgets its space sees nothing (DESIGN 5a). The owner's role is used for three things
@@ -14,13 +14,25 @@ from functools import wraps
 from operator import methodcaller
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import anyio
 import asyncpg
 from sqlalchemy import CursorResult
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from recollect.store.connections import CLOSE_SECONDS, begun, close, connect, ended, pool_of, raw_of, said_plainly
+from recollect.store.connections import (
+    CLOSE_SECONDS,
+    begun,
+    close,
+    connect,
+    ended,
+    fit_for_others,
+    heard_of,
+    pool_of,
+    raw_of,
+    said_plainly,
+)
 from recollect.store.standby import (
     POSITION,
     WROTE,
@@ -147,9 +159,19 @@ class Database:
     """A prepared PostgreSQL. Make one with `open_database` (store/prepare.py)."""
 
     def __init__(
-        self, *, engine: AsyncEngine, dsn: str, role: str | None, notes: tuple[str, ...], distributed: bool = False
+        self,
+        *,
+        engine: AsyncEngine,
+        dsn: str,
+        role: str | None,
+        notes: tuple[str, ...],
+        searchers: AsyncEngine | None = None,
+        distributed: bool = False,
     ) -> None:
         self.engine = engine
+        self.searchers = searchers
+        # What a connection that searches was told last.
+        self._entered_by: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()
         self.dsn = dsn
         self.role = role
         self.notes = notes
@@ -184,6 +206,20 @@ class Database:
         async with self._begun("BEGIN", self._entered(space_id) | counting) as connection:
             yield Transaction(connection, space_id)
 
+    async def note(self, space_id: UUID, statement: str, *given: Any) -> None:
+        """The same in one message, for a statement that enters its space by itself: it is given the space and the role.
+
+        It may be said twice: a connection that breaks off does not tell what became of it, and the next is asked.
+        """
+        role = self.role or "none"
+        if self.distributed:  # Citus hands on what a transaction is told at its beginning, not what a function says
+            async with self.noting(space_id) as db:
+                await db.run(statement, role, *given)
+            return
+        say = methodcaller("execute", statement, space_id, role, *given)
+        async with said_plainly(), aclosing(await begun(self.engine, say)):
+            pass
+
     @asynccontextmanager
     async def snapshot(self, space_id: UUID) -> AsyncIterator[Transaction]:
         """A read-only look into one space that stays the same however long it takes: what a policy reads."""
@@ -195,9 +231,28 @@ class Database:
     async def search(self, space_id: UUID, *, ef_search: int, timeout_seconds: float) -> AsyncIterator[Transaction]:
         """A read-only look into one space, tuned for nearest-neighbour search and bounded in time."""
         bounds = {"statement_timeout": f"{timeout_seconds * 1000:.0f}", "hnsw.ef_search": f"{ef_search:d}"}
-        settings = self._entered(space_id) | bounds | SEARCHING
-        async with self._looking("BEGIN READ ONLY", settings, space_id) as connection:
+        if self.searchers is None or self.distributed:
+            settings = self._entered(space_id) | bounds | SEARCHING
+            look = self._looking("BEGIN READ ONLY", settings, space_id)
+        else:
+            look = self._searching(self.searchers, {"recollect.space": f"'{space_id}'", **bounds})
+        async with look as connection:
             yield Transaction(connection, space_id)
+
+    @asynccontextmanager
+    async def _searching(self, searchers: AsyncEngine, settings: Mapping[str, str]) -> AsyncIterator[AsyncConnection]:
+        """By a connection that only searches. It enters a space where it was last in another one: who asks in the same
+        space again sends nothing but questions, each of which sees what was written before it."""
+        entering = "; ".join(f"SET {name} = {value}" for name, value in settings.items())
+
+        async def enter(raw: asyncpg.Connection) -> None:
+            await heard_of(raw)
+            if self._entered_by.get(raw) != entering:
+                await raw.execute(entering)
+                self._entered_by[raw] = entering
+
+        async with said_plainly(), aclosing(await begun(searchers, enter)) as connection, fit_for_others(connection):
+            yield connection
 
     @asynccontextmanager
     async def owner(self, *, in_passing: bool = False) -> AsyncIterator[AsyncConnection]:
@@ -207,12 +262,13 @@ class Database:
 
     @property
     def is_at_leisure(self) -> bool:
-        """Whether less than half of the connections are in use, so that one task may take a second one.
+        """Whether less than half of the connections that search are in use, so that one task may take a second one.
 
         Never ask for a second one otherwise: those who hold one and wait for another would wait for each other.
         """
         verb = current_verb()
-        pool = pool_of(self.standby.engine if self.standby and verb and verb.at_standby else self.engine)
+        primary = self.searchers or self.engine
+        pool = pool_of(self.standby.engine if self.standby and verb and verb.at_standby else primary)
         return 2 * pool.checkedout() < pool.size()
 
     @asynccontextmanager
@@ -242,6 +298,8 @@ class Database:
                 await asyncio.wait([self._watch])
             if self.standby is not None:
                 await self.standby.engine.dispose()
+            if self.searchers is not None:
+                await self.searchers.dispose()
             await self.engine.dispose()
 
     async def _where_it_is(self) -> Whereabouts:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import UnsuitableServer
 from recollect.store.connections import close, connect, make_engine, said_plainly
-from recollect.store.database import ROLE, SCHEMA, Database, driver
+from recollect.store.database import ROLE, SCHEMA, SEARCHING, Database, driver
 from recollect.store.migrations import HEAD, run_migrations
 from recollect.store.standby import ANSWER_SECONDS, ReadAt, Standby
 
@@ -56,7 +56,12 @@ async def open_database(
     finally:
         await close(connection)
     engine = make_engine(dsn, size=pool_size, schema=SCHEMA, vector_schema=vector_schema)
-    database = Database(engine=engine, dsn=dsn, role=role, notes=notes, distributed=distributed)
+    searchers = None
+    if not distributed and read_at is None:
+        always = {"role": role or "none", "default_transaction_read_only": "on", **SEARCHING}
+        size = max(2, pool_size // 2)
+        searchers = make_engine(dsn, size=size, schema=SCHEMA, vector_schema=vector_schema, settings=always)
+    database = Database(engine=engine, dsn=dsn, role=role, notes=notes, searchers=searchers, distributed=distributed)
     if revision != HEAD:
         await upgrade(database)
     if read_at is not None and not distributed:

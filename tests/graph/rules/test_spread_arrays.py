@@ -46,7 +46,9 @@ seeds = st.dictionaries(st.integers(0, 10), st.floats(0.05, 1.0), max_size=4)
 options = st.fixed_dictionaries(
     {
         "hops": st.integers(0, 4),
-        "fade": st.sampled_from([0.6, 1.0]),
+        # So that no hop makes activation stronger, preferred or not: else it hangs on which of two equally good paths
+        # came first whether it flows back to where the other one began.
+        "fade": st.sampled_from([0.6, 0.75]),
         "least": st.sampled_from([0.01, 0.1, 0.3]),
         "preferred": st.sampled_from([(), ("extends",), RELATIONS]),
     }

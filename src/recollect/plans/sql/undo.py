@@ -26,11 +26,13 @@ UNDO, REDO = "Undo: ", "Redo: "
 STATES = "SELECT number, status, nullif(needs, '{}') FROM decisions WHERE space_id = $1 AND plan_id = $2"
 # What came last goes first, all of it in one group.
 TURNED_DECISIONS = f"""
+WITH turned AS (
 INSERT INTO decisions (space_id, plan_id, number, group_number, verb, subject, reason, score, factors, status,
                        applied_at, written, undoes, undoes_plan)
 SELECT space_id, $3, $5 - number, 0, 'undo', subject, 'takes back: ' || reason, score, factors, 'applied', $6,
        (SELECT {kept.WRITTEN}), number, $2
-  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = {kept.AMONG.format("$4")} RETURNING 1
+  FROM decisions WHERE space_id = $1 AND plan_id = $2 AND number = {kept.AMONG.format("$4")} RETURNING 1)
+SELECT count(*) FROM turned
 """
 # What was merged comes out of its keeper, or goes into it once more, only while that is no part of anything else: the
 # later merge must be undone first, or two would lead to each other.
@@ -51,6 +53,7 @@ UPDATE decisions d SET stage = t.stage, needs = string_to_array(t.needs, ',')::i
  WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = t.number
 """
 TURNED_CHANGES = f"""
+WITH turned AS (
 INSERT INTO changes (space_id, plan_id, decision, number, table_name, row_id, before, after)
 SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', after->'status')
@@ -58,7 +61,8 @@ SELECT space_id, $3, $5 - decision, -number, table_name, row_id,
        CASE WHEN table_name = 'nodes' AND before IS NULL THEN jsonb_build_object('status', 'archived')
             ELSE before END
   FROM changes WHERE space_id = $1 AND plan_id = $2 AND decision = {kept.AMONG.format("$4")}
- ORDER BY decision DESC, number DESC RETURNING 1
+ ORDER BY decision DESC, number DESC RETURNING 1)
+SELECT count(*) FROM turned
 """
 
 

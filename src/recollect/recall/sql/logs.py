@@ -19,19 +19,9 @@ from recollect.store.cursors import stretch
 from recollect.store.database import Transaction
 from recollect.store.tables import recalls
 
-# Counting goes in the order of the ids: two recalls of the same memories then wait for each other and cannot deadlock.
-ADD = """
-WITH logged AS (
-    INSERT INTO recalls (space_id, id, user_query, mode, memory_ids, hits, prompt_hash, debug_prompt,
-                         external_knowledge_used, confidence_score, response, token_usage, latency_ms, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-)
-INSERT INTO activity (space_id, node_id, uses, recalled, last_used_at)
-SELECT $1, id, 1, 1, $14 FROM (SELECT DISTINCT unnest($5::uuid[]) AS id) AS used ORDER BY id
-ON CONFLICT (space_id, node_id) DO UPDATE
-   SET uses = activity.uses + 1, recalled = activity.recalled + 1,
-       last_used_at = greatest(activity.last_used_at, excluded.last_used_at), decay_score = 1.0
-"""
+# Enters the space as the role it is given, adds the entry and counts one use of what was handed out: whether it is said
+# in a transaction or is one of its own, and once or twice.
+ADD = "SELECT note_recall($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 
 # Counted when an entry is added. Asking the log itself would read it from end to end: `&&` is not leakproof, so
 # row-level security keeps it from a GIN index.
@@ -46,10 +36,9 @@ ADD_PATHS = text(
 PATH_TO = text("SELECT hits->'paths'->:node FROM recalls WHERE space_id = :space AND id = :id")
 
 
-async def add(db: Transaction, log: RecallLog) -> None:
-    """Add an entry, and count one use of what was handed out; in one statement, for this is part of every recall."""
-    await db.run(
-        ADD,
+def as_noted(log: RecallLog) -> Sequence[Any]:
+    """What `ADD` is given of an entry, beside the space and the role."""
+    return (
         *(log.id, log.user_query, log.mode.value, list(log.memory_ids), json.dumps(_document(log))),
         *(log.prompt_hash, log.debug_prompt, log.external_knowledge_used, log.confidence_score, log.response),
         *(json.dumps(asdict(log.token_usage)), log.latency_ms, log.created_at),
