@@ -456,16 +456,19 @@ class Work:
         mine = f"""WITH mine AS MATERIALIZED (
                     SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
                        AND decision = {AMONG} AND table_name = '{table}' AND {TURNS[turn]} ORDER BY row_id)"""
-        update = f"""UPDATE {table} t SET {assigned} FROM mine c
-                      WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id{as_seen}"""
-        given = (*self.mine, kept.listed(numbers))
-        freed = 0
-        if (table, turn) == ("edges", "retired"):
-            sizes = f"""{mine} SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM mine c
-                          JOIN edges t ON t.space_id = $1 AND t.id = c.row_id"""
-            freed = await self.raw.fetchval(sizes, *given)
-        said = await self.raw.execute(f"{mine} {update}", *given)  # "UPDATE 7"
-        return int(said.split()[-1]), freed
+        # What leaves the living graph is measured as it was before.
+        leaves = (table, turn) == ("edges", "retired")
+        size = """(SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM mine c
+                     JOIN edges t ON t.space_id = $1 AND t.id = c.row_id)"""
+        written, freed = await self.raw.fetchrow(
+            f"""{mine}, written AS (
+                    UPDATE {table} t SET {assigned} FROM mine c
+                     WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id{as_seen} RETURNING 1)
+                SELECT (SELECT count(*) FROM written), {size if leaves else "0"}""",
+            *self.mine,
+            kept.listed(numbers),
+        )
+        return int(written), int(freed)
 
     def _value(self, table: str, column: str) -> str:
         """What a column becomes: what the plan says; in an undo, what use added since is kept."""
