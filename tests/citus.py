@@ -16,13 +16,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
+
+from recollect.engine.engine import Engine
 
 VARIABLE = "RECOLLECT_CITUS_CLUSTER"
 SCRIPT = os.environ.get(VARIABLE)  # before the tests empty the environment
 ABSENT = f"there is no Citus here: {VARIABLE} names no script that starts a cluster"
 NODES = 3
+SHARD_OF = "SELECT get_shard_id_for_distribution_column('recollect.nodes', $1::uuid)"
+PLACE_OF = "SELECT nodeport FROM pg_dist_shard_placement WHERE shardid = $1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +53,11 @@ class Cluster:
 
     def kill(self, node: int) -> None:
         """As a power failure would."""
-        pid = int((self.directory / f"node{node}" / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, signal.SIGKILL)
+        os.kill(self.postmaster(node), signal.SIGKILL)
+
+    def postmaster(self, node: int) -> int:
+        """The id of its first process."""
+        return int((self.directory / f"node{node}" / "postmaster.pid").read_text().split()[0])
 
     def restart(self) -> None:
         """All of them. The script may then complain that everything is made already: the servers run."""
@@ -90,6 +98,23 @@ async def new_database(cluster: Cluster, name: str) -> str:
         await coordinator.execute(f"SELECT citus_add_node('127.0.0.1', {cluster.port + node})")
     await coordinator.close()
     return cluster.url_of(0, name)
+
+
+async def space_on(engine: Engine, cluster: Cluster, node: int, name: str) -> Engine:
+    """A new space that lies on this worker."""
+    coordinator = await asyncpg.connect(cluster.url)
+    try:
+        for number in range(100):
+            space = await engine.add_space(f"{name}-{number}")
+            if await placed_at(coordinator, space.id) == cluster.port + node:
+                return await engine.in_space(space.slug)
+    finally:
+        await coordinator.close()
+    raise AssertionError("no space of a hundred lies there")
+
+
+async def placed_at(coordinator: asyncpg.Connection, space_id: UUID) -> int:
+    return int(await coordinator.fetchval(PLACE_OF, await coordinator.fetchval(SHARD_OF, space_id)))
 
 
 def free_ports(number: int) -> int:

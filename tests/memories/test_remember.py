@@ -15,8 +15,11 @@ from recollect.errors import DuplicateText, InvalidInput, NotFound
 from recollect.memories.rules.tags import LONGEST_TAG, REGISTERED_TAGS, TAGS
 from recollect.memories.rules.text import checksum, normalise
 from recollect.model import ContentType, NewMemory, NodeFilter, Status
+from tests.recall.test_words import messages
 
 pytestmark = pytest.mark.anyio
+
+messages = messages
 
 
 async def owner_of(memory: Engine) -> asyncpg.Connection:
@@ -44,6 +47,26 @@ async def test_D03_several_are_handed_in_as_texts_as_their_fields_or_as_they_are
         with pytest.raises(InvalidInput, match="a list of them"):
             await memory.add_many(alone)  # not letter by letter
     assert len((await memory.list()).items) == 3
+
+
+async def test_X04_what_is_added_is_handed_out_as_it_is_kept(memory: Engine) -> None:
+    """One alone is not read again: the statement that stores it says what it stored."""
+    given: dict[str, Any] = {"metadata": {"tags": ["life"], "extra": {"half": 0.5, "none": None, "é": [1, 2]}}}
+    plain = await memory.add("  Linh prefers te\u0301  ", wait=False)
+    rich = await memory.add(
+        "And Bao?", thread="chat", source="mail", source_id="7", importance=0.1, **given, wait=False
+    )
+    assert [await memory.get(plain.id), await memory.get(rich.id)] == [plain, rich]
+    assert plain.text == "Linh prefers té"
+
+
+async def test_X04_one_memory_takes_at_most_9_messages(memory: Engine, messages: list[int]) -> None:
+    """On a cluster each of them is a journey to a worker besides."""
+    for number in range(3):  # statements are prepared once, and no word is new
+        messages.clear()
+        await memory.add(f"the harbour at noon {number}", wait=False)
+    print("COUNT", len(messages))
+    assert 0 < len(messages) <= 9
 
 
 async def test_D03_a_memory_has_its_fields(memory: Engine) -> None:

@@ -20,14 +20,12 @@ from recollect.store.database import driver
 from recollect.store.distribute import SPREAD, distribute
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.prepare import open_database
-from tests.citus import NODES, Cluster, new_database
+from tests.citus import NODES, SHARD_OF, Cluster, new_database, placed_at, space_on
 from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio
 
 WORKERS = range(1, NODES)
-SHARD_OF = "SELECT get_shard_id_for_distribution_column('recollect.nodes', $1::uuid)"
-PLACE_OF = "SELECT nodeport FROM pg_dist_shard_placement WHERE shardid = $1"
 
 
 def engine_of(url: str) -> Engine:
@@ -39,23 +37,6 @@ async def spread(citus_url: str) -> AsyncIterator[Engine]:
     """An engine on a database whose spaces are spread."""
     async with engine_of(citus_url) as engine:
         yield engine
-
-
-async def space_on(engine: Engine, cluster: Cluster, node: int, name: str) -> Engine:
-    """A new space that lies on this worker."""
-    coordinator = await asyncpg.connect(cluster.url)
-    try:
-        for number in range(100):
-            space = await engine.add_space(f"{name}-{number}")
-            if await placed_at(coordinator, space.id) == cluster.port + node:
-                return await engine.in_space(space.slug)
-    finally:
-        await coordinator.close()
-    raise AssertionError("no space of a hundred lies there")
-
-
-async def placed_at(coordinator: asyncpg.Connection, space_id: UUID) -> int:
-    return int(await coordinator.fetchval(PLACE_OF, await coordinator.fetchval(SHARD_OF, space_id)))
 
 
 async def test_X04_without_citus_it_is_said_what_is_missing(server: EmbeddedServer) -> None:
@@ -280,7 +261,7 @@ async def test_X04_a_space_moves_to_another_server_while_people_read_and_write(
             await connection.execute("UPDATE nodes SET text = 'no' WHERE space_id = $1", memory.space.id)
 
 
-async def test_X04_while_a_server_is_down_the_spaces_of_the_others_are_read_as_ever(
+async def test_X04_while_a_server_is_down_the_spaces_of_the_others_are_read_and_added_to_as_ever(
     spread: Engine, cluster: Cluster
 ) -> None:
     here, there = [await space_on(spread, cluster, node, f"killed{node}") for node in WORKERS]
@@ -292,6 +273,9 @@ async def test_X04_while_a_server_is_down_the_spaces_of_the_others_are_read_as_e
             await there.get(kept[1].id)
         assert (await here.recall("kept by"))[0].node.id == kept[0].id
         assert (await here.list()).items[0].id == kept[0].id
+        added = await here.add("written while the other server is down")
+        assert (await here.recall("written while the other server is down"))[0].node == added
+        assert len((await here.add_many([f"one of several, {number}" for number in range(3)])).ids) == 3
     finally:
         cluster.restart()
     await until_it_holds(lambda: _answers(there, kept[1].id))

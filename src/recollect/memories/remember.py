@@ -1,6 +1,7 @@
 """Remembering: check, normalise, store with its embedding job in one transaction. Nothing is embedded inline (D09)."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -27,10 +28,14 @@ Progress = Callable[[int], None]
 
 async def add(core: Core, space_id: UUID, memory: NewMemory, *, wait: bool) -> Node:
     """Remember one text; InvalidInput or DuplicateText when it cannot be."""
-    added = await add_many(core, space_id, [memory], wait=wait, atomic=True)
-    warn_of(added)
-    async with core.transaction(space_id) as db:
-        return await nodes.get(db, added.ids[0])
+    added, node = await _store(core, space_id, [memory], first=0, atomic=True)
+    assert node is not None, "an atomic batch of one is stored, or refused"
+    postponed = await _settled(core, space_id, added.ids, wait=wait)
+    warn_of(replace(added, postponed=postponed))
+    if not wait:
+        return node
+    async with core.transaction(space_id) as db:  # a second model's vector may have moved it since
+        return await nodes.get(db, node.id)
 
 
 def warn_of(added: Added) -> None:
@@ -61,19 +66,28 @@ async def add_many(
     async for batch in _batches(memories, whole=atomic):
         if done:
             await embed.first_statistics(core)
-        part = await _store(core, space_id, batch, first=done, atomic=atomic)
+        part, _ = await _store(core, space_id, batch, first=done, atomic=atomic)
         ids += part.ids
         refused += part.refused
         notes += part.notes
         done += len(batch)
         if progress:
             progress(done)
-    postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
-    await embed.settle(core, len(ids), at_once=len(ids) >= embed.SETTLE_FROM)
+    postponed = await _settled(core, space_id, ids, wait=wait)
     return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed, notes=tuple(notes))
 
 
-async def _store(core: Core, space_id: UUID, batch: Sequence[HandedIn], *, first: int, atomic: bool) -> Added:
+async def _settled(core: Core, space_id: UUID, ids: Sequence[UUID], *, wait: bool) -> dict[UUID, str]:
+    """What follows on storing; returns those that were to be waited for and have to wait, and why."""
+    postponed = await embed.until_searchable(core, space_id, ids) if wait and ids else {}
+    await embed.settle(core, len(ids), at_once=len(ids) >= embed.SETTLE_FROM)
+    return postponed
+
+
+async def _store(
+    core: Core, space_id: UUID, batch: Sequence[HandedIn], *, first: int, atomic: bool
+) -> tuple[Added, Node | None]:
+    """What became of a batch; and, of one alone, the memory as it was stored."""
     now = core.now()
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
@@ -98,7 +112,8 @@ async def _store(core: Core, space_id: UUID, batch: Sequence[HandedIn], *, first
                 refused.append(refusal(positions[index], problem, twin.id))
     ids = tuple(id_ for id_ in stored.ids if id_ is not None)
     placed = [Note(position=positions[note.position], message=note.message) for note in notes]
-    return Added(ids=ids, refused=tuple(sorted(refused, key=lambda refusal: refusal.position)), notes=tuple(placed))
+    by_position = tuple(sorted(refused, key=lambda refusal: refusal.position))
+    return Added(ids=ids, refused=by_position, notes=tuple(placed)), stored.alone
 
 
 async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[NewMemory]) -> list[Note]:

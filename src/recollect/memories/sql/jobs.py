@@ -34,30 +34,31 @@ RETURNING j.id, j.node_id, j.attempts, j.max_attempts, n.kind, n.name, n.text, E
 # order of the ids: whoever changes a node holds it before its jobs, and so nobody waits for each other in a circle.
 HOLD = "SELECT FROM nodes WHERE space_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE"
 # A job that was queued anew meanwhile, because its text changed, is not finished by the vector of the old text.
-# What the model cannot read comes without a vector: it keeps none, and its job says so for good (D43). A long text
-# comes with several (D47); those that it had before and has no more go. A short text never had more than one.
+# What the model cannot read comes without a vector: it keeps none, and its job says so for good (D43).
+FINISH = """
+UPDATE embedding_jobs j SET status = CASE WHEN g.is_read THEN 'completed' ELSE 'unreadable' END,
+       completed_at = $4, error_message = NULL
+  FROM unnest($2::uuid[], $3::bool[]) AS g(job_id, is_read) WHERE j.space_id = $1 AND j.id = g.job_id
+RETURNING j.node_id
+"""
+# A long text comes with several vectors (D47); those that it had before and has no more go. A short text never had more
+# than one.
 SAVE = """
-WITH given AS (
-    SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::bool[], $5::bool[]) AS g(job_id, node_id, is_read, is_long)
-), finished AS (
-    UPDATE embedding_jobs j SET status = CASE WHEN g.is_read THEN 'completed' ELSE 'unreadable' END,
-           completed_at = $13, error_message = NULL
-      FROM given g WHERE j.space_id = $1 AND j.id = g.job_id RETURNING j.node_id, g.is_read, g.is_long
-), made AS (
-    SELECT f.node_id, m.passage, m.starts, m.ends, m.vector
-      FROM unnest($6::uuid[], $7::int2[], $8::int4[], $9::int4[], $10::halfvec[])
-           AS m(node_id, passage, starts, ends, vector) JOIN finished f ON f.node_id = m.node_id
-), saved AS (
-    INSERT INTO embeddings (space_id, node_id, model, passage, starts, ends, dim, vector, kind, recallable, created_at)
-    SELECT $1, n.id, $11, m.passage, m.starts, m.ends, $12, m.vector, n.kind, n.recallable, $13
-      FROM made m JOIN nodes n ON n.space_id = $1 AND n.id = m.node_id
-    ON CONFLICT (space_id, node_id, model, passage)
-    DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
-                  created_at = excluded.created_at, starts = excluded.starts, ends = excluded.ends
-)
-DELETE FROM embeddings e USING finished f
- WHERE (f.is_long OR NOT f.is_read) AND e.space_id = $1 AND e.node_id = f.node_id AND e.model = $11
-   AND NOT EXISTS (SELECT FROM made m WHERE m.node_id = e.node_id AND m.passage = e.passage)
+INSERT INTO embeddings (space_id, node_id, model, passage, starts, ends, dim, vector, kind, recallable, created_at)
+SELECT n.space_id, n.id, $7, m.passage, m.starts, m.ends, $8, m.vector, n.kind, n.recallable, $9
+  FROM unnest($2::uuid[], $3::int2[], $4::int4[], $5::int4[], $6::halfvec[])
+       AS m(node_id, passage, starts, ends, vector) JOIN nodes n ON n.id = m.node_id
+ WHERE n.space_id = $1
+ON CONFLICT (space_id, node_id, model, passage)
+DO UPDATE SET vector = excluded.vector, dim = excluded.dim, recallable = excluded.recallable,
+              created_at = excluded.created_at, starts = excluded.starts, ends = excluded.ends
+RETURNING 1
+"""
+DROP_OTHERS = """
+DELETE FROM embeddings e
+ WHERE e.space_id = $1 AND e.node_id = ANY($2) AND e.model = $3 AND NOT EXISTS (
+       SELECT FROM unnest($4::uuid[], $5::int2[]) AS m(node_id, passage)
+        WHERE m.node_id = e.node_id AND m.passage = e.passage)
 """
 
 # A vector that joins an earlier one moves updated_at (D04); the first one does not.
@@ -185,12 +186,14 @@ async def save(
     await db.run(HOLD, nodes)
     if renewing:
         await db.run(RENEW, [node for node, passages in zip(nodes, all_passages, strict=True) if passages], now)
-    is_read, is_long = (
-        [bool(passages) for passages in all_passages],
-        [any(part != WHOLE for part in passages) for passages in all_passages],
-    )
-    given = ([job.id for job in done], nodes, is_read, is_long)
-    await db.run(SAVE, *given, *_columns(nodes, all_passages), model, dim, now)
+    ids, is_read = [job.id for job in done], [bool(passages) for passages in all_passages]
+    finished = {row["node_id"] for row in await db.fetch(FINISH, ids, is_read, now)}
+    made = {node: part for node, part in zip(nodes, all_passages, strict=True) if node in finished}
+    columns = [*_columns(list(made), list(made.values()))]
+    await db.run(SAVE, *columns, model, dim, now)
+    others = [node for node, part in made.items() if not part or any(window != WHOLE for window in part)]
+    if others:
+        await db.run(DROP_OTHERS, others, model, *columns[:2])
 
 
 def _columns(nodes: Sequence[UUID], all_passages: Sequence[Passages]) -> Iterator[list[Any]]:

@@ -1,8 +1,8 @@
-"""Nodes: adding (set-based, one statement a batch), finding, listing. Changing them is the business of changes.py."""
+"""Nodes: adding (set-based, one statement a table), finding, listing. Changing them is the business of changes.py."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -34,40 +34,53 @@ WITH RECURSIVE part AS (
 )
 """
 
-# The batch comes in as arrays, sorted by checksum: two writers of the same texts then wait for each other in the same
-# order and cannot deadlock. Whatever is there already (same text, same id, same foreign id) is left alone.
-# What comes back from an export (ExportedMemory) brings its state and its vectors along, and needs no job for those,
-# unless it is long ($26): it is found by the vector of all of it until its windows have theirs (D47);
-# for plain memories the last arrays are empty, and unnest gives NULL.
-INSERT = """
-WITH stored AS (
-    INSERT INTO nodes (space_id, id, kind, subtype, text, checksum, metadata, importance, source, source_id,
-                       thread, position, created_at, updated_at,
-                       status, merged_into, protected, exclude, is_summary, version)
-    SELECT $1, g.id, 'memory', g.subtype, g.text, g.checksum, g.metadata::jsonb, g.importance, g.source, g.source_id,
-           g.thread, g.position, g.created_at, coalesce(g.updated_at, g.created_at),
-           coalesce(g.status, 'active'), g.merged_into, coalesce(g.protected, false), coalesce(g.exclude, false),
-           coalesce(g.is_summary, false), coalesce(g.version, 1)
-      FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[], $9::text[],
-                  $10::text[], $11::int8[], $12::timestamptz[],
-                  $16::timestamptz[], $17::text[], $18::uuid[], $19::bool[], $20::bool[], $21::bool[], $22::int4[])
-           AS g(id, subtype, text, checksum, metadata, importance, source, source_id, thread, position, created_at,
-                updated_at, status, merged_into, protected, exclude, is_summary, version)
-    ON CONFLICT DO NOTHING
-    RETURNING id, recallable
-), brought AS (
-    SELECT s.id, v.model, v.vector, s.recallable
-      FROM unnest($23::uuid[], $24::text[], $25::halfvec[]) AS v(id, model, vector) JOIN stored s ON s.id = v.id
-), embedded AS (
-    INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
-    SELECT $1, id, model, vector_dims(vector), vector, 'memory', recallable, $15 FROM brought RETURNING 1
-), queued AS (
-    INSERT INTO embedding_jobs (space_id, node_id, model, max_attempts, created_at, due_at)
-    SELECT $1, s.id, m.model, $14, $15, $15 FROM stored s CROSS JOIN unnest($13::text[]) AS m(model)
-     WHERE s.id = ANY($26) OR NOT EXISTS (SELECT FROM brought b WHERE b.id = s.id AND b.model = m.model)
-    RETURNING 1
+# What a memory is stored as, out of arrays that come as $2, $3 and so on; what is named like {text} is from one of
+# them. What comes back from an export (ExportedMemory) brings its state along; for plain memories those arrays are
+# empty, and what is taken from them is NULL.
+GIVEN = (
+    *("id uuid", "subtype text", "text text", "checksum text", "metadata text", "importance float8", "source text"),
+    *("source_id text", "thread text", "position int8", "created_at timestamptz", "updated_at timestamptz"),
+    *("status text", "merged_into uuid", "protected bool", "exclude bool", "is_summary bool", "version int4"),
 )
-SELECT id FROM stored
+ARRAYS = {name: f"${number}::{type_}[]" for number, (name, type_) in enumerate(map(str.split, GIVEN), 2)}
+INSERT = """
+INSERT INTO nodes (space_id, kind, id, subtype, text, checksum, metadata, importance, source, source_id,
+                   thread, position, created_at, updated_at,
+                   status, merged_into, protected, exclude, is_summary, version)
+"""
+ROW = """
+$1, 'memory', {id}, {subtype}, {text}, {checksum}, {metadata}::jsonb, {importance}, {source}, {source_id},
+{thread}, {position}, {created_at}, coalesce({updated_at}, {created_at}),
+coalesce({status}, 'active'), {merged_into}, coalesce({protected}, false), coalesce({exclude}, false),
+coalesce({is_summary}, false), coalesce({version}, 1)
+"""
+# Whatever is there already (same text, same id, same foreign id) is left alone.
+# One alone is written as VALUES, and comes back as it was stored. On Citus that goes straight to the server that has
+# the space, where a SELECT from arrays takes several steps, and several times as long.
+INSERT_ONE = f"""{INSERT} VALUES ({ROW.format(**{name: f"({array})[1]" for name, array in ARRAYS.items()})})
+ON CONFLICT DO NOTHING RETURNING {", ".join(column.name for column in COLUMNS)}
+"""
+# A batch is sorted by checksum: two writers of the same texts then wait for each other in the same order and cannot
+# deadlock.
+INSERT_MANY = f"""{INSERT} SELECT {ROW.format(**{name: f"g.{name}" for name in ARRAYS})}
+  FROM unnest({", ".join(ARRAYS.values())}) AS g({", ".join(ARRAYS)})
+ON CONFLICT DO NOTHING RETURNING id
+"""
+# Vectors that exported memories bring along, and jobs for those that are still to be made. Both read the nodes that
+# they belong to, and take the space from there: so Citus knows that one server has it all.
+BRING = """
+INSERT INTO embeddings (space_id, node_id, model, dim, vector, kind, recallable, created_at)
+SELECT n.space_id, n.id, v.model, vector_dims(v.vector), v.vector, n.kind, n.recallable, $5
+  FROM unnest($2::uuid[], $3::text[], $4::halfvec[]) AS v(id, model, vector) JOIN nodes n ON n.id = v.id
+ WHERE n.space_id = $1
+RETURNING 1
+"""
+QUEUE = """
+INSERT INTO embedding_jobs (space_id, id, node_id, model, max_attempts, created_at, due_at)
+SELECT n.space_id, g.id, n.id, g.model, $5, $6, $6
+  FROM unnest($2::uuid[], $3::uuid[], $4::text[]) AS g(id, node_id, model) JOIN nodes n ON n.id = g.node_id
+ WHERE n.space_id = $1
+RETURNING 1
 """
 
 # Who was there before: the same text, else the same id, else the same foreign id. LATERAL and LIMIT make each of them a
@@ -133,6 +146,7 @@ class Stored:
 
     ids: tuple[UUID | None, ...]
     twins: tuple[Twin | None, ...]
+    alone: Node | None = None  # of a batch of one, as it was stored
 
 
 async def add_memories(
@@ -143,14 +157,14 @@ async def add_memories(
     max_attempts: int,
     now: datetime,
 ) -> Stored:
-    """Store a batch, each with its embedding jobs, in one statement."""
+    """Store a batch, each with its embedding jobs."""
     ids = [memory.id or uuid4() for memory in memories]
     sums = [checksum(memory.text) for memory in memories]
     positions = await _positions(db, memories)
     first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
     order = sorted(first.values(), key=lambda i: (sums[i], i))
     records = await db.fetch(
-        INSERT,
+        INSERT_ONE if len(order) == 1 else INSERT_MANY,
         [ids[i] for i in order],
         [memories[i].subtype for i in order],
         [memories[i].text for i in order],
@@ -163,14 +177,48 @@ async def add_memories(
         [positions[i] for i in order],
         # A batch arrives in its order: one microsecond apart, so that listings keep it.
         [memories[i].created_at or now + timedelta(microseconds=i) for i in order],
-        list(models),
-        max_attempts,
-        now,
         *_state_columns([memories[i] for i in order]),
-        *_vector_columns(zip(ids, memories, strict=True)),
-        [ids[i] for i in order if isinstance(memories[i], ExportedMemory) and is_long(memories[i].text)],
     )
-    return await _with_twins(db, memories, ids, sums, {record["id"] for record in records})
+    stored = {record["id"] for record in records}
+    new = [(ids[i], memories[i]) for i in order if ids[i] in stored]
+    await _bring_vectors(db, new, now=now)
+    await _queue(db, new, models=models, max_attempts=max_attempts, now=now)
+    alone = node_of(records[0]) if len(order) == 1 and records else None
+    return replace(await _with_twins(db, memories, ids, sums, stored), alone=alone)
+
+
+async def _bring_vectors(db: Transaction, stored: Sequence[tuple[UUID, NewMemory]], *, now: datetime) -> None:
+    """Those that exported memories bring along."""
+    brought = [
+        (id_, model, HalfVector(np.frombuffer(numbers, "<f2").astype(np.float16)))
+        for id_, memory in stored
+        if isinstance(memory, ExportedMemory)
+        for model, numbers in memory.vectors.items()
+    ]
+    if brought:
+        await db.run(BRING, *map(list, zip(*brought, strict=True)), now)
+
+
+async def _queue(
+    db: Transaction,
+    stored: Sequence[tuple[UUID, NewMemory]],
+    *,
+    models: Sequence[str],
+    max_attempts: int,
+    now: datetime,
+) -> None:
+    """Jobs for the vectors that did not come along.
+
+    A long text has its job in any case: it is found by the vector of all of it until its windows have theirs (D47).
+    """
+    wanted = [
+        (uuid4(), id_, model)
+        for id_, memory in stored
+        for model in models
+        if not isinstance(memory, ExportedMemory) or model not in memory.vectors or is_long(memory.text)
+    ]
+    if wanted:
+        await db.run(QUEUE, *map(list, zip(*wanted, strict=True)), max_attempts, now)
 
 
 def _state_columns(memories: Sequence[NewMemory]) -> list[list[Any]]:
@@ -179,17 +227,6 @@ def _state_columns(memories: Sequence[NewMemory]) -> list[list[Any]]:
     if not any(isinstance(memory, ExportedMemory) for memory in memories):
         return [[] for _ in columns]
     return [[getattr(memory, column, None) for memory in memories] for column in columns]
-
-
-def _vector_columns(memories: Iterable[tuple[UUID, NewMemory]]) -> tuple[list[UUID], list[str], list[HalfVector]]:
-    """The ids, models and numbers of the vectors that exported memories bring along."""
-    brought = [
-        (id_, model, HalfVector(np.frombuffer(numbers, "<f2").astype(np.float16)))
-        for id_, memory in memories
-        if isinstance(memory, ExportedMemory)
-        for model, numbers in memory.vectors.items()
-    ]
-    return [id_ for id_, _, _ in brought], [model for _, model, _ in brought], [vector for _, _, vector in brought]
 
 
 async def _with_twins(

@@ -35,29 +35,35 @@ TURN = """
 SELECT (SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11)) IS NULL),
        (SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1) AS mean
 """
+# One statement a table, each of which takes the space from a row that it reads, or names it outright: so Citus knows
+# that one server has it all. A statement that wrote three tables would be taken apart, and handed to all servers.
 INDEX = """
-WITH added AS (
-    INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
-    SELECT $1, g.node_id, string_to_array(g.terms, ' ')::int4[], g.bm25, g.length, n.kind, n.recallable
-      FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
-      JOIN nodes n ON n.space_id = $1 AND n.id = g.node_id
-    ON CONFLICT DO NOTHING RETURNING terms, length
-), counted AS (
-    INSERT INTO lexicon_totals AS t (space_id, documents, total_length, weighted_mean, edition, languages)
-    SELECT $1, count(*), sum(length), $6, $7, $8::jsonb FROM added HAVING count(*) > 0
-    ON CONFLICT (space_id) DO UPDATE SET documents = t.documents + excluded.documents,
-        total_length = t.total_length + excluded.total_length,
-        languages = added_up(t.languages, excluded.languages)
-)
+INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
+SELECT n.space_id, n.id, string_to_array(g.terms, ' ')::int4[], g.bm25, g.length, n.kind, n.recallable
+  FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
+  JOIN nodes n ON n.id = g.node_id
+ WHERE n.space_id = $1
+ON CONFLICT DO NOTHING RETURNING node_id
+"""
+COUNT = """
+INSERT INTO lexicon_totals AS t (space_id, documents, total_length, weighted_mean, edition, languages)
+VALUES ($1, $2, $3, $4, $5, $6::jsonb)
+ON CONFLICT (space_id) DO UPDATE SET documents = t.documents + excluded.documents,
+    total_length = t.total_length + excluded.total_length,
+    languages = added_up(t.languages, excluded.languages)
+"""
+COUNT_TERMS = """
 INSERT INTO term_stats AS t (space_id, term, documents)
-SELECT $1, term, count(*) FROM added, unnest(terms) AS term GROUP BY term ORDER BY term
+SELECT l.space_id, g.term, g.more FROM lexicon_totals l CROSS JOIN unnest($2::int4[], $3::int8[]) AS g(term, more)
+ WHERE l.space_id = $1 ORDER BY g.term
 ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
 RETURNING term, xmax = 0 AS is_new
 """
 SPELL = """
 INSERT INTO spellings (space_id, term, word, keys)
-SELECT $1, g.term, g.word, string_to_array(g.keys, ' ')::int4[]
-  FROM unnest($2::int4[], $3::text[], $4::text[]) AS g(term, word, keys) ORDER BY g.term
+SELECT l.space_id, g.term, g.word, string_to_array(g.keys, ' ')::int4[]
+  FROM lexicon_totals l CROSS JOIN unnest($2::int4[], $3::text[], $4::text[]) AS g(term, word, keys)
+ WHERE l.space_id = $1 ORDER BY g.term
 ON CONFLICT DO NOTHING
 """
 UNINDEXED = """
@@ -78,18 +84,13 @@ SELECT l.node_id AS id, n.name, n.text, n.created_at, n.thread, n.metadata, l.te
  WHERE l.space_id = $1 AND l.node_id > $2 ORDER BY l.node_id LIMIT $3
 """
 RENEW = """
-WITH renewed AS (
-    UPDATE lexicon l SET terms = string_to_array(g.terms, ' ')::int4[], bm25 = g.bm25, length = g.length
-      FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
-     WHERE l.space_id = $1 AND l.node_id = g.node_id
-), counted AS (
-    UPDATE lexicon_totals t SET total_length = total_length + $6, renewed = $7,
-           languages = added_up(t.languages, $8::jsonb) WHERE space_id = $1
-)
-INSERT INTO term_stats AS t (space_id, term, documents)
-SELECT $1, g.term, g.more FROM unnest($9::int4[], $10::int8[]) AS g(term, more) ORDER BY g.term
-ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
-RETURNING term, xmax = 0 AS is_new
+UPDATE lexicon l SET terms = string_to_array(g.terms, ' ')::int4[], bm25 = g.bm25, length = g.length
+  FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
+ WHERE l.space_id = $1 AND l.node_id = g.node_id
+"""
+COUNT_RENEWED = """
+UPDATE lexicon_totals SET total_length = total_length + $2, renewed = $3, languages = added_up(languages, $4::jsonb)
+ WHERE space_id = $1
 """
 END_RENEWAL = "UPDATE lexicon_totals SET renewed = NULL, edition = $2 WHERE space_id = $1"
 
@@ -143,8 +144,10 @@ class _Batch:
         ]
         return self.ids, [" ".join(map(str, sorted(counts))) for counts in self.counts], weights, self.lengths
 
-    async def spell(self, db: Transaction, counted: Sequence[Mapping[str, Any]]) -> None:
-        """File the words that were never seen before, to be found by who misspells them."""
+    async def count_terms(self, db: Transaction, more: Mapping[int, int]) -> None:
+        """Count in how many texts more each word is; those never seen before are filed, for who misspells them."""
+        terms = sorted(term for term, count in more.items() if count)
+        counted = await db.fetch(COUNT_TERMS, terms, [more[term] for term in terms])
         new = sorted(row["term"] for row in counted if row["is_new"] and row["term"] in self.words)
         new = [term for term in new if _is_filed(self.words[term])]
         if new:
@@ -165,8 +168,14 @@ async def index(db: Transaction, entries: Sequence[Entry]) -> None:
         return
     batch = await _batch(db.space_id, entries)
     mean = (await db.fetchrow(TURN))["mean"] or batch.mean
-    given = (*batch.columns(mean), mean, lexical.EDITION, batch.languages)
-    await batch.spell(db, await db.fetch(INDEX, *given))
+    added = {row["node_id"] for row in await db.fetch(INDEX, *batch.columns(mean))}
+    if not added:
+        return
+    new = [number for number, id_ in enumerate(batch.ids) if id_ in added]
+    length = sum(batch.lengths[number] for number in new)
+    await db.run(COUNT, len(new), length, mean, lexical.EDITION, batch.languages)
+    more = Counter(term for number in new for term in batch.counts[number])
+    await batch.count_terms(db, more)
 
 
 async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
@@ -206,13 +215,12 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     batch = await _batch(db.space_id, [Entry.of(record) for record in records])
     more = Counter(term for counts in batch.counts for term in counts)
     more.subtract(term for record in records for term in record["terms"])
-    changed = sorted(term for term, count in more.items() if count)
     longer = sum(batch.lengths) - sum(record["length"] for record in records)
     # Who only weighs anew has counted the languages before.
     languages = batch.languages if state["edition"] < lexical.EDITION else "{}"
-    given = (longer, batch.ids[-1], languages, changed, [more[term] for term in changed])
-    counted = await db.fetch(RENEW, *batch.columns(state["weighted_mean"]), *given)
-    await batch.spell(db, counted)
+    await db.run(RENEW, *batch.columns(state["weighted_mean"]))
+    await db.run(COUNT_RENEWED, longer, batch.ids[-1], languages)
+    await batch.count_terms(db, more)
     return len(records)
 
 
