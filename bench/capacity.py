@@ -1,6 +1,7 @@
 """The arithmetic of docs/scale.md: from what was measured on one machine to what 1, 10 and 100 machines hold.
 
-Everything here is reckoned from bench/results/scale.json. What the reckoning is worth says the run itself: it reckons
+Everything here is reckoned from bench/results/scale.json, and what Citus costs from servers-citus.json. What the
+reckoning is worth says the run itself: it reckons
 its largest size from the two smaller ones, and prints by how much that was off.
 """
 
@@ -10,14 +11,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
+from bench.results import kept
+
 GB = 1_000_000_000
 # What of a machine is left for us: the system, other programs and hours of high load take the rest.
 SHARE_OF_MEMORY = 0.75
 SHARE_OF_DISK = 0.6  # backups, the journal of changes, and an index that is built anew beside the old one
 SHARE_OF_CORES = 0.5
-# Measured on a cluster beside local tables (ADR 24): a recall and an add take so many times as long there.
-CITUS_RECALL = 1.57
-CITUS_ADD = 3.42
 # A space of no more memories is read whole; of many such spaces, this share is in use at a time.
 SMALL_SPACE = 10_000
 SHARE_IN_USE = 0.1
@@ -106,6 +106,11 @@ def costs(figures: dict[str, dict[str, Any]]) -> Costs:
     )
 
 
+def citus(verb: str, *of: str) -> float:
+    """How many times as much a verb takes on Citus as on local tables."""
+    return float(kept("servers-citus")[", ".join([verb, "Citus / local tables", *of])]["value"])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
     """So many spaces of so many memories each."""
@@ -147,7 +152,7 @@ class Held:
 
 
 def held(machines: int, machine: Machine, unit: UnitCosts) -> Held:
-    spread = CITUS_RECALL if machines > 1 else 1.0
+    spread = citus("recall", "processor time") if machines > 1 else 1.0
     return Held(
         memories_on_disk=machines * machine.disk_gb * SHARE_OF_DISK * GB / unit.disk_bytes,
         memories_in_memory=machines * machine.memory_gb * SHARE_OF_MEMORY * GB / unit.memory_bytes,

@@ -80,10 +80,16 @@ def _section(name: str, figures: dict[str, dict[str, Any]]) -> str:
 
 
 def _line(title: str, one: dict[str, Any]) -> str:
-    sign = "at least" if one["better"] == "higher" else "at most"
-    bar = "" if one["bar"] is None else f"{sign} {shown(one['bar'])}" + ("" if one["holds"] else ": **no**")
     commit = f"README of `{one['commit']}`" if "copied_from" in one else f"`{one['commit']}`"
-    return f"| {title} | {shown(one['value'])} | {bar} | {one['how']} | {one['date']}, {commit} |\n"
+    return f"| {title} | {shown(one['value'])} | {bar(one)} | {one['how']} | {one['date']}, {commit} |\n"
+
+
+def bar(one: dict[str, Any]) -> str:
+    """What a figure is held against, and whether it misses that."""
+    if one["bar"] is None:
+        return ""
+    sign = "at least" if one["better"] == "higher" else "at most"
+    return f"{sign} {shown(one['bar'])}" + ("" if one["holds"] else ": **no**")
 
 
 def readme() -> str:

@@ -8,12 +8,10 @@ The vectors are given, not made: how fast the model is says `./run bench store`.
 
 import argparse
 import asyncio
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ import numpy as np
 from bench.capacity import Growth, off_by
 from bench.figures import Figure
 from bench.places import temporary_server
+from bench.processes import below, kilobytes, postmaster, spent_below
 from bench.recall import BASE, FRAME, SHARES, WORDS, bare_query, nearest, questions, share, timed
 from recollect.engine.engine import Engine
 from recollect.memories import embed
@@ -276,33 +275,8 @@ async def cost_of_spaces(server: EmbeddedServer, count: int) -> list[Figure]:
 
 def processor_of(server: EmbeddedServer) -> float:
     """Seconds of the processor that the server, with all that it ever started, and this process have used."""
-    ticks = sum(_ticks(process) for process in processes_of(server))
-    own = os.times()
-    return ticks / os.sysconf("SC_CLK_TCK") + own.user + own.system
+    return spent_below(postmaster(server.data_directory)) + time.process_time()
 
 
 def memory_of(server: EmbeddedServer) -> float:
-    return sum(_kilobytes(process) for process in processes_of(server)) / 1024
-
-
-def processes_of(server: EmbeddedServer) -> list[int]:
-    """The postmaster and its children."""
-    first = int((server.data_directory / "postmaster.pid").read_text().split()[0])
-    return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
-
-
-def _ticks(process: int) -> int:
-    """Its own and those of its children that have ended; none where it has ended itself in between."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    except FileNotFoundError:
-        return 0
-    return sum(map(int, fields[11:15]))
-
-
-def _kilobytes(process: int) -> int:
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except FileNotFoundError:
-        return 0
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return sum(map(kilobytes, below(postmaster(server.data_directory)))) / 1024

@@ -6,8 +6,6 @@ import re
 from typing import Any
 
 from bench.capacity import (
-    CITUS_ADD,
-    CITUS_RECALL,
     LAPTOP,
     SERVER,
     SHARE_OF_CORES,
@@ -16,12 +14,13 @@ from bench.capacity import (
     Costs,
     Load,
     Machine,
+    citus,
     costs,
     held,
     reckoned,
 )
 from bench.figures import shown
-from bench.results import ROOT, kept
+from bench.results import ROOT, bar, kept
 
 PAGE = ROOT / "docs" / "scale.md"
 BLOCK = re.compile(r"(<!-- written by ./run fix: (?P<name>\w+) -->\n).*?(<!-- /written -->\n)", re.DOTALL)
@@ -48,6 +47,8 @@ def written(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
         "check": _check(figures),
         "machines": _machines(),
         "capacity": _capacity(cost),
+        "servers": _listed(kept("servers")),
+        "citus": _listed(kept("servers-citus")),
         "loads": _loads(cost),
     }
 
@@ -63,10 +64,16 @@ def _machines() -> str:
         "the cores are counted on."
     )
     several = (
-        f"Several servers means Citus, where a recall takes {CITUS_RECALL} times and a single add {CITUS_ADD} times as "
-        "long as on local tables."
+        f"Several servers means Citus, where a recall takes {shown(citus('recall', 'processor time'))} times the "
+        "processor time that it takes on local tables."
     )
     return f"{kinds} {shares}\n{several}\n"
+
+
+def _listed(figures: dict[str, dict[str, Any]]) -> str:
+    """A run as it is: a row a figure."""
+    rows = [f"| {name} | {shown(one['value'])} | {bar(one)} |\n" for name, one in figures.items()]
+    return f"{_run(next(iter(figures.values())))}\n| | measured | bar |\n|---|---|---|\n" + "".join(rows)
 
 
 def _by_size(figures: dict[str, dict[str, Any]]) -> str:

@@ -1,11 +1,16 @@
 """Two servers on one database against one (X02): searches a second, and whose processor time they take.
 
-A search is the work of the server: it embeds the question, ranks, and writes JSON; the database looks up a few rows of
-a small space. One embedding thread a server and no kept answers, so that a server is limited by its own core. Where the
-database, the servers and whoever asks share two cores, two servers cannot be twice as fast: the share of the
-processor time that is the server's own says how much is possible there, and what a machine with more cores would give.
+./run bench servers [--size 200]        two servers on one PostgreSQL
+./run bench servers --on citus          the spaces of one database on several servers (X04, bench/citus.py)
+
+A search is the work of the server: it embeds the question (as long as what an agent asks with: the message it was
+given), ranks, and writes JSON; the database looks up some rows of a small space. Each server is held to one core, as a
+container with one processor is, and keeps no answers. Where the database, the servers and whoever asks share two
+cores, two servers cannot be twice as fast: by the processor time that each part takes of a search, it is reckoned how
+much is possible there, and what cores enough for all would give.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -19,7 +24,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from bench import citus
 from bench.figures import Figure
+from bench.processes import postmaster, spent, spent_below, spent_by_all
 from bench.store import texts
 from recollect.engine.engine import Engine
 from recollect.model import NewMemory
@@ -27,11 +34,11 @@ from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
 from tests.conftest import open_directory
 
-SIZE = 400
-MEMORIES = 2_000
+SIZE = 200
+MEMORIES = 500
+TEXTS_A_QUESTION = 4  # about 160 words
 ROUNDS = 5
 AT_ONCE = 8
-TICKS = os.sysconf("SC_CLK_TCK")
 SERVE = """
 from recollect.doors import logs
 from recollect.doors.api.server import serve
@@ -50,34 +57,32 @@ class Serving:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Round:
-    """So many searches: how long they took, and the processor time of the servers, of the database and of the asker."""
+    """So many searches: how long they took, and the processor time of the servers, of the database, of the asker, and
+    of whatever else was going on."""
 
     searches: int
     seconds: float
     servers: float
     database: float
     asker: float
+    others: float
 
     @property
     def rate(self) -> float:
         return self.searches / self.seconds
 
-    @property
-    def ms_of_server(self) -> float:
-        return 1000 * self.servers / self.searches
 
-    @property
-    def share_of_server(self) -> float:
-        return self.servers / (self.servers + self.database + self.asker)
-
-
-def run(size: int | None, _rest: list[str]) -> list[Figure]:
+def run(size: int | None, rest: list[str]) -> list[Figure]:
+    parser = argparse.ArgumentParser(prog="./run bench servers")
+    parser.add_argument("--on", choices=["citus"], help="spaces on a Citus cluster, beside local tables")
+    if parser.parse_args(rest).on == "citus":
+        return citus.run(size)
     searches = size or SIZE
     directory = open_directory()
     try:
         with EmbeddedServer(directory / "home") as server, ExitStack() as stack:
             asyncio.run(fill(server.url))
-            servers = [stack.enter_context(serving(server.url)) for _ in range(2)]
+            servers = [stack.enter_context(serving(server.url, core)) for core in range(2)]
             rounds = measured(servers, server, searches)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -92,11 +97,13 @@ async def fill(url: str) -> None:
 
 
 @contextmanager
-def serving(url: str) -> Iterator[Serving]:
+def serving(url: str, core: int) -> Iterator[Serving]:
+    """A server that is held to one core."""
     environment = {**os.environ, **SETTINGS, "RECOLLECT_DATABASE_URL": url}
     with subprocess.Popen([sys.executable, "-c", SERVE], env=environment, stdout=subprocess.PIPE, text=True) as one:
         try:
             assert one.stdout is not None
+            os.sched_setaffinity(one.pid, {core % (os.cpu_count() or 1)})
             yield Serving(address=one.stdout.readline().strip(), pid=one.pid)
         finally:
             one.terminate()
@@ -107,24 +114,34 @@ def measured(servers: Sequence[Serving], database: EmbeddedServer, searches: int
     rounds: dict[int, list[Round]] = {1: [], 2: []}
     for number in range(ROUNDS + 1):
         for many, kept in rounds.items():
-            questions = [f"{text} {number}" for text in texts(searches, seed=100 + 2 * number + many)]
+            questions = asked(searches, seed=100 + 2 * number + many)
             one = asyncio.run(one_round(servers[:many], database, questions))
             if number:
                 kept.append(one)
     return rounds
 
 
+def asked(count: int, seed: int) -> list[str]:
+    """Questions that were never asked before."""
+    parts = list(texts(TEXTS_A_QUESTION * count, seed=seed))
+    return [
+        " ".join([str(seed), *parts[first : first + TEXTS_A_QUESTION]])
+        for first in range(0, len(parts), TEXTS_A_QUESTION)
+    ]
+
+
 async def one_round(servers: Sequence[Serving], database: EmbeddedServer, questions: Sequence[str]) -> Round:
     left = iter(questions)
-    postmaster = int((database.data_directory / "postmaster.pid").read_text().split()[0])
-    before = processor_seconds(servers, postmaster)
+    before = processor_seconds(servers, database)
     started = time.perf_counter()
     async with asyncio.TaskGroup() as asking:
         for place in range(AT_ONCE):
             asking.create_task(ask(servers[place % len(servers)], left))
     seconds = time.perf_counter() - started
-    spent = [after - earlier for after, earlier in zip(processor_seconds(servers, postmaster), before, strict=True)]
-    return Round(searches=len(questions), seconds=seconds, servers=spent[0], database=spent[1], asker=spent[2])
+    after = processor_seconds(servers, database)
+    ours, theirs, mine, everybodys = (late - early for late, early in zip(after, before, strict=True))
+    others = max(0.0, everybodys - ours - theirs - mine)
+    return Round(searches=len(questions), seconds=seconds, servers=ours, database=theirs, asker=mine, others=others)
 
 
 async def ask(server: Serving, questions: Iterator[str]) -> None:
@@ -143,46 +160,64 @@ async def ask(server: Serving, questions: Iterator[str]) -> None:
     await writer.wait_closed()
 
 
-def processor_seconds(servers: Sequence[Serving], postmaster: int) -> tuple[float, float, float]:
-    """Of the servers, of the database with all its processes, and of this one."""
-    return sum(map(spent, (one.pid for one in servers))), spent_below(postmaster), time.process_time()
+def processor_seconds(servers: Sequence[Serving], database: EmbeddedServer) -> tuple[float, float, float, float]:
+    """Of the servers, of the database with all its processes, of this one, and of everybody."""
+    of_database = spent_below(postmaster(database.data_directory))
+    return sum(spent(one.pid) for one in servers), of_database, time.process_time(), spent_by_all()
 
 
-def spent(pid: int) -> float:
-    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - a name of the kernel's
-        after_name = file.read().rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / TICKS
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """Milliseconds of the processor that one search takes, by who spends them."""
+
+    server: float
+    database: float
+    asker: float
+
+    @property
+    def all(self) -> float:
+        return self.server + self.database + self.asker
+
+    def a_second(self, servers: int, cores: int) -> float:
+        """The most searches that so many servers of one core each can answer where all share so many cores."""
+        return min(servers / self.server, cores / self.all) * 1000
 
 
-def spent_below(pid: int) -> float:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:  # noqa: PTH123
-        return spent(pid) + sum(spent(int(child)) for child in file.read().split())
+def parts(rounds: Sequence[Round]) -> Parts:
+    searches = sum(one.searches for one in rounds)
+    server, database, asker = (
+        1000 * sum(getattr(one, part) for one in rounds) / searches for part in ("servers", "database", "asker")
+    )
+    return Parts(server=server, database=database, asker=asker)
 
 
 def figures(rounds: dict[int, list[Round]], searches: int) -> list[Figure]:
-    ratios = [two.rate / one.rate for one, two in zip(rounds[1], rounds[2], strict=True)]
-    by_time = [2 * one.ms_of_server / two.ms_of_server for one, two in zip(rounds[1], rounds[2], strict=True)]
-    rate = statistics.median(one.rate for one in rounds[1])
-    share = statistics.median(one.share_of_server for one in rounds[2])
+    one, two, cores = parts(rounds[1]), parts(rounds[2]), os.cpu_count() or 1
+    everything = [*rounds[1], *rounds[2]]
+    ratios = [both.rate / alone.rate for alone, both in zip(rounds[1], rounds[2], strict=True)]
     how = f"{searches:,} searches of {MEMORIES:,} memories by {AT_ONCE} callers, in turns, median of {ROUNDS} rounds"
-    cores = os.cpu_count() or 1
+    of_two = "processor time of one search where two answer"
     return [
         Figure(name="two servers, throughput of one", value=statistics.median(ratios), bar=1.6, how=how),
         Figure(
-            name="two servers, by processor time of the servers",
-            value=statistics.median(by_time),
+            name="cores that other programs took meanwhile",
+            value=sum(round_.others for round_ in everything) / sum(round_.seconds for round_ in everything),
+            better="lower",
+            how="of the same: where they took any, the clock says little of the servers",
+        ),
+        Figure(
+            name="two servers, throughput of one, with cores enough for all",
+            value=two.a_second(2, 1_000) / one.a_second(1, 1_000),
             bar=1.6,
-            how="twice what one search costs the server with one, by what it costs with two: cores enough for all",
+            how="by the processor time of a server: 2 would be as much for each search as where one answers",
         ),
         Figure(
-            name="the servers' share of the processor time",
-            value=share,
-            how="the rest is the database's and the asker's",
+            name=f"two servers, throughput of one, most that is possible on {cores} cores",
+            value=two.a_second(2, cores) / one.a_second(1, cores),
+            how="by the processor time of all parts, which share them",
         ),
-        Figure(
-            name=f"most that is possible on these {cores} cores",
-            value=min(2.0, cores * share),
-            how="with all of it on the same cores",
-        ),
-        Figure(name="searches a second, one server", value=rate, how="of the same"),
+        Figure(name="server, ms a search", value=two.server, better="lower", how=of_two),
+        Figure(name="database, ms a search", value=two.database, better="lower", how=of_two),
+        Figure(name="asker, ms a search", value=two.asker, better="lower", how=of_two),
+        Figure(name="server, ms a search, where one answers", value=one.server, better="lower", how="of the same"),
     ]

@@ -65,7 +65,6 @@ async def test_X04_one_memory_takes_at_most_9_messages(memory: Engine, messages:
     for number in range(3):  # statements are prepared once, and no word is new
         messages.clear()
         await memory.add(f"the harbour at noon {number}", wait=False)
-    print("COUNT", len(messages))
     assert 0 < len(messages) <= 9
 
 

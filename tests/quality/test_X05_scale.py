@@ -11,6 +11,7 @@ from bench import scale_page
 from bench.capacity import GB, SERVER, Costs, Growth, Load, costs, off_by, reckoned
 from bench.recall import BASE, WORDS
 from bench.scale import batches, sentences
+from bench.servers import Parts
 
 COSTS = Costs(
     sizes=(100_000, 1_000_000),
@@ -61,6 +62,15 @@ def test_X05_the_page_holds_what_was_measured() -> None:
     assert "| bytes a memory | 3,000 | 3,000 | 3,000 |" in blocks["costs"]
     assert "| recall p50, ms | 2 | **no** |" in blocks["check"]
     assert {found["name"] for found in scale_page.BLOCK.finditer(scale_page.PAGE.read_text())} == set(blocks)
+
+
+def test_X02_what_two_servers_can_give_follows_from_what_each_part_takes() -> None:
+    """A server has one core; where the parts share two, the database and whoever asks take theirs of them."""
+    search = Parts(server=10, database=2, asker=1)
+    assert [search.a_second(servers, 100) for servers in (1, 2, 3)] == [100, 200, 300]
+    assert search.a_second(1, 2) == 100
+    assert search.a_second(2, 2) == pytest.approx(2_000 / 13)
+    assert search.a_second(2, 1) == search.a_second(1, 1) == pytest.approx(1_000 / 13)
 
 
 def test_X05_a_space_of_any_size_can_be_made() -> None:
