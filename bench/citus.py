@@ -77,6 +77,9 @@ async def measured(cluster: Cluster, memories: int) -> list[Figure]:
         here, there = [await space_on(spread, cluster, node, f"on-{node}") for node in range(1, NODES)]
         for space in (local, here, there):
             await filled(space, memories)
+        for engine in (local, spread):
+            async with engine.core.database.alone() as connection:
+                await connection.execute("VACUUM ANALYZE")  # else it is done by itself, in the midst of a round
         return [
             *await beside_local_tables(cluster, local, here, memories),
             await many_at_once(local, here),
