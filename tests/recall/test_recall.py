@@ -17,7 +17,7 @@ from recollect.errors import InvalidInput
 from recollect.memories.sql import nodes
 from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
 from recollect.recall.calibrate import measure
-from recollect.recall.rules import lexical, ranking
+from recollect.recall.rules import bm25, lexical, ranking
 from recollect.recall.sql import candidates, filtered, lexicon
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
@@ -112,13 +112,32 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
     for row in rows:
         held = counts[ids[row.id] or ""]
         numbered = {lexical.term(word): count for word, count in held.items()}
-        weights = lexical.document_weights(numbered, length=held.total(), mean_length=mean)
+        weights = bm25.document_weights(numbered, length=held.total(), mean_length=mean)
         expected = sum(
-            lexical.rarity(candidates.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
+            bm25.rarity(candidates.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
             for word in lexical.words("green tea for Mrs Okafor")
             if word in held
         )
         assert row.words == pytest.approx(expected, rel=1e-4)
+
+
+async def test_D50_a_batch_is_indexed_bit_by_bit_as_each_of_its_texts_alone(memory: Engine) -> None:
+    given = [*FACTS, "?!", "tea tea tea, and LH 1078", "Der Schlüssel liegt bei der Nachbarin", "猫が魚を食べる"]
+    await teach(memory, *given)
+    read = "SELECT l.*, n.text, n.created_at FROM lexicon l JOIN nodes n ON n.id = l.node_id WHERE l.space_id = $1"
+    async with memory.core.transaction(memory.space.id) as db:
+        rows, salt = await db.fetch(read), lexical.salt_of(db.space_id)
+        mean = await db.fetchval("SELECT weighted_mean FROM lexicon_totals WHERE space_id = $1")
+        counted = dict(await db.fetch("SELECT term, documents FROM term_stats WHERE space_id = $1"))
+    assert {row["text"] for row in rows} == set(given)
+    for row in rows:
+        alone = lexical.indexed(f"{row['created_at']:%-d %B %Y}\n\n\n{row['text']}")
+        terms = {lexical.term(word, salt): count for word, count in alone.words.items()}
+        weights = bm25.document_weights(terms, length=alone.length, mean_length=mean)
+        assert row["terms"] == sorted(terms)
+        assert row["bm25"].to_binary() == candidates.sparse(weights).to_binary()
+        assert row["length"] == alone.length
+    assert counted == Counter(term for row in rows for term in row["terms"])
 
 
 async def test_a_hit_by_words_alone_is_found_before_any_likeness(memory: Engine) -> None:

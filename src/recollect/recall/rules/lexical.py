@@ -1,7 +1,4 @@
-"""The lexical leg: one tokeniser for texts and questions, and BM25 as an inner product of two sparse vectors.
-
-A text's side is computed once and stored; the question's side is the rarity (IDF) of its words. So exact BM25 is what
-the database computes when it multiplies the two (DESIGN 7).
+"""The words of the lexical leg: one tokeniser for texts and questions. What each weighs is in `bm25`.
 
 Words are folded (case, accents, digits of any script) and stemmed in the language of their text. Scripts without spaces
 are taken in pairs of characters. What is written now with and now without a space or hyphen (LH 1078, e-mail, an IBAN)
@@ -9,7 +6,6 @@ is indexed both ways. A question may be too short to tell its language: each of 
 that the languages of its space would give it.
 """
 
-import math
 import re
 import threading
 import unicodedata
@@ -19,12 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Protocol
 from uuid import UUID
-
-import numpy as np
-from numpy.typing import NDArray
 
 from recollect.recall.rules.languages import (
     ARABIC,
@@ -46,17 +39,14 @@ from recollect.recall.rules.languages import (
 # Raised when texts are tokenised otherwise than before: what is indexed then is indexed anew, while search goes on.
 EDITION = 2
 
-Numbers = NDArray[np.float64]
-
-K1 = 1.2
-B = 0.75
 DIMENSIONS = 1_000_000_000
 
 # Scripts that put no space between words: CJK; Thai and Lao, Tibetan, Burmese, Khmer.
 _UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff"
 # Letters of India and their vowel signs, which Python does not count among the letters; not their full stops.
 _INDIC = "\u0900-\u0963\u0971-\u0dff"
-_WORDS = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+")
+_WORDS = re.compile(rf"([{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+)")
+_PLAIN_WORDS = re.compile("([a-z0-9]+)")  # the same of what is ASCII and in lower case, and far quicker
 # What is dropped: accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. The vowel signs of
 # other scripts are as much a part of a word as its letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
@@ -75,6 +65,7 @@ ALWAYS = ""
 _ANY = frozenset([ALWAYS])
 _LONGEST_PREFIX = 4
 SHORTEST_MISSPELLED = 4
+MOST_KNOWN = 200_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,19 +98,28 @@ class AskedWord:
 
 def words(text: str) -> list[str]:
     """The words of a text as they are compared: folded, stemmed, without those that say nothing."""
-    runs = [run for run, _ in _runs(text)]
+    runs, _ = _runs(text)
+    return _words_of(runs, language_of(runs))
+
+
+def indexed(text: str, *, heading: str = "") -> IndexedText:
+    """A text as it is indexed, below a heading that many may share: its words, what has two ways of writing in both."""
+    above, joined_above = _heading(heading)
+    below, between = _runs(f"\n{text}")
+    runs = [*above, *below]
     language = language_of(runs)
-    return [word for run in runs for word in _words_of(run, language)]
-
-
-def indexed(text: str) -> IndexedText:
-    """A text as it is indexed: its words, and the other way of writing what has two."""
-    runs = _runs(text)
-    language = language_of(run for run, _ in runs)
-    in_text = [word for run, _ in runs for word in _words_of(run, language)]
+    in_text = _words_of(runs, language)
     counts = Counter(in_text)
-    counts.update(_form(joined, language) for joined in _joined(runs))
+    for joined in dict.fromkeys([*joined_above, *_joined(below, between)]):
+        counts[_form(joined, language)] += 1
     return IndexedText(words=counts, length=len(in_text), language=language)
+
+
+@lru_cache(maxsize=1000)
+def _heading(text: str) -> tuple[list[str], list[str]]:
+    """The runs of a heading, and what is also written in one there: nothing is joined across the end of a line."""
+    runs, between = _runs(text)
+    return runs, _joined(runs, between)
 
 
 def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTLE_WORDS) -> list[AskedWord]:
@@ -128,13 +128,14 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
     Each language costs a stemmer's time for each word, so a space is asked in those that it holds. Where some texts are
     still indexed as in an earlier edition, their forms are asked for beside.
     """
-    runs = _runs(text)
-    likely = likely_languages({run for run, _ in runs})
+    runs, between = _runs(text)
+    likely = likely_languages(set(runs))
     own = likely[0] if len(likely) == 1 and likely[0] in LITTLE_WORDS else DEFAULT
     latin = tuple(dict.fromkeys((own, DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys()))))
     only_ask = _words_of_asking(likely)
-    asked_words = [word for run, _ in runs for word in _asked(run, latin, only_ask)]
-    asked_words += [AskedWord(spelled=joined, forms=_forms(joined, latin), is_bonus=True) for joined in _joined(runs)]
+    asked_words = [word for run in runs for word in _asked(run, latin, only_ask)]
+    joined_words = _joined(runs, between)
+    asked_words += [AskedWord(spelled=joined, forms=_forms(joined, latin), is_bonus=True) for joined in joined_words]
     if edition < EDITION:
         asked_words += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
     return list({word.spelled: word for word in reversed(asked_words)}.values())[::-1]
@@ -147,7 +148,7 @@ def fold(text: str) -> str:
 
 def is_taken_for_english(question: str) -> bool:
     """Whether its little words say so; of one or two words no language is told."""
-    words = {run for run, _ in _runs(question)}
+    words = set(_runs(question)[0])
     counts = _counts(words)
     return len(words) < TELLING or counts.pop(DEFAULT) > max(counts.values())
 
@@ -162,50 +163,14 @@ def term(word: str, salt: int = 0) -> int:
     return zlib.crc32(word.encode(), salt) % DIMENSIONS + 1
 
 
-def document_weights(counts: Mapping[int, int], *, length: int, mean_length: float) -> dict[int, float]:
-    """A text's side of BM25: how much each of its words says about it, given its length."""
-    damping = K1 * (1 - B + B * length / max(mean_length, 1.0))
-    return {number: count * (K1 + 1) / (count + damping) for number, count in counts.items()}
-
-
-def occurrences(weights: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
-    """How often each text (a row) holds each word (a column), found again from the weights that are stored."""
-    damping = K1 * (1 - B + B * lengths / max(mean_length, 1.0))
-    return weights * damping[:, np.newaxis] / np.maximum(K1 + 1 - weights, 1e-6)
-
-
-def saturated(counts: Numbers, lengths: Numbers, means: Numbers) -> Numbers:
-    """The weights of words that occur so often in texts so long, where texts are so long in the mean."""
-    damping = K1 * (1 - B + B * lengths / np.maximum(means, 1.0))
-    return counts * (K1 + 1) / (counts + damping[:, np.newaxis])
-
-
-def rarity(documents: int, containing: int) -> float:
-    """IDF: how much a word tells, from the number of texts and of those that hold it."""
-    return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))
-
-
-def most_possible(rarities: Iterable[float]) -> float:
-    """The score of a text that is all about these words: what a BM25 score is measured against."""
-    return (K1 + 1) * sum(rarities)
-
-
-def rarities_in(most_possible: float) -> float:
-    """The rarities of a question's words together, which that score is made of."""
-    return most_possible / (K1 + 1)
-
-
 # -- from text to words
 
 
-def _runs(text: str) -> list[tuple[str, str]]:
-    """The runs of letters and digits of a text in lower case, each with what stands between it and the one before."""
-    whole, end = _lowered(text), 0
-    runs: list[tuple[str, str]] = []
-    for match in _WORDS.finditer(whole):
-        runs.append((match[0], whole[end : match.start()]))
-        end = match.end()
-    return runs
+def _runs(text: str) -> tuple[list[str], list[str]]:
+    """The runs of letters and digits of a text in lower case, and what stands between each and the one before."""
+    whole = _lowered(text)
+    pieces = (_PLAIN_WORDS if whole.isascii() else _WORDS).split(whole)
+    return pieces[1::2], pieces[:-1:2]
 
 
 def _lowered(text: str) -> str:
@@ -225,24 +190,32 @@ def _plain(word: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_LIKE)
 
 
-def _words_of(run: str, language: str) -> Sequence[str]:
-    return _one_word(run, language) if run[0] < _FIRST_UNSPACED else _pairs_or_word(run, language)
+def _words_of(runs: Iterable[str], language: str) -> list[str]:
+    return list(chain.from_iterable(map(_known(language).__getitem__, runs)))
 
 
-@lru_cache(maxsize=200_000)
-def _one_word(run: str, language: str) -> tuple[str, ...]:
-    return () if run in STOP_WORDS else (_form(run, language),)
+class _Known(dict[str, Sequence[str]]):
+    """What words each run of letters comes to in one language: those of a language come again and again."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+
+    def __missing__(self, run: str) -> Sequence[str]:
+        if _is_unspaced(run[0]):  # half a sentence, which hardly comes again
+            return _pairs(_plain(run))
+        if len(self) >= MOST_KNOWN:
+            self.clear()
+        words = self[run] = () if run in STOP_WORDS else (_form(run, self._language),)
+        return words
 
 
-def _pairs_or_word(run: str, language: str) -> Sequence[str]:
-    return _pairs(_plain(run)) if _is_unspaced(run[0]) else _one_word(run, language)
+_known = cache(_Known)
 
 
 def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 
-@lru_cache(maxsize=200_000)
 def _form(run: str, language: str) -> str:
     """A word as a text of this language is indexed by it."""
     languages = languages_of(run, language)
@@ -275,36 +248,36 @@ def _forms(run: str, languages: tuple[str, ...]) -> Mapping[str, frozenset[str]]
     return forms or {_plain(run): _ANY}
 
 
-def _joined(runs: Sequence[tuple[str, str]]) -> list[str]:
+def _joined(runs: Sequence[str], betweens: Sequence[str]) -> list[str]:
     """What is also written in one: LH 1078, e-mail, DE89 3704 0044 05, 1,000."""
-    if all(run.isalpha() and between not in _HYPHENS for run, between in runs):  # most texts, and quicker
-        return []
+    parts = [n for n, run in enumerate(runs) if not run.isalpha() or betweens[n] in _HYPHENS]
     joined: list[str] = []
-    chain: list[str] = []
+    begun: list[str] = []
     last, kind = "", ""
-    for run, between in runs:
-        if run.isalpha() and between not in _HYPHENS:  # nearly all: it ends a chain, and may begin one
-            joined += _whole(chain) if len(chain) > 1 else ()
-            chain = [run] if len(run) <= _LONGEST_PREFIX and _is_prefix(run) else []
+    for n in sorted({*parts, *(part - 1 for part in parts if part)}):  # the words that are far from any join nothing
+        run, between = runs[n], betweens[n]
+        if run.isalpha() and between not in _HYPHENS:  # it ends a chain, and may begin one
+            joined += _whole(begun)
+            begun = [run] if _is_prefix(run) else []
             last, kind = run, between
             continue
         has_digit = _has_digit(run)
         follows = between in _SEPARATORS and bool(last) and not _is_unspaced(run[0])
         if follows and (_is_prefix(last) if has_digit else between in _HYPHENS and not _has_digit(last)):
             joined.append(last + run)
-        if not (follows and has_digit) or (len(chain) > 1 and between != kind):
-            joined += _whole(chain)
-            chain = chain[1:] if follows and has_digit and len(chain) == 2 and _is_prefix(chain[0]) else []
+        if not (follows and has_digit) or (len(begun) > 1 and between != kind):
+            joined += _whole(begun)
+            begun = begun[1:] if follows and has_digit and len(begun) == 2 and _is_prefix(begun[0]) else []
         if has_digit or _is_prefix(run):
-            chain.append(run)
+            begun.append(run)
         last, kind = run, between
-    joined += _whole(chain)
+    joined += _whole(begun)
     return [word for word in dict.fromkeys(joined) if len(word) in _JOINED]
 
 
-def _whole(chain: list[str]) -> list[str]:
+def _whole(parts: list[str]) -> list[str]:
     """A chain in one; and without the word before it, which may belong to it (LH) or not (IBAN)."""
-    ends = (chain, chain[1:] if chain and _is_prefix(chain[0]) else [])
+    ends = (parts, parts[1:] if parts and _is_prefix(parts[0]) else [])
     return ["".join(end) for end in ends if len(end) > 1]
 
 
@@ -322,7 +295,6 @@ def _is_unspaced(character: str) -> bool:
 
 
 _UNSPACED_ONE = re.compile(f"[{_UNSPACED}]")
-_FIRST_UNSPACED = "\u0e00"
 
 
 # -- which language a question is in, and which of its words only ask: nobody misses those in an answer (D45)
@@ -390,17 +362,15 @@ class Stemmer(Protocol):
 
 def language_of(words: Iterable[str]) -> str:
     """The language of a text's Latin words: the one whose little words it holds most of, if it is a clear case."""
-    little_words: dict[str, list[str]] = {}
-    for word in LANGUAGES_OF.keys() & set(words):
-        for language in LANGUAGES_OF[word]:
-            little_words.setdefault(language, []).append(word)
-    language = max(
-        little_words, key=lambda candidate: (len(little_words[candidate]), candidate == DEFAULT), default=DEFAULT
-    )
-    is_clear = language != DEFAULT and _is_clear(
-        little_words[language], others=[little_words[rival] for rival in little_words if rival != language]
-    )
-    return language if is_clear and len(little_words[language]) > len(little_words.get(DEFAULT, ())) else DEFAULT
+    little_words = [word for word in dict.fromkeys(words) if word in LANGUAGES_OF]
+    counts = Counter(chain.from_iterable(map(LANGUAGES_OF.__getitem__, little_words)))
+    most = max(counts.values(), default=0)
+    if counts[DEFAULT] == most:
+        return DEFAULT
+    of = {language: [word for word in little_words if language in LANGUAGES_OF[word]] for language in counts}
+    language = next(language for language, count in counts.items() if count == most)
+    others = [words for rival, words in of.items() if rival != language]
+    return language if _is_clear(of[language], others=others) else DEFAULT
 
 
 def _is_clear(words: list[str], *, others: Sequence[list[str]]) -> bool:

@@ -11,7 +11,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
+from functools import lru_cache
+from itertools import chain
+from struct import pack
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +22,9 @@ import anyio.to_thread
 import numpy as np
 from pgvector import SparseVector
 
-from recollect.recall.rules import lexical, spelling
+from recollect.recall.rules import bm25, lexical, spelling
 from recollect.recall.rules.languages import DEFAULT
 from recollect.recall.rules.titles import titles
-from recollect.recall.sql.candidates import sparse
 from recollect.store.database import Transaction
 
 DRIFT = 0.2
@@ -37,10 +39,11 @@ SELECT (SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11)) IS NU
 """
 # One statement a table, each of which takes the space from a row that it reads, or names it outright: so Citus knows
 # that one server has it all. A statement that wrote three tables would be taken apart, and handed to all servers.
+# The terms of all texts come in one array, of which each text has a stretch.
 INDEX = """
 INSERT INTO lexicon (space_id, node_id, terms, bm25, length, kind, recallable)
-SELECT n.space_id, n.id, string_to_array(g.terms, ' ')::int4[], g.bm25, g.length, n.kind, n.recallable
-  FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
+SELECT n.space_id, n.id, ($3::int4[])[g.first:g.last], g.bm25, g.length, n.kind, n.recallable
+  FROM unnest($2::uuid[], $4::int4[], $5::int4[], $6::sparsevec[], $7::int4[]) AS g(node_id, first, last, bm25, length)
   JOIN nodes n ON n.id = g.node_id
  WHERE n.space_id = $1
 ON CONFLICT DO NOTHING RETURNING node_id
@@ -53,11 +56,13 @@ ON CONFLICT (space_id) DO UPDATE SET documents = t.documents + excluded.document
     languages = added_up(t.languages, excluded.languages)
 """
 COUNT_TERMS = """
-INSERT INTO term_stats AS t (space_id, term, documents)
-SELECT l.space_id, g.term, g.more FROM lexicon_totals l CROSS JOIN unnest($2::int4[], $3::int8[]) AS g(term, more)
- WHERE l.space_id = $1 ORDER BY g.term
-ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
-RETURNING term, xmax = 0 AS is_new
+WITH noted AS (
+    INSERT INTO term_stats AS t (space_id, term, documents)
+    SELECT l.space_id, g.term, g.more FROM lexicon_totals l CROSS JOIN unnest($2::int4[], $3::int8[]) AS g(term, more)
+     WHERE l.space_id = $1 ORDER BY g.term
+    ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
+    RETURNING term, xmax = 0 AS is_new
+) SELECT term FROM noted WHERE is_new
 """
 SPELL = """
 INSERT INTO spellings (space_id, term, word, keys)
@@ -84,8 +89,8 @@ SELECT l.node_id AS id, n.name, n.text, n.created_at, n.thread, n.metadata, l.te
  WHERE l.space_id = $1 AND l.node_id > $2 ORDER BY l.node_id LIMIT $3
 """
 RENEW = """
-UPDATE lexicon l SET terms = string_to_array(g.terms, ' ')::int4[], bm25 = g.bm25, length = g.length
-  FROM unnest($2::uuid[], $3::text[], $4::sparsevec[], $5::int4[]) AS g(node_id, terms, bm25, length)
+UPDATE lexicon l SET terms = ($3::int4[])[g.first:g.last], bm25 = g.bm25, length = g.length
+  FROM unnest($2::uuid[], $4::int4[], $5::int4[], $6::sparsevec[], $7::int4[]) AS g(node_id, first, last, bm25, length)
  WHERE l.space_id = $1 AND l.node_id = g.node_id
 """
 COUNT_RENEWED = """
@@ -114,7 +119,33 @@ class Entry:
     def indexed(self) -> lexical.IndexedText:
         """Its words, what it is called, and the words of its date: people ask what happened in May."""
         called = f"{self.name or ''}\n{titles(self.thread, self.metadata)}"
-        return lexical.indexed(f"{self.created_at:%-d %B %Y}\n{called}\n{self.text or ''}")
+        return lexical.indexed(self.text or "", heading=f"{_day(self.created_at.date())}\n{called}")
+
+
+@lru_cache(maxsize=1000)
+def _day(day: date) -> str:
+    return f"{day:%-d %B %Y}"
+
+
+class _Numbers(dict[str, int]):
+    """The terms of a space's words, each computed once."""
+
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = lexical.term(word, self._salt)
+        return number
+
+
+class _Encoded(SparseVector):
+    """A sparse vector as it is sent."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
+
+    def to_binary(self) -> bytes:
+        return self._encoded
 
 
 class _Batch:
@@ -125,34 +156,59 @@ class _Batch:
         self.ids = [entry.node_id for entry in entries]
         indexed = [entry.indexed() for entry in entries]
         self.lengths = [text.length for text in indexed]
-        self.words = {lexical.term(word, self.salt): word for text in indexed for word in text.words}
-        self.counts = [self._numbered(text.words) for text in indexed]
         self.languages = json.dumps(Counter(text.language for text in indexed if text.language != DEFAULT))
+        numbers = _Numbers(self.salt)
+        counts = [_numbered(text.words, numbers) for text in indexed]
+        self.words = {number: word for word, number in numbers.items()}
+        self.sizes = np.array([len(terms) for terms in counts])
+        self.terms = np.fromiter(chain.from_iterable(counts), np.int32)
+        self.occurrences = np.fromiter(chain.from_iterable(terms.values() for terms in counts), np.float64)
+        self._sort()
 
-    def _numbered(self, words: Counter[str]) -> Counter[int]:
-        counts = words if len(words) <= MOST_TERMS else dict(words.most_common(MOST_TERMS))
-        return Counter({lexical.term(word, self.salt): count for word, count in counts.items()})
+    def _sort(self) -> None:
+        """Text by text, and in each the terms in order, as both arrays and sparse vectors are kept."""
+        order = np.lexsort((self.terms, np.repeat(np.arange(len(self.sizes)), self.sizes)))
+        self.terms, self.occurrences = self.terms[order], self.occurrences[order]
 
     @property
     def mean(self) -> float:
         return max(float(np.mean(self.lengths)), 1.0)
 
-    def columns(self, mean: float) -> tuple[list[UUID], list[str], list[SparseVector], list[int]]:
-        weights = [
-            sparse(lexical.document_weights(counts, length=length, mean_length=mean))
-            for counts, length in zip(self.counts, self.lengths, strict=True)
+    def columns(self, mean: float) -> tuple[list[UUID], list[int], list[int], list[int], list[SparseVector], list[int]]:
+        """The nodes; the terms of all, where those of each begin and end among them, and what they weigh; lengths."""
+        lasts = np.cumsum(self.sizes)
+        firsts = lasts - self.sizes
+        weights = bm25.weights(self.occurrences, np.repeat(self.lengths, self.sizes), mean)
+        # As pgvector writes them, but for all texts at once; it counts from 0, and terms from 1.
+        terms, values = (self.terms - 1).astype(">i4").tobytes(), weights.astype(">f4").tobytes()
+        vectors: list[SparseVector] = [
+            _Encoded(
+                pack(">iii", lexical.DIMENSIONS, last - first, 0)
+                + terms[4 * first : 4 * last]
+                + values[4 * first : 4 * last]
+            )
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
         ]
-        return self.ids, [" ".join(map(str, sorted(counts))) for counts in self.counts], weights, self.lengths
+        return self.ids, self.terms.tolist(), (firsts + 1).tolist(), lasts.tolist(), vectors, self.lengths
+
+    def terms_of(self, texts: Sequence[int]) -> list[int]:
+        """The terms of some of the texts, one after the other."""
+        found: list[int] = self.terms[np.isin(np.repeat(np.arange(len(self.sizes)), self.sizes), texts)].tolist()
+        return found
 
     async def count_terms(self, db: Transaction, more: Mapping[int, int]) -> None:
         """Count in how many texts more each word is; those never seen before are filed, for who misspells them."""
         terms = sorted(term for term, count in more.items() if count)
         counted = await db.fetch(COUNT_TERMS, terms, [more[term] for term in terms])
-        new = sorted(row["term"] for row in counted if row["is_new"] and row["term"] in self.words)
-        new = [term for term in new if _is_filed(self.words[term])]
+        new = sorted(row["term"] for row in counted if _is_filed(self.words.get(row["term"], "")))
         if new:
             keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
             await db.run(SPELL, new, [self.words[term] for term in new], keys)
+
+
+def _numbered(words: Counter[str], numbers: _Numbers) -> dict[int, int]:
+    counts = words if len(words) <= MOST_TERMS else dict(words.most_common(MOST_TERMS))
+    return {numbers[word]: count for word, count in counts.items()}
 
 
 async def _batch(space_id: UUID, entries: Sequence[Entry]) -> _Batch:
@@ -174,8 +230,7 @@ async def index(db: Transaction, entries: Sequence[Entry]) -> None:
     new = [number for number, id_ in enumerate(batch.ids) if id_ in added]
     length = sum(batch.lengths[number] for number in new)
     await db.run(COUNT, len(new), length, mean, lexical.EDITION, batch.languages)
-    more = Counter(term for number in new for term in batch.counts[number])
-    await batch.count_terms(db, more)
+    await batch.count_terms(db, Counter(batch.terms_of(new)))
 
 
 async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
@@ -213,7 +268,7 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
         await db.run(END_RENEWAL, lexical.EDITION)
         return 0
     batch = await _batch(db.space_id, [Entry.of(record) for record in records])
-    more = Counter(term for counts in batch.counts for term in counts)
+    more = Counter(batch.terms.tolist())
     more.subtract(term for record in records for term in record["terms"])
     longer = sum(batch.lengths) - sum(record["length"] for record in records)
     # Who only weighs anew has counted the languages before.
