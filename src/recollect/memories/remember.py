@@ -119,7 +119,10 @@ async def _store(
 async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[NewMemory]) -> list[Note]:
     """New tags that look like slips of known ones, each where it stands first; to be asked before they are stored."""
     given = {
-        tag: position for position, memory in reversed([*enumerate(memories)]) for tag in tags.tags_of(memory.metadata)
+        tag: position
+        for position, memory in reversed([*enumerate(memories)])
+        if memory.metadata
+        for tag in tags.tags_of(memory.metadata)
     }
     if not given.keys() - contract.tags:
         return []

@@ -15,6 +15,7 @@ from recollect.memories.rules.tags import REGISTERED_TAGS, WHAT_A_TAG_IS, can_be
 from recollect.memories.rules.text import is_storable, normalise
 from recollect.model import ContentType, Metadata, NewMemory
 
+CONTENT_TYPES = tuple(ContentType)
 TYPES = ("expense", "todo", "bookmark")
 SOURCES = ("cli", "telegram", "import", "api", "mcp", "web")
 FIELDS = ("tags", "type", "source", "source_urls", "extra", "parent_id", "chunk_index", "total_chunks")
@@ -46,7 +47,9 @@ class Contract:
 
 def checked(handed_in: NewMemory | str | Mapping[str, Any], contract: Contract, now: datetime) -> NewMemory:
     """The memory as it will be stored, or InvalidInput saying what is wrong with it."""
-    memory = memory_of(handed_in)
+    if isinstance(handed_in, str):  # of a bare text there is nothing else to check
+        return NewMemory(text=checked_text(handed_in, contract))
+    memory = handed_in if isinstance(handed_in, NewMemory) else memory_from_mapping(handed_in)
     return replace(
         memory,
         text=checked_text(memory.text, contract),
@@ -60,13 +63,6 @@ def checked(handed_in: NewMemory | str | Mapping[str, Any], contract: Contract, 
         source=checked_name("source", memory.source),
         source_id=checked_name("source_id", memory.source_id),
     )
-
-
-def memory_of(handed_in: NewMemory | str | Mapping[str, Any]) -> NewMemory:
-    """A memory is handed in as one, as its fields, or as a bare text."""
-    if isinstance(handed_in, NewMemory):
-        return handed_in
-    return NewMemory(text=handed_in) if isinstance(handed_in, str) else memory_from_mapping(handed_in)
 
 
 def memory_from_mapping(fields: Mapping[str, Any]) -> NewMemory:
@@ -103,7 +99,7 @@ def checked_text(text: object, contract: Contract) -> str:
 
 
 def checked_content_type(subtype: object) -> str:
-    if subtype not in tuple(ContentType):
+    if subtype not in CONTENT_TYPES:
         refuse("content_type", f"{shown(subtype)} is not a content type; one of {', '.join(ContentType)} is")
     return str(subtype)
 
@@ -155,6 +151,8 @@ def checked_id(id_: object) -> UUID | None:
 def checked_metadata(metadata: object, contract: Contract) -> Metadata:
     if not isinstance(metadata, Mapping):
         refuse("metadata", f"metadata is an object, not {shown(metadata)}")
+    if not metadata:
+        return {}
     size = len(_as_json(metadata).encode())
     if size > contract.max_metadata_bytes:
         refuse("metadata", f"metadata has {size:,} bytes as JSON, the limit is {contract.max_metadata_bytes:,}")
