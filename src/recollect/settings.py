@@ -7,31 +7,28 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from recollect.errors import InvalidInput
 from recollect.wording import cannot_be
 
 PREFIX = "RECOLLECT_"
+# These are also read without the prefix, as other programs name them.
+ALSO_WITHOUT = ("database_url", "database_read_url", "embedding_dimension")
 
 
-class Settings(BaseSettings):
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, extra="ignore", populate_by_name=True, frozen=True, env_ignore_empty=True
-    )
+class Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
 
     home: Path | None = Field(
         None, description="Directory of the database inside; empty = the platform's user data directory."
     )
     database_url: SecretStr | None = Field(
         None,
-        validation_alias=AliasChoices("RECOLLECT_DATABASE_URL", "DATABASE_URL"),
         description="A PostgreSQL >= 16 with pgvector >= 0.8 to use instead of the one inside.",
     )
     database_read_url: SecretStr | None = Field(
         None,
-        validation_alias=AliasChoices("RECOLLECT_DATABASE_READ_URL", "DATABASE_READ_URL"),
         description="A standby of that PostgreSQL, where recalls, lists and exports may read.",
     )
     read_wait_seconds: float = Field(
@@ -55,7 +52,6 @@ class Settings(BaseSettings):
         None,
         ge=8,
         le=4000,
-        validation_alias=AliasChoices("RECOLLECT_EMBEDDING_DIMENSION", "EMBEDDING_DIMENSION"),
         description="Vector length, for embedders that allow a choice.",
     )
     embedding_folder: Path | None = Field(
@@ -148,10 +144,10 @@ class Settings(BaseSettings):
     def load(cls, **given: Any) -> "Settings":
         """Settings from the environment, with what is given taking precedence; one clear sentence if one is wrong."""
         try:
-            return cls(**{name: value for name, value in given.items() if value is not None})
+            return cls(**cls._from_environment() | {name: value for name, value in given.items() if value is not None})
         except ValidationError as error:
             first = error.errors()[0]
-            name = str(first["loc"][0]).lower().removeprefix(PREFIX.lower())
+            name = str(first["loc"][0])
             is_given = given.get(name) is not None
             subject = name if is_given else f"The setting {PREFIX}{name.upper()}"
             said = cannot_be(subject, first, secret="key" in name or "url" in name)
@@ -162,10 +158,13 @@ class Settings(BaseSettings):
     @classmethod
     def environment_names(cls, name: str) -> list[str]:
         """The variables that may hold this setting, the first of them preferred."""
-        alias = cls.model_fields[name].validation_alias
-        if isinstance(alias, AliasChoices):
-            return [str(choice) for choice in alias.choices]
-        return [PREFIX + name.upper()]
+        return [PREFIX + name.upper(), *([name.upper()] if name in ALSO_WITHOUT else [])]
+
+    @classmethod
+    def _from_environment(cls) -> dict[str, str]:
+        """What is set there; an empty variable is none."""
+        held = {name: map(os.environ.get, cls.environment_names(name)) for name in cls.model_fields}
+        return {name: value for name, values in held.items() if (value := next(filter(None, values), None))}
 
     def origin(self, name: str) -> str:
         """Where a value came from: a variable's name, the caller, or the default."""
