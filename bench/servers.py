@@ -40,7 +40,7 @@ TEXTS_A_QUESTION = 4  # about 160 words
 ROUNDS = 5
 AT_ONCE = 8
 SERVE = """
-from recollect.doors import logs
+from recollect import logs
 from recollect.doors.api.server import serve
 from recollect.settings import Settings
 logs.configure(level="warning", format="json")

@@ -23,7 +23,7 @@ from tests.waiting import HANG_SECONDS, until
 api_database = support.api_database
 
 SERVE = """
-from recollect.doors import logs
+from recollect import logs
 from recollect.doors.api.server import serve
 from recollect.settings import Settings
 logs.configure(level="warning", format="json")

@@ -36,7 +36,7 @@ engine, app, client = support.engine, support.app, support.client
 
 MEMORIES = "/api/v1/memories"
 CHILD = """
-from recollect.doors import logs
+from recollect import logs
 from recollect.doors.api.server import serve
 from recollect.settings import Settings
 logs.configure(level="info", format="json")

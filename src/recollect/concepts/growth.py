@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-import structlog
-
 from recollect.concepts import compare
 from recollect.concepts.policies.merge_duplicate_concepts import POLICY
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.engine.core import Core
+from recollect.logs import Log
 from recollect.plans.sql import ticks
 from recollect.plans.sql.ticks import Ticks
 
-log = structlog.get_logger("recollect.ticks")
+log = Log("recollect.ticks")
 
 MOST_COUNTED = 10_000
 

@@ -15,7 +15,7 @@ from typing import Any, Self, get_args
 
 import anyio.to_thread
 
-from recollect.doors import logs
+from recollect import logs
 from recollect.doors.portal import Portal
 from recollect.engine.administration import Administration
 from recollect.engine.core import Clock, Face

@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import anyio
-import structlog
 
 from recollect.errors import Busy, RecollectError
+from recollect.logs import Log
 from recollect.plan import Outcome
 
-log = structlog.get_logger("recollect.api")
+log = Log("recollect.api")
 T = TypeVar("T")
 
 

@@ -14,9 +14,9 @@ from uuid import UUID
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from recollect.errors import InvalidInput
+from recollect.logs import Log
 from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, Executor, LanguageModel, Notifier, Reranker, Vectors
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.graph.adjacency import Adjacencies
 
-log = structlog.get_logger("recollect")
+log = Log("recollect")
 
 # So careful is the index searched, for each of the cube root of its vectors: fitted to what finds 0.995 of the nearest
 # 200 among 5,000, 20,000 and 100,000 (ADR 8).

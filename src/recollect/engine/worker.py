@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
-import structlog
 
 from recollect.engine.build import revive
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import RecollectError
+from recollect.logs import Log
 from recollect.memories import embed
 
-log = structlog.get_logger("recollect.worker")
+log = Log("recollect.worker")
 # Then the next space has its turn: a long import in one must not hold up a single note in another.
 BATCHES_A_ROUND = 4
 

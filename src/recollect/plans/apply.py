@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-import structlog
-
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import Busy, Conflict, RecollectError
+from recollect.logs import Log
 from recollect.memories.remember import models_of
 from recollect.memories.sql import jobs
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, overall
@@ -25,7 +24,7 @@ from recollect.plans.sql.reader import StoreReader
 from recollect.plans.sql.work import AppliedGroups
 from recollect.store.database import Transaction
 
-log = structlog.get_logger("recollect.consolidate")
+log = Log("recollect.consolidate")
 
 Progress = Callable[[int, int], None]
 Started = Callable[[UUID], None]

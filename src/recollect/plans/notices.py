@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from recollect.engine.core import Core
 from recollect.errors import RecollectError
+from recollect.logs import Log
 from recollect.ports import Notice, Notifier
 from recollect.providers.notify import LogNotifier
 
-log = structlog.get_logger("recollect.notice")
+log = Log("recollect.notice")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

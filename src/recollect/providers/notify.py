@@ -14,13 +14,13 @@ from importlib.util import find_spec
 from typing import Any
 
 import anyio
-import structlog
 from pydantic import SecretStr
 
 from recollect.errors import InvalidInput, NotInstalled, ProviderUnavailable
+from recollect.logs import Log
 from recollect.ports import Notice, Notifier
 
-log = structlog.get_logger("recollect.notice")
+log = Log("recollect.notice")
 
 TIMEOUT_SECONDS = 10.0
 # Before the second and the third try; a server that asks for more patience gets it, within reason.

@@ -21,14 +21,13 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
-import structlog
-
 from recollect import __version__
 from recollect.errors import InvalidInput, NotInstalled, ProviderUnavailable, RecollectError
+from recollect.logs import Log
 from recollect.ports import Block, Made, Shared
 from recollect.providers.executors import fulfil, in_order, told
 
-log = structlog.get_logger("recollect.ray")
+log = Log("recollect.ray")
 
 AUTO, SCHEME = "auto", "ray://"
 # Where `ray start --head` listens for clients.

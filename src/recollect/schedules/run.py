@@ -13,11 +13,10 @@ from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import structlog
-
 from recollect.engine import care
 from recollect.engine.core import Core
 from recollect.errors import Busy, InvalidInput, NotFound, RecollectError
+from recollect.logs import Log
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
 from recollect.plans import notices, show
 from recollect.plans import run as running
@@ -33,7 +32,7 @@ from recollect.store.database import Transaction
 from recollect.store.locks import Lock
 from recollect.wording import counted
 
-log = structlog.get_logger("recollect.scheduler")
+log = Log("recollect.scheduler")
 
 HOME = "default"
 DAILY_MINUTES = 1440

@@ -6,16 +6,16 @@ or loses that connection, the next round of another one finds the lock free and 
 """
 
 import anyio
-import structlog
 
 from recollect.concepts import growth
 from recollect.engine.core import Core
 from recollect.errors import Busy, DatabaseProblem, RecollectError
+from recollect.logs import Log
 from recollect.schedules import run
 from recollect.schedules.sql.schedules import Schedule
 from recollect.store.locks import Lock
 
-log = structlog.get_logger("recollect.scheduler")
+log = Log("recollect.scheduler")
 
 LOOK_EVERY_SECONDS = 30.0
 

@@ -20,18 +20,18 @@ from uuid import UUID
 
 import anyio
 import asyncpg
-import structlog
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from recollect.errors import DatabaseProblem
+from recollect.logs import Log
 from recollect.store.connections import LOST, begun, connect, reason, throw_away
 
 if TYPE_CHECKING:
     from recollect.store.database import Verb
 
-log = structlog.get_logger("recollect.standby")
+log = Log("recollect.standby")
 
 # What a synchronous commit has waited for is flushed. Who does without that at all asks for what is only written.
 POSITION = """SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()

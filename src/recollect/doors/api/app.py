@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.models import Schema
@@ -58,9 +57,10 @@ from recollect.errors import (
     ProviderUnavailable,
     RecollectError,
 )
+from recollect.logs import Log
 from recollect.wording import cannot_be, place_of
 
-log = structlog.get_logger("recollect.api")
+log = Log("recollect.api")
 
 DESCRIPTION = """
 A memory that remembers, recalls, tidies itself, and can undo every tidying.

@@ -10,15 +10,16 @@ import re
 import time
 from uuid import uuid4
 
-import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
 
 from recollect.doors.api.metrics import Metrics
+from recollect.logs import Log
 from recollect.store.standby import Writer, as_written, calling, position_of
 
-log = structlog.get_logger("recollect.api")
+log = Log("recollect.api")
 
 CORRELATION = "X-Correlation-ID"
 AFTER = "X-Recollect-After"
@@ -55,7 +56,7 @@ class EdgeMiddleware:
                     _tell_position(headers, request, as_written(writer.wrote))
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(correlation_id=correlation_id), calling(writer):
+        with bound_contextvars(correlation_id=correlation_id), calling(writer):
             try:
                 await self._app(scope, receive, answer)
             finally:

@@ -17,7 +17,6 @@ from ipaddress import ip_address
 from typing import Any
 
 import h11
-import structlog
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -27,11 +26,12 @@ from recollect.doors.ending import SIGNALS, leaving_when_told, told_by
 from recollect.engine.engine import Engine
 from recollect.engine.worker import work_forever
 from recollect.errors import Conflict, InvalidInput
+from recollect.logs import Log
 from recollect.schedules import run
 from recollect.schedules.scheduler import schedule_forever
 from recollect.settings import Settings
 
-log = structlog.get_logger("recollect.server")
+log = Log("recollect.server")
 
 DRAIN_SECONDS = 10
 BACKLOG = 2048

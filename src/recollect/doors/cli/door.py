@@ -54,7 +54,7 @@ class Door:
 
     def settings(self, **given: Any) -> "Settings":
         """The settings in effect; logs follow them from here on."""
-        from recollect.doors import logs
+        from recollect import logs
         from recollect.settings import Settings
 
         known = {"space": self.space, "home": self.home, "database_url": self.database_url}

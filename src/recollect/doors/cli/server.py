@@ -30,7 +30,7 @@ def serve(
     It embeds what is added, tidies by schedule and backs up daily. Beyond this machine it needs a key:
     `recollect keys add`.
     """
-    from recollect.doors import logs
+    from recollect import logs
     from recollect.doors.api.server import serve as run_server
 
     settings = door.settings(host=host, port=port, production=production or None)

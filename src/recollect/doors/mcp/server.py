@@ -7,7 +7,6 @@ own sentence.
 from typing import Any
 
 import mcp_types as types
-import structlog
 from mcp.server.lowlevel import Server as Protocol
 from mcp.shared.exceptions import MCPError
 
@@ -17,9 +16,10 @@ from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.visits import Enter
 from recollect.doors.running import Running
 from recollect.errors import DatabaseProblem, NotFound, RecollectError
+from recollect.logs import Log
 from recollect.model import Scope
 
-log = structlog.get_logger("recollect.mcp")
+log = Log("recollect.mcp")
 
 # In the order of use: what comes first is found first.
 TOOLS = {
