@@ -243,7 +243,7 @@ async def lent(database_url: str, anyio_backend: str) -> AsyncIterator[Lent]:
     """Connecting, and all that a new connection has yet to learn, takes longer than most tests do."""
     opened = await open_database(database_url, pool_size=POOL_SIZE)
     lent = Lent(
-        engine=opened.engine,
+        pool=opened.pool,
         dsn=opened.dsn,
         role=opened.role,
         notes=opened.notes,

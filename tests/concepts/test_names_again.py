@@ -93,5 +93,4 @@ async def test_C34_names_stored_in_the_old_form_are_found_in_the_new_one(there: 
 
     async with there.core.database.owner() as connection:
         await connection.run_sync(upgrade)
-        await connection.commit()
     assert (await there.concepts.get("tea house")).id == wide.id

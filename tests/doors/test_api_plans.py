@@ -11,6 +11,7 @@ import anyio
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import text
 
 from recollect.doors.running import Running
 from recollect.engine.engine import Engine
@@ -180,7 +181,7 @@ async def test_P13_P14_a_plan_is_applied_in_the_background_and_its_run_watched(
     async with engine.core.transaction(engine.space.id) as db:
         # Somebody holds the last of the edges, so that the run comes to a stop there.
         last = f"SELECT subject FROM decisions WHERE plan_id = '{plan}' ORDER BY number DESC LIMIT 1"
-        await db.connection.exec_driver_sql(f"SELECT 1 FROM edges WHERE id = ({last}) FOR UPDATE")
+        await db.connection.execute(text(f"SELECT 1 FROM edges WHERE id = ({last}) FOR UPDATE"))
         answer = await client.post(f"{PLANS}/{plan}/apply", params={"wait": False})
         assert answer.status_code == 202
         begun = answer.json()

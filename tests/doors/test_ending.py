@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio
 import asyncpg
 import pytest
+from sqlalchemy import text
 
 from recollect import Recollect
 from recollect.engine.engine import Engine
@@ -167,7 +168,7 @@ async def test_G02_whoever_is_cancelled_gives_back_the_connection_in_order(
     async def hold() -> None:
         async with memory.core.transaction(memory.space.id) as db:
             holding.set()
-            await db.connection.exec_driver_sql("SELECT pg_sleep(60)")
+            await db.connection.execute(text("SELECT pg_sleep(60)"))
 
     for _ in range(3):
         holding = anyio.Event()

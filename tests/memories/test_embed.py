@@ -11,6 +11,7 @@ import anyio
 import asyncpg
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 from recollect.engine.engine import Engine
 from recollect.errors import ProviderMisbehaved, ProviderUnavailable
@@ -280,16 +281,14 @@ async def test_D13_D33_the_hnsw_index_is_built_when_it_pays_and_used(memory: Eng
         state = await vectors.index_state(engine.core.database, embedder.model, embedder.dim)
         assert (state.state, state.rows) == ("ready", 300)
         async with engine.core.database.owner() as connection:
-            found = await connection.exec_driver_sql(
-                f"SELECT indexdef FROM pg_indexes WHERE indexname = '{state.name}'"
-            )
+            found = await connection.execute(text(f"SELECT indexdef FROM pg_indexes WHERE indexname = '{state.name}'"))
             definition = found.scalar_one()
         assert "m='16'" in definition
         assert "ef_construction='200'" in definition
         assert "halfvec_cosine_ops" in definition
         assert await vectors.rebuild_index(engine.core.database, embedder.model, embedder.dim)
         async with engine.core.database.owner() as connection:
-            await connection.exec_driver_sql(f"DROP INDEX {state.name}")
+            await connection.execute(text(f"DROP INDEX {state.name}"))
         assert not await vectors.rebuild_index(engine.core.database, embedder.model, embedder.dim)
 
 

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import anyio
 import asyncpg
 import pytest
+from sqlalchemy import text
 
 from recollect.engine.engine import Engine
 from recollect.errors import DatabaseProblem, RecollectError
@@ -170,10 +171,10 @@ async def test_S09_a_server_that_is_killed_leaves_no_process_behind(memory: Engi
     proposing = f"import asyncio, pickle, sys; from {process.__name__} import proposed"
     command = [sys.executable, "-c", f"{proposing}; asyncio.run(proposed(pickle.load(sys.stdin.buffer)))"]
     async with memory.core.database.owner() as connection:
-        await connection.exec_driver_sql("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
+        await connection.execute(text("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE"))
 
         async def somebody_waits() -> object:
-            found = await connection.exec_driver_sql("SELECT 1 FROM pg_locks WHERE NOT granted")
+            found = await connection.execute(text("SELECT 1 FROM pg_locks WHERE NOT granted"))
             return found.first()
 
         async def child_has_ended() -> bool:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+from sqlalchemy import text
 
 from recollect.engine.engine import Engine
 from recollect.engine.sql import spaces
@@ -139,7 +140,7 @@ async def test_S05_a_full_disk_is_named_as_such(memory: Engine) -> None:
     )
     with pytest.raises(DatabaseProblem, match=r"^The disk of the database is full, so nothing was stored: make room"):
         async with memory.core.transaction(memory.space.id) as db:
-            await db.connection.exec_driver_sql(f"DO $$ BEGIN {full}; END $$")
+            await db.connection.execute(text(f"DO $$ BEGIN {full}; END $$"))
 
 
 @pytest.mark.parametrize(
@@ -182,8 +183,8 @@ async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memo
 
     async def cut_off() -> None:
         async with memory.core.transaction(memory.space.id) as db:
-            await db.connection.exec_driver_sql("RESET ROLE")
-            await db.connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+            await db.connection.execute(text("RESET ROLE"))
+            await db.connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
     with pytest.raises(DatabaseProblem, match=r"The database did not answer .*: try again"):
         await cut_off()
@@ -193,7 +194,7 @@ async def test_a_connection_cut_off_is_one_sentence_and_the_next_call_works(memo
 async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(memory: Engine) -> None:
     async with AsyncExitStack() as stack:
         held = [await stack.enter_async_context(memory.core.transaction(memory.space.id)) for _ in range(4)]
-        pids = [(await one.connection.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one() for one in held]
+        pids = [(await one.connection.execute(text("SELECT pg_backend_pid()"))).scalar_one() for one in held]
     async with memory.core.database.alone() as connection:
         assert await connection.fetchval(
             "SELECT bool_and(pg_terminate_backend(p, 5000)) FROM unnest($1::int[]) p", pids
@@ -223,7 +224,7 @@ async def test_a_transaction_cut_short_gives_its_connection_back(settings: Setti
 
         async def sleep() -> None:
             async with memory.core.transaction(memory.space.id) as db:
-                await db.connection.exec_driver_sql("SELECT pg_sleep(60)")
+                await db.connection.execute(text("SELECT pg_sleep(60)"))
 
         for _ in range(2):
             sleeping = asyncio.create_task(sleep())
@@ -232,7 +233,7 @@ async def test_a_transaction_cut_short_gives_its_connection_back(settings: Setti
             with pytest.raises(asyncio.CancelledError):
                 await sleeping
         async with memory.core.transaction(memory.space.id) as db:
-            assert (await db.connection.exec_driver_sql("SELECT txid_current_if_assigned()")).scalar() is None
+            assert (await db.connection.execute(text("SELECT txid_current_if_assigned()"))).scalar() is None
 
 
 async def is_asleep(dsn: str) -> bool:
@@ -250,20 +251,20 @@ async def test_what_holds_until_the_end_of_a_transaction_is_gone_after_it(settin
         async with memory.core.database.owner() as connection:
             names = ("role", "statement_timeout", "enable_sort", "transaction_read_only", "recollect.space")
             asked = ", ".join(f"current_setting('{name}', true)" for name in names)
-            found = (await connection.exec_driver_sql(f"SELECT {asked}")).one()
+            found = (await connection.execute(text(f"SELECT {asked}"))).one()
     assert tuple(found) == ("none", "0", "on", "off", "")
 
 
 async def test_a_search_that_takes_too_long_is_given_up(memory: Engine) -> None:
     with pytest.raises(DatabaseProblem, match="statement timeout"):
         async with memory.core.database.search(memory.space.id, ef_search=40, timeout_seconds=0.05) as db:
-            await db.connection.exec_driver_sql("SELECT pg_sleep(5)")
+            await db.connection.execute(text("SELECT pg_sleep(5)"))
 
 
 async def test_a_search_cannot_write(memory: Engine) -> None:
     with pytest.raises(Exception, match="read-only transaction"):
         async with memory.core.search(memory.space.id) as db:
-            await db.connection.exec_driver_sql("DELETE FROM recalls")
+            await db.connection.execute(text("DELETE FROM recalls"))
 
 
 SEARCHED_AS = "SELECT current_user::text, current_setting('recollect.space'), current_setting('enable_sort')"

@@ -21,7 +21,7 @@ from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
 from recollect.memories.rules.contract import as_utc, checked_name
 from recollect.model import ApiKey, Scope
 from recollect.plan import Risk
-from recollect.store.database import Connection
+from recollect.store.connections import Connection
 
 FORM = re.compile(r"rk_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -8,18 +8,19 @@ shielded from that: anyio repeats its cancelling at every await, and would cut t
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 import asyncpg
 from pgvector.asyncpg import register_vector
-from sqlalchemy import QueuePool
+from sqlalchemy import Connection as SyncConnection
+from sqlalchemy import CursorResult, Dialect, Engine, Executable, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.util import greenlet_spawn
 
 from recollect.errors import DatabaseProblem
 from recollect.store.embedded.sockets import is_inside
@@ -42,6 +43,87 @@ DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
 REPLACED = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.InvalidCachedStatementError)
 
 Begin = Callable[[asyncpg.Connection], Awaitable[object]]
+T = TypeVar("T")
+
+
+class Connection:
+    """A connection of the pool. SQLAlchemy's own asynchronous one brings its ORM along, which nobody here uses and
+    which takes a tenth of a start to load."""
+
+    def __init__(self, sync: SyncConnection) -> None:
+        self._sync = sync
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._sync.dialect
+
+    @property
+    def raw(self) -> asyncpg.Connection:
+        """The driver's connection below."""
+        return self._sync.connection.driver_connection
+
+    async def execute(self, statement: Executable, given: Any = None) -> CursorResult[*tuple[Any, ...]]:
+        return await greenlet_spawn(self._sync.execute, statement, given)
+
+    async def stream(self, statement: Executable, given: Any = None, *, batch: int) -> "Batches":
+        """The rows batch by batch, so that they are never all in memory."""
+        streaming = {"stream_results": True}
+        return Batches(await greenlet_spawn(self._sync.execute, statement, given, execution_options=streaming), batch)
+
+    async def run_sync(self, work: Callable[..., T], *given: Any) -> T:
+        """What needs SQLAlchemy's synchronous connection, like migrations."""
+        return await greenlet_spawn(work, self._sync, *given)
+
+    async def invalidate(self) -> None:
+        """Do not use it again."""
+        await greenlet_spawn(self._sync.invalidate)
+
+    async def aclose(self) -> None:
+        """Give it back to the pool."""
+        await greenlet_spawn(self._sync.close)
+
+
+class Batches:
+    """No generator: one that is left half-way would be closed by nobody, or too late."""
+
+    def __init__(self, result: CursorResult[*tuple[Any, ...]], size: int) -> None:
+        self._result, self._size = result, size
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[Any]:
+        if rows := await greenlet_spawn(self._result.fetchmany, self._size):
+            return rows
+        raise StopAsyncIteration
+
+
+class Pool:
+    """Connections that are kept, at most so many."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def size(self) -> int:
+        return self._queue.size()
+
+    @property
+    def in_use(self) -> int:
+        return self._queue.checkedout()
+
+    async def connect(self) -> Connection:
+        return Connection(await greenlet_spawn(self._engine.connect))
+
+    async def dispose(self) -> None:
+        """Close those that nobody has; whoever comes next gets new ones."""
+        await greenlet_spawn(self._engine.dispose)
+
+    @property
+    def _queue(self) -> QueuePool:
+        pool = self._engine.pool
+        assert isinstance(pool, QueuePool)
+        return pool
 
 
 async def connect(dsn: str, *, seconds: float = CONNECT_SECONDS, **options: Any) -> asyncpg.Connection:
@@ -56,7 +138,7 @@ async def close(connection: asyncpg.Connection) -> None:
         await connection.close(timeout=CLOSE_SECONDS)
 
 
-def make_engine(
+def make_pool(
     dsn: str,
     *,
     size: int,
@@ -64,7 +146,7 @@ def make_engine(
     vector_schema: str,
     seconds: float = CONNECT_SECONDS,
     settings: Mapping[str, str] | None = None,
-) -> AsyncEngine:
+) -> Pool:
     """A pool of connections that know vectors, each with some settings for as long as it lasts."""
     at_all_times = {"search_path": f"{schema},{vector_schema}", **(settings or {})}
 
@@ -77,30 +159,31 @@ def make_engine(
         return connection
 
     # Transactions are begun by `begun` and ended by `ended`.
-    engine = create_async_engine(
+    engine: Engine = create_engine(
         "postgresql+asyncpg://",
-        async_creator=connect_for_use,
+        creator=lambda: adapted.connect(async_creator_fn=connect_for_use),
         pool_size=size,
         max_overflow=0,
         isolation_level="AUTOCOMMIT",
     )
+    adapted: Any = engine.dialect.dbapi  # the driver as SQLAlchemy's synchronous side sees it
     # A connection whose user was cancelled is cut off at once: saying goodbye would be one more await to be cancelled.
     engine.dialect.do_terminate = _cut_off  # type: ignore[method-assign]
     engine.dialect.do_close = _leave  # type: ignore[method-assign]
-    return engine
+    return Pool(engine)
 
 
-async def begun(engine: AsyncEngine, begin: Begin) -> AsyncConnection:
+async def begun(pool: Pool, begin: Begin) -> Connection:
     """A connection that has answered. One that died while it lay in the pool is thrown away, and the next is asked:
     what a ping before every use would find out, without the ping."""
-    chances = pool_of(engine).size() + 1
+    chances = pool.size + 1
     while True:
         chances -= 1
-        connection = await engine.connect()
+        connection = await pool.connect()
         try:
             async with AsyncExitStack() as unless_it_answers:
                 unless_it_answers.push_async_callback(throw_away, connection)
-                await begin(raw_of(connection))
+                await begin(connection.raw)
                 unless_it_answers.pop_all()
         except LOST:
             if not chances:
@@ -118,18 +201,18 @@ async def heard_of(raw: asyncpg.Connection) -> None:
 
 
 @asynccontextmanager
-async def ended(connection: AsyncConnection) -> AsyncIterator[None]:
+async def ended(connection: Connection) -> AsyncIterator[None]:
     """Committed at the end of the block, or rolled back where that fails."""
-    raw = raw_of(connection)
+    raw = connection.raw
     async with fit_for_others(connection):
         yield
     await raw.execute("COMMIT")
 
 
 @asynccontextmanager
-async def fit_for_others(connection: AsyncConnection) -> AsyncIterator[None]:
+async def fit_for_others(connection: Connection) -> AsyncIterator[None]:
     """Whatever happens in the block: the next one finds no transaction under way, and nothing that holds no more."""
-    raw = raw_of(connection)
+    raw = connection.raw
     try:
         yield
     except BaseException as error:  # whatever it is, a cancelling too: nothing of the block is to stay
@@ -139,26 +222,13 @@ async def fit_for_others(connection: AsyncConnection) -> AsyncIterator[None]:
         raise
 
 
-async def throw_away(connection: AsyncConnection) -> None:
+async def throw_away(connection: Connection) -> None:
     with anyio.CancelScope(shield=True):
         await connection.invalidate()
         await connection.aclose()
 
 
-def pool_of(engine: AsyncEngine) -> QueuePool:
-    pool = engine.pool
-    assert isinstance(pool, QueuePool)
-    return pool
-
-
-def raw_of(connection: AsyncConnection) -> asyncpg.Connection:
-    """The driver's connection below."""
-    sync = connection.sync_connection
-    assert sync is not None
-    return sync.connection.driver_connection
-
-
-async def _take_back(connection: AsyncConnection, raw: asyncpg.Connection) -> None:
+async def _take_back(connection: Connection, raw: asyncpg.Connection) -> None:
     """Roll back; a connection that cannot even do that is not used again."""
     with anyio.CancelScope(shield=True), suppress(*LOST, TimeoutError):
         async with AsyncExitStack() as unless_it_can:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.connections import raw_of
 from recollect.store.database import Transaction
 
 # A binary COPY begins with 19 bytes of header and ends with two that say so.
@@ -35,5 +34,5 @@ async def copied(db: Transaction, row: np.dtype[Any], query: str, *given: Any) -
     arguments = (db.space_id, *given)
     if not given:  # the space is written into the query: as an argument it would cost two more journeys
         query, arguments = query.replace("$1", f"'{db.space_id}'::uuid"), ()
-    await raw_of(db.connection).copy_from_query(query, *arguments, output=take, format="binary")
+    await db.connection.raw.copy_from_query(query, *arguments, output=take, format="binary")
     return np.frombuffer(memoryview(written)[HEADER:-END], dtype=row)

@@ -19,18 +19,18 @@ from weakref import WeakKeyDictionary
 import anyio
 import asyncpg
 from sqlalchemy import CursorResult
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from recollect.store.connections import (
     CLOSE_SECONDS,
+    Batches,
+    Connection,
+    Pool,
     begun,
     close,
     connect,
     ended,
     fit_for_others,
     heard_of,
-    pool_of,
-    raw_of,
     said_plainly,
 )
 from recollect.store.standby import (
@@ -52,7 +52,7 @@ T = TypeVar("T")
 class Transaction:
     """A transaction in one space. It knows which, so that nobody has to hand the space on beside it."""
 
-    connection: AsyncConnection
+    connection: Connection
     space_id: UUID
 
     @property
@@ -60,29 +60,26 @@ class Transaction:
         return self.connection.execute
 
     @property
-    def stream(self) -> Callable[..., Any]:
+    def stream(self) -> Callable[..., Awaitable[Batches]]:
         return self.connection.stream
 
     # What the driver is asked itself, in haste or for vectors in binary: a statement whose $1 is the space.
 
     async def fetch(self, statement: str, *given: Any) -> list[Any]:
-        rows: list[Any] = await raw_of(self.connection).fetch(statement, self.space_id, *given)
+        rows: list[Any] = await self.connection.raw.fetch(statement, self.space_id, *given)
         return rows
 
     async def fetchrow(self, statement: str, *given: Any) -> Any:
-        return await raw_of(self.connection).fetchrow(statement, self.space_id, *given)
+        return await self.connection.raw.fetchrow(statement, self.space_id, *given)
 
     async def fetchval(self, statement: str, *given: Any) -> Any:
-        return await raw_of(self.connection).fetchval(statement, self.space_id, *given)
+        return await self.connection.raw.fetchval(statement, self.space_id, *given)
 
     async def run(self, statement: str, *given: Any) -> str:
         """The driver's word on what was done, like `DELETE 0`."""
-        done: str = await raw_of(self.connection).execute(statement, self.space_id, *given)
+        done: str = await self.connection.raw.execute(statement, self.space_id, *given)
         return done
 
-
-# The owner's transaction, which is in no space.
-Connection = AsyncConnection
 
 SCHEMA = "recollect"
 ROLE = "recollect_app"
@@ -161,14 +158,14 @@ class Database:
     def __init__(
         self,
         *,
-        engine: AsyncEngine,
+        pool: Pool,
         dsn: str,
         role: str | None,
         notes: tuple[str, ...],
-        searchers: AsyncEngine | None = None,
+        searchers: Pool | None = None,
         distributed: bool = False,
     ) -> None:
-        self.engine = engine
+        self.pool = pool
         self.searchers = searchers
         # What a connection that searches was told last.
         self._entered_by: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()
@@ -217,7 +214,7 @@ class Database:
                 await db.run(statement, role, *given)
             return
         say = methodcaller("execute", statement, space_id, role, *given)
-        async with said_plainly(), aclosing(await begun(self.engine, say)):
+        async with said_plainly(), aclosing(await begun(self.pool, say)):
             pass
 
     @asynccontextmanager
@@ -240,7 +237,7 @@ class Database:
             yield Transaction(connection, space_id)
 
     @asynccontextmanager
-    async def _searching(self, searchers: AsyncEngine, settings: Mapping[str, str]) -> AsyncIterator[AsyncConnection]:
+    async def _searching(self, searchers: Pool, settings: Mapping[str, str]) -> AsyncIterator[Connection]:
         """By a connection that only searches. It enters a space where it was last in another one: who asks in the same
         space again sends nothing but questions, each of which sees what was written before it."""
         entering = "; ".join(f"SET {name} = {value}" for name, value in settings.items())
@@ -255,7 +252,7 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def owner(self, *, in_passing: bool = False) -> AsyncIterator[AsyncConnection]:
+    async def owner(self, *, in_passing: bool = False) -> AsyncIterator[Connection]:
         """As the owner: migrations, indexes, and the tables without a space."""
         async with self._begun("BEGIN", AT_LEISURE) if in_passing else self._writing({}, None) as connection:
             yield connection
@@ -267,9 +264,9 @@ class Database:
         Never ask for a second one otherwise: those who hold one and wait for another would wait for each other.
         """
         verb = current_verb()
-        primary = self.searchers or self.engine
-        pool = pool_of(self.standby.engine if self.standby and verb and verb.at_standby else primary)
-        return 2 * pool.checkedout() < pool.size()
+        primary = self.searchers or self.pool
+        pool = self.standby.pool if self.standby and verb and verb.at_standby else primary
+        return 2 * pool.in_use < pool.size
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[asyncpg.Connection]:
@@ -297,14 +294,18 @@ class Database:
                 self._watch.cancel()
                 await asyncio.wait([self._watch])
             if self.standby is not None:
-                await self.standby.engine.dispose()
-            if self.searchers is not None:
-                await self.searchers.dispose()
-            await self.engine.dispose()
+                await self.standby.pool.dispose()
+            await self.leave_connections()
+
+    async def leave_connections(self) -> None:
+        """Close those that nobody has; whoever comes next gets new ones, which know the tables as they are then."""
+        for pool in (self.searchers, self.pool):
+            if pool is not None:
+                await pool.dispose()
 
     async def _where_it_is(self) -> Whereabouts:
         async with self._begun("BEGIN READ ONLY", {}) as connection:
-            return await where_primary_is(raw_of(connection))
+            return await where_primary_is(connection.raw)
 
     def _entered(self, space_id: UUID) -> dict[str, str]:
         return {"role": self.role or "none", "recollect.space": f"'{space_id}'"}
@@ -322,18 +323,18 @@ class Database:
         return f"{begin}; DO $$ BEGIN {statements}; END $$"
 
     @asynccontextmanager
-    async def _begun(self, begin: str, settings: Mapping[str, str]) -> AsyncIterator[AsyncConnection]:
+    async def _begun(self, begin: str, settings: Mapping[str, str]) -> AsyncIterator[Connection]:
         """A transaction at the primary whose beginning and settings are one message."""
         start = methodcaller("execute", self._opening(begin, settings))
-        async with said_plainly(), aclosing(await begun(self.engine, start)) as connection, ended(connection):
+        async with said_plainly(), aclosing(await begun(self.pool, start)) as connection, ended(connection):
             yield connection
 
     @asynccontextmanager
-    async def _writing(self, settings: Mapping[str, str], space_id: UUID | None) -> AsyncIterator[AsyncConnection]:
+    async def _writing(self, settings: Mapping[str, str], space_id: UUID | None) -> AsyncIterator[Connection]:
         """The same for what may write: where there is a standby, how far that must come to show it is noted."""
         start = methodcaller("execute", self._opening("BEGIN", settings))
-        async with said_plainly(), aclosing(await begun(self.engine, start)) as connection:
-            raw, did_write = raw_of(connection), False
+        async with said_plainly(), aclosing(await begun(self.pool, start)) as connection:
+            raw, did_write = connection.raw, False
             async with ended(connection):
                 yield connection
                 did_write = self.standby is not None and bool(await raw.fetchval(WROTE))
@@ -341,7 +342,7 @@ class Database:
                 self._writes.note(space_id, int(await raw.fetchval(POSITION)))
 
     @asynccontextmanager
-    async def _looking(self, begin: str, settings: Mapping[str, str], space_id: UUID) -> AsyncIterator[AsyncConnection]:
+    async def _looking(self, begin: str, settings: Mapping[str, str], space_id: UUID) -> AsyncIterator[Connection]:
         """A look into a space: here it is decided where."""
         there = await self._begun_at_standby(self._opening(begin, settings), space_id)
         if self.standby is None or there is None:
@@ -351,7 +352,7 @@ class Database:
             async with aclosing(there), self.standby.heard(there), ended(there):
                 yield there
 
-    async def _begun_at_standby(self, opening: str, space_id: UUID) -> AsyncConnection | None:
+    async def _begun_at_standby(self, opening: str, space_id: UUID) -> Connection | None:
         """None for whoever must ask the primary. All looks of a verb are at the same place."""
         verb, standby = current_verb(), self.standby
         if verb is None or standby is None or verb.at_standby is False:
@@ -367,4 +368,4 @@ class Database:
 async def driver(of: Connection | Transaction) -> asyncpg.Connection:
     """The asyncpg connection below, in the same transaction: for vectors in binary, for COPY, and for haste."""
     connection = of.connection if isinstance(of, Transaction) else of
-    return raw_of(connection)
+    return connection.raw

@@ -5,10 +5,9 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import UnsuitableServer
-from recollect.store.connections import close, connect, make_engine, said_plainly
+from recollect.store.connections import Connection, close, connect, make_pool, said_plainly
 from recollect.store.database import ROLE, SCHEMA, SEARCHING, Database, driver
 from recollect.store.migrations import HEAD, run_migrations
 from recollect.store.standby import ANSWER_SECONDS, ReadAt, Standby
@@ -55,17 +54,17 @@ async def open_database(
             distributed = await is_distributed(connection)
     finally:
         await close(connection)
-    engine = make_engine(dsn, size=pool_size, schema=SCHEMA, vector_schema=vector_schema)
+    pool = make_pool(dsn, size=pool_size, schema=SCHEMA, vector_schema=vector_schema)
     searchers = None
     if not distributed and read_at is None:
         always = {"role": role or "none", "default_transaction_read_only": "on", **SEARCHING}
         size = max(2, pool_size // 2)
-        searchers = make_engine(dsn, size=size, schema=SCHEMA, vector_schema=vector_schema, settings=always)
-    database = Database(engine=engine, dsn=dsn, role=role, notes=notes, searchers=searchers, distributed=distributed)
+        searchers = make_pool(dsn, size=size, schema=SCHEMA, vector_schema=vector_schema, settings=always)
+    database = Database(pool=pool, dsn=dsn, role=role, notes=notes, searchers=searchers, distributed=distributed)
     if revision != HEAD:
         await upgrade(database)
     if read_at is not None and not distributed:
-        there = make_engine(
+        there = make_pool(
             read_at.dsn, size=pool_size, schema=SCHEMA, vector_schema=vector_schema, seconds=ANSWER_SECONDS
         )
         await database.follow(Standby(read_at, there))
@@ -112,7 +111,7 @@ async def downgrade(database: Database, revision: str) -> None:
 
 
 @asynccontextmanager
-async def _preparing(database: Database) -> AsyncIterator[AsyncConnection]:
+async def _preparing(database: Database) -> AsyncIterator[Connection]:
     async with database.owner() as connection:
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": PREPARE_LOCK})
         for statement in CAREFULLY if database.distributed else ():

@@ -22,11 +22,10 @@ import anyio
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from recollect.errors import DatabaseProblem
 from recollect.logs import Log
-from recollect.store.connections import LOST, begun, connect, reason, throw_away
+from recollect.store.connections import LOST, Connection, Pool, begun, connect, reason, throw_away
 
 if TYPE_CHECKING:
     from recollect.store.database import Verb
@@ -158,8 +157,8 @@ class Lag:
 class Standby:
     """A server that follows the primary, as its last look found it. Readers never wait for one that is in trouble."""
 
-    def __init__(self, read_at: ReadAt, engine: AsyncEngine) -> None:
-        self.engine = engine
+    def __init__(self, read_at: ReadAt, pool: Pool) -> None:
+        self.pool = pool
         self.report = StandbyReport(trouble="it has not answered yet")
         self._read_at = read_at
         self._lag = Lag()
@@ -170,7 +169,7 @@ class Standby:
 
     # -- for whoever reads
 
-    async def begun(self, opening: str, verb: "Verb") -> AsyncConnection | None:
+    async def begun(self, opening: str, verb: "Verb") -> Connection | None:
         """A look that has begun, at a state that holds what the verb must see; None where the primary must be asked."""
         has_come = False
 
@@ -183,7 +182,7 @@ class Standby:
         if self.report.trouble is not None:
             return None
         try:
-            connection = await begun(self.engine, begin)
+            connection = await begun(self.pool, begin)
         except PoolTimeout:
             return None
         except (*LOST, asyncpg.PostgresError, DatabaseProblem, OSError) as error:
@@ -195,7 +194,7 @@ class Standby:
         return None
 
     @asynccontextmanager
-    async def heard(self, connection: AsyncConnection) -> AsyncIterator[None]:
+    async def heard(self, connection: Connection) -> AsyncIterator[None]:
         """Whatever the server complains of within, the primary is asked once more: it says the same, or it does not."""
         try:
             yield

@@ -6,9 +6,9 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.model import JobCounts
+from recollect.store.connections import Connection
 from recollect.store.database import SCHEMA, Database
 from recollect.store.tables import nodes, runs
 
@@ -55,19 +55,18 @@ INTEGRITY = {
 }
 
 
-async def count_nodes(connection: AsyncConnection) -> int:
+async def count_nodes(connection: Connection) -> int:
     return int((await connection.execute(select(func.count()).select_from(nodes))).scalar_one())
 
 
-async def texts(connection: AsyncConnection, *, batch: int = 2000) -> AsyncIterator[list[tuple[UUID, str, str]]]:
+async def texts(connection: Connection, *, batch: int = 2000) -> AsyncIterator[list[tuple[UUID, str, str]]]:
     """Every memory's id, text and recorded checksum, batch by batch."""
     statement = select(nodes.c.id, nodes.c.text, nodes.c.checksum).where(nodes.c.kind == "memory")
-    result = await connection.stream(statement)
-    async for part in result.partitions(batch):
+    async for part in await connection.stream(statement, batch=batch):
         yield [(row.id, row.text, row.checksum) for row in part]
 
 
-async def broken(connection: AsyncConnection, *, most: int = 20) -> dict[str, list[UUID]]:
+async def broken(connection: Connection, *, most: int = 20) -> dict[str, list[UUID]]:
     """What is not whole, by kind of fault, with the first few ids of each."""
     faults = {}
     for fault, query in INTEGRITY.items():
@@ -108,7 +107,7 @@ SERVER_FACTS = text("""
      WHERE datname = current_database()""")
 
 
-async def server_facts(connection: AsyncConnection) -> ServerFacts:
+async def server_facts(connection: Connection) -> ServerFacts:
     return ServerFacts(**(await connection.execute(SERVER_FACTS, {"schema": SCHEMA})).one()._mapping)
 
 
@@ -120,7 +119,7 @@ async def vacuum(database: Database) -> None:
             await connection.execute(f'VACUUM (ANALYZE) {SCHEMA}."{table["tablename"]}"')
 
 
-async def stored_models(connection: AsyncConnection) -> list[tuple[str, int, int]]:
+async def stored_models(connection: Connection) -> list[tuple[str, int, int]]:
     """Every model that has vectors: its name, their length, how many."""
     rows = await connection.execute(
         text("SELECT model, dim, count(*) AS number FROM embeddings GROUP BY model, dim ORDER BY model, dim")
@@ -128,24 +127,24 @@ async def stored_models(connection: AsyncConnection) -> list[tuple[str, int, int
     return [(row.model, row.dim, row.number) for row in rows]
 
 
-async def job_counts(connection: AsyncConnection) -> JobCounts:
+async def job_counts(connection: Connection) -> JobCounts:
     """The embedding jobs of all spaces, by state."""
     rows = await connection.execute(text("SELECT status, count(*) AS number FROM embedding_jobs GROUP BY status"))
     return JobCounts(**{row.status: row.number for row in rows})
 
 
-async def ping(connection: AsyncConnection) -> None:
+async def ping(connection: Connection) -> None:
     await connection.execute(text("SELECT 1"))
 
 
 async def note_run(
-    connection: AsyncConnection, space_id: UUID, action: str, report: dict[str, object], now: datetime
+    connection: Connection, space_id: UUID, action: str, report: dict[str, object], now: datetime
 ) -> None:
     values = {"space_id": space_id, "action": action, "status": "completed", "report": report}
     await connection.execute(runs.insert().values(**values, started_at=now, finished_at=now))
 
 
-async def last_run(connection: AsyncConnection, action: str) -> datetime | None:
+async def last_run(connection: Connection, action: str) -> datetime | None:
     finished_at: datetime | None = (
         await connection.execute(select(func.max(runs.c.finished_at)).where(runs.c.action == action))
     ).scalar_one()

@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Select, delete, func, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.model import ApiKey, Scope
+from recollect.store.connections import Connection
 from recollect.store.tables import api_keys, sessions, spaces
 
 
@@ -19,7 +19,7 @@ def _select() -> Select[tuple[object, ...]]:
 
 
 async def add(
-    connection: AsyncConnection,
+    connection: Connection,
     *,
     name: str,
     prefix: str,
@@ -44,17 +44,17 @@ async def add(
     return _key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
 
 
-async def find(connection: AsyncConnection, prefix: str) -> tuple[ApiKey, str] | None:
+async def find(connection: Connection, prefix: str) -> tuple[ApiKey, str] | None:
     """The key with this prefix and its hash."""
     row = (await connection.execute(_select().where(api_keys.c.prefix == prefix))).one_or_none()
     return None if row is None else (_key(row), row._mapping["hash"])
 
 
-async def list_all(connection: AsyncConnection) -> list[ApiKey]:
+async def list_all(connection: Connection) -> list[ApiKey]:
     return [_key(row) for row in await connection.execute(_select().order_by(api_keys.c.created_at))]
 
 
-async def revoke(connection: AsyncConnection, prefix: str, now: datetime) -> ApiKey:
+async def revoke(connection: Connection, prefix: str, now: datetime) -> ApiKey:
     statement = update(api_keys).where(api_keys.c.prefix == prefix)
     changed = await connection.execute(statement.values(revoked_at=func.coalesce(api_keys.c.revoked_at, now)))
     if changed.rowcount == 0:
@@ -62,12 +62,12 @@ async def revoke(connection: AsyncConnection, prefix: str, now: datetime) -> Api
     return _key((await connection.execute(_select().where(api_keys.c.prefix == prefix))).one())
 
 
-async def any_made(connection: AsyncConnection) -> bool:
+async def any_made(connection: Connection) -> bool:
     """Whether a key was ever made: from then on, every request needs one."""
     return bool((await connection.execute(select(select(api_keys.c.id).exists()))).scalar_one())
 
 
-async def touch(connection: AsyncConnection, id_: UUID, now: datetime) -> None:
+async def touch(connection: Connection, id_: UUID, now: datetime) -> None:
     """Note that a key was used, to the minute: not a write for every request."""
     stale = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < now - timedelta(minutes=1))
     await connection.execute(update(api_keys).where(api_keys.c.id == id_, stale).values(last_used_at=now))
@@ -76,22 +76,20 @@ async def touch(connection: AsyncConnection, id_: UUID, now: datetime) -> None:
 # -- sessions
 
 
-async def add_session(
-    connection: AsyncConnection, *, hash_: str, key_id: UUID, now: datetime, expires_at: datetime
-) -> None:
+async def add_session(connection: Connection, *, hash_: str, key_id: UUID, now: datetime, expires_at: datetime) -> None:
     """Note that a browser signed in; sessions that have ended are cleared away on the occasion."""
     await connection.execute(delete(sessions).where(sessions.c.expires_at <= now))
     await connection.execute(insert(sessions).values(hash=hash_, key_id=key_id, created_at=now, expires_at=expires_at))
 
 
-async def of_session(connection: AsyncConnection, hash_: str, now: datetime) -> ApiKey | None:
+async def of_session(connection: Connection, hash_: str, now: datetime) -> ApiKey | None:
     """The key that a session was begun with, while it lasts."""
     lasting = select(sessions.c.key_id).where(sessions.c.hash == hash_, sessions.c.expires_at > now)
     row = (await connection.execute(_select().where(api_keys.c.id.in_(lasting)))).one_or_none()
     return None if row is None else _key(row)
 
 
-async def end_session(connection: AsyncConnection, hash_: str) -> None:
+async def end_session(connection: Connection, hash_: str) -> None:
     await connection.execute(delete(sessions).where(sessions.c.hash == hash_))
 
 

@@ -9,17 +9,17 @@ from uuid import UUID
 from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model import Space
+from recollect.store.connections import Connection
 from recollect.store.database import Transaction
 from recollect.store.tables import space_changes, spaces
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
-async def get(connection: AsyncConnection, slug: str) -> Space:
+async def get(connection: Connection, slug: str) -> Space:
     statement = select(spaces).where(spaces.c.slug == slug)
     row = (await connection.execute(statement)).one_or_none() if SLUG.fullmatch(slug) else None
     if row is None:
@@ -31,11 +31,11 @@ async def by_id(db: Transaction) -> Space:
     return _space((await db.execute(select(spaces).where(spaces.c.id == db.space_id))).one())
 
 
-async def list_all(connection: AsyncConnection) -> list[Space]:
+async def list_all(connection: Connection) -> list[Space]:
     return [_space(row) for row in await connection.execute(select(spaces).order_by(spaces.c.slug))]
 
 
-async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any]) -> Space:
+async def add(connection: Connection, slug: str, settings: Mapping[str, Any]) -> Space:
     if not SLUG.fullmatch(slug):
         raise InvalidInput(
             f"{slug!r} cannot name a space: use 1 to 63 small letters, digits, - and _, the first a letter or digit.",
@@ -48,7 +48,7 @@ async def add(connection: AsyncConnection, slug: str, settings: Mapping[str, Any
     return _space(row)
 
 
-async def change_settings(connection: AsyncConnection, space_id: UUID, settings: Mapping[str, Any]) -> Space:
+async def change_settings(connection: Connection, space_id: UUID, settings: Mapping[str, Any]) -> Space:
     statement = update(spaces).where(spaces.c.id == space_id).values(settings=dict(settings)).returning(spaces)
     changed = _space((await connection.execute(statement)).one())
     await connection.execute(_changed(space_id))

@@ -122,15 +122,13 @@ async def oldest_edge_at(db: Transaction) -> datetime | None:
 
 async def stream_nodes(db: Transaction, *, with_isolated: bool, batch: int = 1000) -> AsyncGenerator[Sequence[Node]]:
     """The living nodes that have an edge (or all), oldest first."""
-    result = await db.stream(text(LINKED), {"space": db.space_id, "alone": with_isolated})
-    async for part in result.partitions(batch):
+    async for part in await db.stream(text(LINKED), {"space": db.space_id, "alone": with_isolated}, batch=batch):
         yield [nodes.node_of(row._mapping) for row in part]
 
 
 async def stream_edges(db: Transaction, *, batch: int = 1000) -> AsyncGenerator[Sequence[Edge]]:
     """The living edges, oldest first."""
-    result = await db.stream(text(LIVING), {"space": db.space_id})
-    async for part in result.partitions(batch):
+    async for part in await db.stream(text(LIVING), {"space": db.space_id}, batch=batch):
         yield [edges.edge_of(row) for row in part]
 
 

@@ -361,8 +361,7 @@ async def list_page(
 async def stream(db: Transaction, node_filter: NodeFilter, *, batch: int = 1000) -> AsyncIterator[tuple[Node, ...]]:
     """All nodes that fit, oldest first, batch by batch, from one snapshot."""
     statement = select(*COLUMNS).where(*conditions(db.space_id, node_filter)).order_by(nodes.c.created_at, nodes.c.id)
-    result = await db.stream(statement)
-    async for part in result.partitions(batch):
+    async for part in await db.stream(statement, batch=batch):
         yield tuple(_node(row) for row in part)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.plans.sql import plans
+from recollect.store.connections import Connection
 from recollect.store.database import Transaction
 
 DETECTION, MERGING = "detection", "merging"
@@ -46,12 +46,12 @@ class Ticks:
         return every > 0 and self.now - (since if since <= self.now else 0) >= every
 
 
-async def look(connection: AsyncConnection, only: UUID | None = None) -> list[Ticks]:
+async def look(connection: Connection, only: UUID | None = None) -> list[Ticks]:
     """The spaces that hold concepts."""
     return [Ticks(**row._mapping) for row in await connection.execute(LOOK, {"only": only})]
 
 
-async def bring_forward(connection: AsyncConnection, space_id: UUID, name: str, now: datetime) -> None:
+async def bring_forward(connection: Connection, space_id: UUID, name: str, now: datetime) -> None:
     """What is scheduled for later is due now."""
     await connection.execute(BRING_FORWARD, {"space": space_id, "name": name, "now": now})
 

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, case, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from recollect.errors import NotFound
 from recollect.schedules.rules.timing import Timing
+from recollect.store.connections import Connection
 from recollect.store.tables import schedules, spaces
 
 MISSING = text("""
@@ -50,13 +50,13 @@ class Schedule:
         return self.enabled and self.next_run_at <= now
 
 
-async def missing(connection: AsyncConnection, names: Sequence[str]) -> list[tuple[UUID, str, str]]:
+async def missing(connection: Connection, names: Sequence[str]) -> list[tuple[UUID, str, str]]:
     """Spaces that lack one of these schedules: id, slug and name of the schedule."""
     rows = await connection.execute(MISSING, {"names": list(names)})
     return [(row.id, row.slug, row.name) for row in rows]
 
 
-async def add(connection: AsyncConnection, new_schedules: Sequence[Schedule]) -> None:
+async def add(connection: Connection, new_schedules: Sequence[Schedule]) -> None:
     """Add schedules; one that is there already, perhaps changed by a person, stays as it is."""
     if new_schedules:
         await connection.execute(
@@ -64,26 +64,26 @@ async def add(connection: AsyncConnection, new_schedules: Sequence[Schedule]) ->
         )
 
 
-async def save(connection: AsyncConnection, schedule: Schedule) -> None:
+async def save(connection: Connection, schedule: Schedule) -> None:
     """Write a schedule as it is now; what came of it last stays."""
     row = _row(schedule)
     statement = insert(schedules).values(row)
     await connection.execute(statement.on_conflict_do_update(index_elements=["space_id", "name"], set_=row))
 
 
-async def of_space(connection: AsyncConnection, space_id: UUID) -> list[Schedule]:
+async def of_space(connection: Connection, space_id: UUID) -> list[Schedule]:
     statement = _all().where(schedules.c.space_id == space_id).order_by(schedules.c.next_run_at, schedules.c.name)
     return [Schedule(**row._mapping) for row in await connection.execute(statement)]
 
 
-async def get(connection: AsyncConnection, space_id: UUID, name: str) -> Schedule:
+async def get(connection: Connection, space_id: UUID, name: str) -> Schedule:
     row = (await connection.execute(_all().where(_is(space_id, name)))).one_or_none()
     if row is None:
         raise NotFound(f"Nothing called {name!r} is scheduled in this space: `recollect schedules` lists what is.")
     return Schedule(**row._mapping)
 
 
-async def due(connection: AsyncConnection, names: Sequence[str], now: datetime) -> list[Schedule]:
+async def due(connection: Connection, names: Sequence[str], now: datetime) -> list[Schedule]:
     """What is due in all spaces, longest first."""
     is_due = schedules.c.enabled & (schedules.c.next_run_at <= now) & schedules.c.name.in_(names)
     statement = _all().where(is_due).order_by(schedules.c.next_run_at, schedules.c.name, schedules.c.space_id)
@@ -91,7 +91,7 @@ async def due(connection: AsyncConnection, names: Sequence[str], now: datetime) 
 
 
 async def note(
-    connection: AsyncConnection, schedule: Schedule, *, ran_at: datetime, outcome: str, next_at: datetime
+    connection: Connection, schedule: Schedule, *, ran_at: datetime, outcome: str, next_at: datetime
 ) -> None:
     """Write what came of a run, and when the next one is; unless a person set another time meanwhile."""
     is_unmoved = schedules.c.next_run_at == schedule.next_run_at
