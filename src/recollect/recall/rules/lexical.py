@@ -45,8 +45,10 @@ DIMENSIONS = 1_000_000_000
 _UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff"
 # Letters of India and their vowel signs, which Python does not count among the letters; not their full stops.
 _INDIC = "\u0900-\u0963\u0971-\u0dff"
-_WORDS = re.compile(rf"([{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+)")
-_PLAIN_WORDS = re.compile("([a-z0-9]+)")  # the same of what is ASCII and in lower case, and far quicker
+# Compiled when they are first needed, which takes longer than all else here: most texts are ASCII.
+_WORDS = rf"([{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+)"
+_UNSPACED_ONE = f"[{_UNSPACED}]"
+_PLAIN_WORDS = re.compile("([a-z0-9]+)")  # the words of what is ASCII and in lower case, and far quicker
 # What is dropped: accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. The vowel signs of
 # other scripts are as much a part of a word as its letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
@@ -169,7 +171,7 @@ def term(word: str, salt: int = 0) -> int:
 def _runs(text: str) -> tuple[list[str], list[str]]:
     """The runs of letters and digits of a text in lower case, and what stands between each and the one before."""
     whole = _lowered(text)
-    pieces = (_PLAIN_WORDS if whole.isascii() else _WORDS).split(whole)
+    pieces = _PLAIN_WORDS.split(whole) if whole.isascii() else re.split(_WORDS, whole)
     return pieces[1::2], pieces[:-1:2]
 
 
@@ -291,10 +293,7 @@ def _has_digit(run: str) -> bool:
 
 
 def _is_unspaced(character: str) -> bool:
-    return not character.isascii() and bool(_UNSPACED_ONE.match(character))
-
-
-_UNSPACED_ONE = re.compile(f"[{_UNSPACED}]")
+    return not character.isascii() and re.match(_UNSPACED_ONE, character) is not None
 
 
 # -- which language a question is in, and which of its words only ask: nobody misses those in an answer (D45)
@@ -428,7 +427,7 @@ def can_be_misspelled(word: str) -> bool:
 # -- words lightly stemmed
 
 # Short names are compared by these, which keep more of a word apart; and the first edition of the lexicon had them.
-_LIGHT_WORDS = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_LIGHT_WORDS = rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+"
 _SUFFIXES = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 
@@ -440,7 +439,7 @@ def light_words(text: str) -> list[str]:
         apart = unicodedata.normalize("NFKD", text)
         text = unicodedata.normalize("NFC", "".join(c for c in apart if unicodedata.category(c) != "Mn"))
     light: list[str] = []
-    for run in _LIGHT_WORDS.findall(text):
+    for run in re.findall(_LIGHT_WORDS, text):
         if _is_unspaced(run[0]):
             light += _pairs(run)
         elif run not in STOP_WORDS:
