@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _then: Callable[[], None] | None = None
 
 
-class Log:
+class Logger:
     """The logger of that name, as structlog has it."""
 
     def __init__(self, name: str) -> None:

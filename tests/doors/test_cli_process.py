@@ -94,6 +94,8 @@ LATER = (
     "onnxruntime",
     "yaml",
     "rustworkx",
+    "sqlalchemy.orm",
+    "structlog",
     "recollect.plans.registry",
 )
 

@@ -12,11 +12,11 @@ from recollect.concepts import compare
 from recollect.concepts.policies.merge_duplicate_concepts import POLICY
 from recollect.concepts.rules.detection.detect import THRESHOLD
 from recollect.engine.core import Core
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.plans.sql import ticks
 from recollect.plans.sql.ticks import Ticks
 
-log = Log("recollect.ticks")
+log = Logger("recollect.ticks")
 
 MOST_COUNTED = 10_000
 

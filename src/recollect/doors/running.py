@@ -12,10 +12,10 @@ from uuid import UUID
 import anyio
 
 from recollect.errors import Busy, RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.plan import Outcome
 
-log = Log("recollect.api")
+log = Logger("recollect.api")
 T = TypeVar("T")
 
 

@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from recollect.errors import InvalidInput
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.memories.rules.contract import Contract
 from recollect.model import Recall, Space
 from recollect.ports import Embedder, Executor, LanguageModel, Notifier, Reranker, Vectors
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.graph.adjacency import Adjacencies
 
-log = Log("recollect")
+log = Logger("recollect")
 
 # So careful is the index searched, for each of the cube root of its vectors: fitted to what finds 0.995 of the nearest
 # 200 among 5,000, 20,000 and 100,000 (ADR 8).

@@ -10,10 +10,10 @@ from recollect.engine.build import revive
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.memories import embed
 
-log = Log("recollect.worker")
+log = Logger("recollect.worker")
 # Then the next space has its turn: a long import in one must not hold up a single note in another.
 BATCHES_A_ROUND = 4
 

@@ -27,7 +27,7 @@ from recollect.graph.rules.arrays import as_text, as_uuids
 from recollect.graph.rules.spread import FADE, HOPS, LEAST, Reached, SpreadLink, spread, spread_over
 from recollect.graph.sql import edges, graph
 from recollect.graph.sql.graph import Moment
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
 from recollect.wording import counted
@@ -35,7 +35,7 @@ from recollect.wording import counted
 if TYPE_CHECKING:
     from recollect.engine.core import Core
 
-log = Log("recollect.graph")
+log = Logger("recollect.graph")
 
 IDLE_SECONDS = 900.0
 MOST_GRAPHS = 8

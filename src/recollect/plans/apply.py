@@ -13,7 +13,7 @@ from uuid import UUID
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
 from recollect.errors import Busy, Conflict, RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.memories.remember import models_of
 from recollect.memories.sql import jobs
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, overall
@@ -24,7 +24,7 @@ from recollect.plans.sql.reader import StoreReader
 from recollect.plans.sql.work import AppliedGroups
 from recollect.store.database import Transaction
 
-log = Log("recollect.consolidate")
+log = Logger("recollect.consolidate")
 
 Progress = Callable[[int, int], None]
 Started = Callable[[UUID], None]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from recollect.engine.core import Core
 from recollect.errors import RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.ports import Notice, Notifier
 from recollect.providers.notify import LogNotifier
 
-log = Log("recollect.notice")
+log = Logger("recollect.notice")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

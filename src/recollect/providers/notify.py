@@ -17,10 +17,10 @@ import anyio
 from pydantic import SecretStr
 
 from recollect.errors import InvalidInput, NotInstalled, ProviderUnavailable
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.ports import Notice, Notifier
 
-log = Log("recollect.notice")
+log = Logger("recollect.notice")
 
 TIMEOUT_SECONDS = 10.0
 # Before the second and the third try; a server that asks for more patience gets it, within reason.

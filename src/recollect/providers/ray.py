@@ -23,11 +23,11 @@ from typing import Any
 
 from recollect import __version__
 from recollect.errors import InvalidInput, NotInstalled, ProviderUnavailable, RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.ports import Block, Made, Shared
 from recollect.providers.executors import fulfil, in_order, told
 
-log = Log("recollect.ray")
+log = Logger("recollect.ray")
 
 AUTO, SCHEME = "auto", "ray://"
 # Where `ray start --head` listens for clients.

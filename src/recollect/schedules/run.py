@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from recollect.engine import care
 from recollect.engine.core import Core
 from recollect.errors import Busy, InvalidInput, NotFound, RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus
 from recollect.plans import notices, show
 from recollect.plans import run as running
@@ -32,7 +32,7 @@ from recollect.store.database import Transaction
 from recollect.store.locks import Lock
 from recollect.wording import counted
 
-log = Log("recollect.scheduler")
+log = Logger("recollect.scheduler")
 
 HOME = "default"
 DAILY_MINUTES = 1440

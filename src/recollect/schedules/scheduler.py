@@ -10,12 +10,12 @@ import anyio
 from recollect.concepts import growth
 from recollect.engine.core import Core
 from recollect.errors import Busy, DatabaseProblem, RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.schedules import run
 from recollect.schedules.sql.schedules import Schedule
 from recollect.store.locks import Lock
 
-log = Log("recollect.scheduler")
+log = Logger("recollect.scheduler")
 
 LOOK_EVERY_SECONDS = 30.0
 

@@ -24,13 +24,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from recollect.errors import DatabaseProblem
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.store.connections import LOST, Connection, Pool, begun, connect, reason, throw_away
 
 if TYPE_CHECKING:
     from recollect.store.database import Verb
 
-log = Log("recollect.standby")
+log = Logger("recollect.standby")
 
 # What a synchronous commit has waited for is flushed. Who does without that at all asks for what is only written.
 POSITION = """SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()

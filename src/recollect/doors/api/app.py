@@ -57,10 +57,10 @@ from recollect.errors import (
     ProviderUnavailable,
     RecollectError,
 )
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.wording import cannot_be, place_of
 
-log = Log("recollect.api")
+log = Logger("recollect.api")
 
 DESCRIPTION = """
 A memory that remembers, recalls, tidies itself, and can undo every tidying.

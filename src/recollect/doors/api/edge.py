@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from recollect.doors.api.metrics import Metrics
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.store.standby import Writer, as_written, calling, position_of
 
-log = Log("recollect.api")
+log = Logger("recollect.api")
 
 CORRELATION = "X-Correlation-ID"
 AFTER = "X-Recollect-After"

@@ -26,12 +26,12 @@ from recollect.doors.ending import SIGNALS, leaving_when_told, told_by
 from recollect.engine.engine import Engine
 from recollect.engine.worker import work_forever
 from recollect.errors import Conflict, InvalidInput
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.schedules import run
 from recollect.schedules.scheduler import schedule_forever
 from recollect.settings import Settings
 
-log = Log("recollect.server")
+log = Logger("recollect.server")
 
 DRAIN_SECONDS = 10
 BACKLOG = 2048

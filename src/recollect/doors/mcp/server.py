@@ -16,10 +16,10 @@ from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.visits import Enter
 from recollect.doors.running import Running
 from recollect.errors import DatabaseProblem, NotFound, RecollectError
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.model import Scope
 
-log = Log("recollect.mcp")
+log = Logger("recollect.mcp")
 
 # In the order of use: what comes first is found first.
 TOOLS = {

@@ -14,7 +14,7 @@ from uuid import UUID
 import asyncpg
 
 from recollect.errors import Busy, Conflict
-from recollect.logs import Log
+from recollect.logs import Logger
 from recollect.plan import Change, DecisionStatus, Outcome, Plan, PlanStatus, overall
 from recollect.plans.rules.needs import levels
 from recollect.plans.sql import locks
@@ -22,7 +22,7 @@ from recollect.plans.sql import plans as kept
 from recollect.plans.sql.work import AppliedGroups, Work
 from recollect.store.database import Transaction, driver
 
-log = Log("recollect.plans")
+log = Logger("recollect.plans")
 
 # The columns that say where in the graph a row is.
 PLACES = frozenset({"status", "merged_into", "source", "target"})
