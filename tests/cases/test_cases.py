@@ -324,7 +324,7 @@ async def test_E34_cases_with_other_answers_wait_for_a_person_with_usage_and_suc
     (pair,) = done.doubtful
     assert (pair.keeper, pair.other) == (keeper, other)
     assert pair.similarity > 0.999
-    assert pair.doubts == ("their answers differ", "the same words stand in another order")
+    assert pair.doubts == ("their answers differ", "they use the same words in a different order")
     assert await bank(cases) == before
     (finding,) = (await cases.plans.get(done.plan_id)).findings
     assert "9 uses, 80 % success" in finding.text

@@ -92,7 +92,9 @@ async def test_P10_a_proposal_says_that_the_brake_is_on(client: httpx.AsyncClien
     await star_with_weak_rim(engine, 60)
     plan = await proposed(client, "prune")
     assert plan["risk"] == "high"
-    assert plan["warnings"][0].startswith("The brake is on: it touches 60 of 121 edges (50%, more than 15%).")
+    assert plan["warnings"][0].startswith(
+        "This plan waits for your approval: it touches 60 of 121 links (50%; the limit is 15%)."
+    )
 
 
 async def test_P02_a_long_plan_is_shown_in_stretches(client: httpx.AsyncClient, engine: Engine) -> None:

@@ -111,7 +111,7 @@ def test_P02_of_a_long_plan_the_first_decisions_are_shown_and_how_to_see_the_res
     plan = answer.out.split("\t")[1].splitlines()[0]
     assert answer.out.count("\t-\t") == 50
     assert f"These are the first 50 of 60 decisions: `recollect plan show {plan[:8]} --all` shows all.\n" in answer.err
-    assert "The brake is on: it touches 60 of 121 edges" in answer.err
+    assert "This plan waits for your approval: it touches 60 of 121 links" in answer.err
     assert cli("plan", "show", plan, "--all").out.count("\t-\t") == 60
     assert {one["subject"] for one in cli.json("plan", "show", plan)["decisions"]} == set(weak)
     markdown = cli("plan", "show", plan, "--md").out
@@ -260,7 +260,7 @@ def test_P03_tidy_applies_what_may_be_applied_and_the_brake_makes_the_rest_wait(
     assert "The schedule would not run this yet" in answer.err
     weak_rim(cli, 60)
     waiting = cli("tidy", "prune").out
-    assert "The plan waits for approval: it touches 60 of 122 edges" in waiting
+    assert "The plan waits for approval: it touches 60 of 122 links" in waiting
     assert cli.json("plan", "list", "--status", "waiting", "--policy", "prune")["items"][0]["counts"] == {
         "proposed": 60
     }

@@ -43,6 +43,14 @@ async def test_P02_the_tally_of_a_plan_and_of_its_undo_counts_the_signs(memory: 
         assert stretch.tally.returns == (signs["+"] if id_ == inverse else 0), "what an undo brings was there before"
 
 
+async def test_P02_what_is_declined_is_not_counted(memory: Engine) -> None:
+    plan = await doubled(memory)
+    await memory.plans.decline(plan, [1])
+    tally = (await memory.plans.show(plan)).tally
+    assert tally is not None
+    assert (tally.comes, tally.changes, tally.goes) == (0, 0, 0)
+
+
 async def test_P02_what_is_restored_comes_back_and_is_not_new(memory: Engine) -> None:
     one, *_ = await four(memory)
     await memory.forget(one)

@@ -532,7 +532,7 @@ async def test_P10_a_plan_that_waits_is_told_once_a_run_and_no_second_one_is_mad
     assert plan.status is PlanStatus.PROPOSED
     first, second = (request.body for request in hook.received)
     assert (first["kind"], first["title"], first["space"]) == ("waiting", "A plan waits for approval", "default")
-    assert "it touches 6 of 18 edges" in first["text"]
+    assert "it touches 6 of 18 links" in first["text"]
     assert f"`recollect apply {str(plan.id)[:8]}`" in first["text"]
     assert f"`recollect apply {str(plan.id)[:8]}`" in second["text"]
     assert "The plan of 2026-11-16 still waits" in second["text"]

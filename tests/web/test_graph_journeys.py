@@ -191,6 +191,52 @@ def test_W10_names_never_overlap_nor_leave_the_edge_and_a_click_shows_the_neighb
     expect(page.get_by_role("region", name="Chosen node").get_by_role("heading")).to_be_in_viewport()
 
 
+# How many points of a picture, as it is seen, are of the colour of a node where names are written.
+HIDDEN = """async ([bytes, names, [left, top]]) => {
+    const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
+    const context = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    context.drawImage(image, 0, 0);
+    const wanted = getComputedStyle(document.documentElement).getPropertyValue("--part-1").trim();
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(wanted.slice(at, at + 2), 16));
+    return names.map(([from, to, y]) => {
+        const { data } = context.getImageData(left + from, top + y - 9, to - from, 10);
+        let found = 0;
+        for (let at = 0; at < data.length; at += 4)
+            found += Math.abs(data[at] - red) + Math.abs(data[at + 1] - green) + Math.abs(data[at + 2] - blue) < 24;
+        return found;
+    });
+}"""
+
+
+def test_W10_names_hide_no_nodes_where_many_stand_close_together(house: House) -> None:
+    texts = [{"text": f"stone number {number} of the long garden wall"} for number in range(150)]
+    ids = house.said("POST", "/memories/batch", texts)["ids"]
+    for at, one in enumerate(ids[1:], 1):
+        house.said("POST", "/edges", {"source": ids[at // 3], "target": one, "strength": 0.1})
+    page = house.window("#/graph", reduced_motion="reduce")
+    drawn(page)
+    page.evaluate(WRITTEN)
+    page.get_by_role("button", name="Fit", exact=True).click()
+    page.get_by_role("button", name="Zoom in").click()
+    until(page, lambda: page.evaluate("window.written.length"))
+    drawn(page)
+    names, box = page.evaluate("window.written"), page.locator(".stage").bounding_box()
+    assert box is not None
+    seen = list(page.screenshot())
+    assert page.evaluate("window.written") == names
+    assert page.evaluate(HIDDEN, [seen, names, [box["x"], box["y"]]]) == [0] * len(names)
+
+
+def test_A20_that_there_are_no_topics_is_said_and_where_they_come_from(house: House) -> None:
+    a, b = house.add("stone"), house.add("wall")
+    house.said("POST", "/edges", {"source": a, "target": b, "strength": 0.8})
+    page = house.window("#/graph")
+    page.get_by_text("they come from the tags of linked memories").wait_for()
+    page.get_by_role("button", name="Propose topics").click()
+    page.get_by_text("No topics found. A topic needs three or more linked memories that share a tag.").wait_for()
+    page.get_by_role("heading", name="Graph").wait_for()
+
+
 def test_P09_the_slider_goes_back_over_the_journal(house: House) -> None:
     linked(house)
     page = house.window("#/graph")
@@ -242,7 +288,10 @@ def test_C28_a_duplicate_is_reviewed_merged_and_taken_back(house: House) -> None
     page = house.window("#/review")
     page.get_by_text("3 questions left").wait_for()
     first = asked(page)
+    page.get_by_text("Similar names and nearly the same text.").wait_for()
     page.get_by_text("How the score is made up").click()
+    bars = page.locator(".track span").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().width)")
+    assert len([width for width in bars if width > 10]) >= 3
     factors = page.get_by_role("table", name="How alike they are").get_by_role("row")
     expect(factors).to_have_text(
         [re.compile(rf"^\s*{one}") for one in ("factor", "cosine", "name", "metadata", "score")]
@@ -381,6 +430,20 @@ def test_W08_what_was_answered_is_told_where_it_covers_nothing(house: House) -> 
     expect(page.locator("kbd:visible")).to_have_count(0)
     page.get_by_role("button", name="Back").tap()
     page.get_by_text("3 questions left").wait_for()
+
+
+def test_W08_on_a_phone_what_is_said_covers_none_of_the_answers(house: House) -> None:
+    twins(house)
+    page = house.window("#/review", viewport={"width": 390, "height": 740}, has_touch=True, is_mobile=True)
+    page.get_by_text("3 questions left").wait_for()
+    page.get_by_role("button", name="New", exact=True).tap()
+    page.get_by_label("The text").fill("The kettle is new")
+    page.get_by_role("button", name="Remember").tap()
+    said = page.locator(".said .one")
+    said.wait_for()
+    page.evaluate("scrollTo(0, 0)")
+    box = "(it) => it.getBoundingClientRect()"
+    until(page, lambda: page.locator(".acts").evaluate(box)["bottom"] <= said.evaluate(box)["top"])
 
 
 def test_C36_without_questions_it_says_so(house: House) -> None:

@@ -380,10 +380,20 @@ def test_E28_who_may_see_every_space_chooses_one(browser: "Browser", guarded: tu
 # -- for everybody, on every screen
 
 
-def test_a_long_text_scrolls_by_keyboard(house: House) -> None:
-    page = house.window(f"#/node/{house.add('one line and another. ' * 3000)}")
+def test_W06_a_high_text_is_folded_and_a_low_one_is_not(house: House) -> None:
+    low, high = (house.add("# Tea\n\n" + "- of green leaves\n" * lines) for lines in (3, 60))
+    page = house.window(f"#/node/{low}")
+    text = page.get_by_role("region", name="What it says")
+    text.wait_for()
+    expect(page.get_by_role("button", name="Show all")).to_have_count(0)
+    page.goto(f"{house.address}/#/node/{high}")
     page.get_by_role("button", name="Show all").wait_for()
     assert serious(page) == []
+    height = "(it) => [it.clientHeight, it.scrollHeight]"
+    seen, whole = text.evaluate(height)
+    assert seen < whole
+    page.get_by_role("button", name="Show all").click()
+    until(page, lambda: text.evaluate(height) == [whole, whole])
 
 
 def test_the_menu_leads_on_where_there_is_no_room_for_it(house: House) -> None:

@@ -244,6 +244,37 @@ def test_W03_a_folder_is_chosen_and_imported_as_memories(house: House, tmp_path:
     assert statuses(house) == ["# Tea\n\nGreen. active", "It rained. active"]
 
 
+def test_W03_what_is_no_text_is_left_out_of_an_import_and_named(house: House, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "tea.md").write_text("# Tea\n\nGreen.")
+    (tmp_path / "notes" / "cup.png").write_bytes(b"\x89PNG\r\n\xff\xfe cup of tea")
+    page = house.window()
+    page.get_by_label("Import folder").set_input_files(tmp_path / "notes")
+    page.get_by_text("1 memory to add.").wait_for()
+    expect(page.get_by_role("dialog")).to_contain_text("skipped notes/cup.png: It is not UTF-8 text")
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_text("Imported: 1 memory added").wait_for()
+    until(page, lambda: statuses(house) == ["# Tea\n\nGreen. active"])
+
+
+LONG_LINE = (
+    "A **very** long first line that says this and that and more of it, far beyond what a title holds, of a samovar"
+)
+
+
+def test_W06_a_first_line_too_long_for_a_title_is_read_whole_in_lists_and_hits(house: House) -> None:
+    node = house.add(LONG_LINE)
+    said = LONG_LINE.replace("**", "")
+    page = house.window("#/memories")
+    expect(page.locator("main li [data-row]")).to_have_text(said)
+    page.goto(f"{house.address}/#/recall?q=samovar")
+    hit = page.locator("ol.hits > li").first
+    expect(hit.locator("mark")).to_have_text("samovar")  # what was asked for stands beyond where a title is cut
+    expect(hit.locator(".title")).to_have_count(0)
+    page.goto(f"{house.address}/#/node/{node}")
+    expect(page.get_by_role("heading", level=1)).to_have_class(re.compile("unseen"))  # its beginning stands below
+
+
 def test_W06_a_title_is_read_without_its_markup(house: House) -> None:
     house.add("# [Webpack](https://webpack.js.org/) and **Babel**\n\n- bundles [[modules|what]] is written")
     house.add("- a list that `begins` at once", metadata={"extra": {"section": "[Lists](https://l.org) / Links"}})
@@ -252,7 +283,7 @@ def test_W06_a_title_is_read_without_its_markup(house: House) -> None:
     rows = page.locator("main li [data-row]")
     expect(rows).to_have_text(["Lists › a list that begins at once", "Webpack and Babelbundles what is written"])
     page.reload()
-    expect(rows.first).to_have_text("tqdmA bar that shows how far it is Later")
+    expect(rows.first).to_have_text("tqdmA bar that shows how far it is · Later")
 
 
 def test_W02_W07_a_person_remembers_finds_corrects_and_sees_why(house: House) -> None:

@@ -1,5 +1,6 @@
 """Journeys through plans, cases, pages and settings in a real browser."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,12 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_role("button", name="Accept again").click()  # P23: a no can be taken back while the plan waits
     page.get_by_role("button", name="Apply 4 decisions").wait_for()
     page.get_by_role("button", name="Decline 2:").click()
+    page.get_by_role("button", name="Apply 3 decisions").wait_for()
+    page.get_by_text("− 3 removed").wait_for()  # what was declined is not counted
+    for view in ("#/plans", "#/"):
+        beside = house.window(view)
+        beside.get_by_text("3 of 4 decisions").wait_for()  # the same number in every list
+        beside.close()
     page.get_by_role("button", name="Apply 3 decisions").click()
     page.get_by_text("3 decisions applied.").wait_for()
     page.get_by_role("heading", name="Result").wait_for()
@@ -70,6 +77,7 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     assert set(statuses(house, weak)) == {"active"}
     page.get_by_role("link", name="Show the plan").click()
     page.get_by_text("+ 3 brought back").wait_for()  # nothing of it is new
+    page.get_by_role("region", name="Undo: weak links nobody used").wait_for()
     page.get_by_role("button", name="Redo", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Redo").click()
     page.get_by_text("Redone: 3 decisions.").wait_for()
@@ -133,7 +141,8 @@ def test_W09_a_plan_shows_what_it_would_create_and_why_in_plain_words(house: Hou
     plan = house.said("POST", "/plans", {"policy": "link"})
     assert plan["decisions"]
     page = house.window(f"#/plans/{plan['id']}")
-    page.get_by_role("region", name="Similar pairs to link").locator("li[data-decision]").first.wait_for()
+    first = page.get_by_role("region", name="Similar pairs to link").locator("li[data-decision]").first
+    expect(first).to_contain_text(re.compile(r"tea → The kettle.*similarity 0\.\d+ \(at least 0\.8\)"))
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     made = page.locator("li[data-decision] .inside .rows > li").first

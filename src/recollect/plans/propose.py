@@ -140,7 +140,8 @@ def _braked(core: Core, plan: Plan) -> Plan:
     for kind, total in scope.items():
         part = touched.get(kind, 0)
         if total >= least and part > share * total:
-            reason = f"it touches {part:,} of {total:,} {kind} ({part / total:.0%}, more than {share:.0%})"
+            named = "links" if kind == "edges" else kind
+            reason = f"it touches {part:,} of {total:,} {named} ({part / total:.0%}; the limit is {share:.0%})"
             return replace(plan, risk=Risk.HIGH, summary={**plan.summary, "waits": reason})
     return plan
 

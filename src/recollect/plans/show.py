@@ -125,7 +125,7 @@ async def warnings(core: Core, space_id: UUID, plan: Plan) -> tuple[str, ...]:
         return ()
     lines = []
     if "waits" in plan.summary:
-        lines.append(f"The brake is on: {plan.summary['waits']}. By schedule it would wait for approval: look closely.")
+        lines.append(f"This plan waits for your approval: {plan.summary['waits']}. Look closely before you apply it.")
     policy = POLICIES.get(plan.policy)
     closed = await gate(core, space_id) if policy and policy.gated else None
     if closed:

@@ -25,6 +25,8 @@ const MARGIN_PX = 6;
 const FONT = "12px system-ui, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
 const LINE_PX = 15;
 const LONGEST = 24;
+// On a phone a long name finds no room among the nodes.
+const [NARROW_PX, LONGEST_NARROW] = [500, 14];
 // A mark needs room: on a shorter line it would hide what it marks.
 const ROOM_PX = 26;
 export const MARK_PX = 4.2;
@@ -77,19 +79,45 @@ export interface Dot {
   size: number;
 }
 
-/** A name beside its node, shortened: where it hides nothing, else where there is room. Where other names stand already,
-    or it would leave the picture, it is left out. */
-export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look, written: Box[], dots: readonly Dot[]): void {
-  if (!node.label) return;
-  const text = shortened(node.label);
-  const free = placesOf(context, text, node).filter((box) => !written.some((other) => overlap(box, other)));
-  const box = free.find((one) => !dots.some((dot) => hides(one, dot))) ?? free[0];
-  if (!box) return;
-  written.push(box);
-  write(context, text, box, look);
+/** What names should not hide, by the lines of the picture, so that a place is looked at in a moment among thousands. */
+export class Crowd {
+  #lines = new Map<number, Dot[]>();
+
+  add(dot: Dot): void {
+    const reach = dot.size + LINE_PX / 2;
+    for (let line = lineAt(dot.y - reach); line <= lineAt(dot.y + reach); line++) {
+      const known = this.#lines.get(line);
+      if (known) known.push(dot);
+      else this.#lines.set(line, [dot]);
+    }
+  }
+
+  /** How many a name at this place would hide. */
+  below(box: Box): number {
+    return (this.#lines.get(lineAt(box.y)) ?? []).reduce((sum, dot) => sum + Number(hides(box, dot)), 0);
+  }
 }
 
-/** Right of the node, left of it, below and above: those within the picture. */
+const lineAt = (y: number): number => Math.floor(y / LINE_PX);
+
+/** A name beside its node, shortened: where it hides nothing; else, if it must be read, where it hides least. Where
+    other names stand already, or it would leave the picture, it is left out. */
+export function drawName(context: CanvasRenderingContext2D, node: Named, look: Look, written: Box[], crowd: Crowd, must: boolean): void {
+  if (!node.label) return;
+  const text = shortened(node.label, context.canvas.width / devicePixelRatio < NARROW_PX ? LONGEST_NARROW : LONGEST);
+  const free = placesOf(context, text, node).filter((box) => !written.some((other) => overlap(box, other)));
+  let [best, least] = [undefined as Box | undefined, must ? Infinity : 1];
+  for (const box of free) {
+    const hidden = crowd.below(box);
+    if (hidden < least) [best, least] = [box, hidden];
+    if (!least) break;
+  }
+  if (!best) return;
+  written.push(best);
+  write(context, text, best, look);
+}
+
+/** Right of the node, left of it, below, above, and between these: those within the picture. */
 function placesOf(context: CanvasRenderingContext2D, text: string, { x, y, size }: Named): Box[] {
   context.font = FONT;
   const wide = context.canvas.width / devicePixelRatio - MARGIN_PX;
@@ -101,6 +129,10 @@ function placesOf(context: CanvasRenderingContext2D, text: string, { x, y, size 
     [x - gap - width, y],
     [x - width / 2, y + line],
     [x - width / 2, y - line],
+    [x + gap, y + line],
+    [x + gap, y - line],
+    [x - gap - width, y + line],
+    [x - gap - width, y - line],
   ] as const;
   return places.map(([left, at]) => ({ left, right: left + width, y: at })).filter((box) => box.left >= MARGIN_PX && box.right <= wide && box.y >= LINE_PX && box.y <= high);
 }
@@ -113,9 +145,9 @@ function overlap(one: Box, other: Box): boolean {
   return Math.abs(one.y - other.y) < LINE_PX && one.left < other.right && other.left < one.right;
 }
 
-function shortened(label: string): string {
+function shortened(label: string, longest = LONGEST): string {
   const letters = [...label];
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST).join("").trimEnd()}…` : label;
+  return letters.length > longest ? `${letters.slice(0, longest).join("").trimEnd()}…` : label;
 }
 
 function write(context: CanvasRenderingContext2D, text: string, { left, y }: Box, look: Look): void {

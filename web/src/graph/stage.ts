@@ -7,7 +7,7 @@ import type { Schemas } from "../lib/api";
 import { topicName } from "../lib/format";
 import { called } from "../lib/titles";
 import { Forces, type Pull } from "./forces";
-import { MARK_PX, drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, wholeName, type Box, type Dot, type Look, type Named } from "./look";
+import { MARK_PX, drawHovered, drawMark, drawName, lookNow, nodeSize, strengthColour, strengthWidth, wholeName, Crowd, type Box, type Dot, type Look, type Named } from "./look";
 import { placed, type Ends } from "./places";
 
 export type Sight = Schemas["Sight"];
@@ -25,6 +25,10 @@ export interface Acts {
 const MANY_EDGES = 4000;
 // Up to so many nodes, each has its name written beside it.
 const FEW_NODES = 120;
+// Beyond so many, where each of them stands is not asked for every name: there names are few.
+const MANY_NODES = 5000;
+// A node this large has its name written among many others.
+const NAMED_PX = 7;
 const BESIDE = 12;
 // On a phone nodes are drawn smaller, so that they hide each other less.
 const NARROW_PX = 500;
@@ -65,7 +69,7 @@ export class Stage {
   /** Where names are written in this picture. */
   #written: Box[] = [];
   /** What names should not hide in this picture. */
-  #dots: Dot[] | null = null;
+  #crowd: Crowd | null = null;
   /** For whose name a place is kept in this picture. */
   #keptFor: string | null = null;
 
@@ -88,7 +92,7 @@ export class Stage {
     this.#sigma.on("clickNode", ({ node }) => acts.chosen(node));
     this.#sigma.on("clickStage", () => acts.chosen(null));
     this.#sigma.on("doubleClickStage", ({ preventSigmaDefault }) => preventSigmaDefault());
-    this.#sigma.on("beforeRender", () => ([this.#written.length, this.#keptFor, this.#dots] = [0, null, null]));
+    this.#sigma.on("beforeRender", () => ([this.#written.length, this.#keptFor, this.#crowd] = [0, null, null]));
     this.#sigma.on("afterRender", () => this.#drawMarks());
     this.#forces = new Forces((places) => this.#moved(places), () => this.#settled());
   }
@@ -104,7 +108,7 @@ export class Stage {
     this.#marked = graph.filterEdges((_, edge) => edge.protected || edge.bridge);
     this.#sigma.setSettings({
       hideEdgesOnMove: graph.size > MANY_EDGES,
-      labelRenderedSizeThreshold: graph.order <= FEW_NODES ? 0 : 7,
+      labelRenderedSizeThreshold: graph.order <= FEW_NODES ? 0 : this.#isNarrow() ? NAMED_PX * SMALLER : NAMED_PX,
       labelDensity: graph.order <= FEW_NODES ? 1.2 : 0.6,
     });
     // Where everything is new, the first picture waits for the forces: to draw many is what takes long.
@@ -236,7 +240,7 @@ export class Stage {
     const colour = this.#colour(node);
     return {
       ...node,
-      size: this.#sigma?.getDimensions().width < NARROW_PX ? node.size * SMALLER : node.size,
+      size: this.#isNarrow() ? node.size * SMALLER : node.size,
       color: isOut ? this.#look.faded : colour,
       label: isOut ? null : node.label,
       highlighted: id === this.#chosen,
@@ -244,6 +248,10 @@ export class Stage {
       zIndex: isOut ? 0 : 1,
       type: "circle",
     };
+  }
+
+  #isNarrow(): boolean {
+    return this.#sigma?.getDimensions().width < NARROW_PX;
   }
 
   /** By topic, where there are topics; else by kind. */
@@ -267,12 +275,14 @@ export class Stage {
   #write(context: CanvasRenderingContext2D, node: Named): void {
     if ("key" in node && node.key === this.#chosen) return;
     if (this.#chosen !== this.#keptFor) this.#keepPlace(context);
-    drawName(context, node, this.#look, this.#written, (this.#dots ??= this.#dotsNow()));
+    const must = this.#graph.order <= FEW_NODES || this.#graph.order > MANY_NODES || ("kind" in node && node.kind === "topic");
+    drawName(context, node, this.#look, this.#written, (this.#crowd ??= this.#crowdNow()), must);
   }
 
-  /** Of few nodes, all of them with the marks between them: among many, names are few and have room. */
-  #dotsNow(): Dot[] {
-    if (this.#graph.order > FEW_NODES) return [];
+  /** All nodes, and the marks between them. */
+  #crowdNow(): Crowd {
+    const crowd = new Crowd();
+    if (this.#graph.order > MANY_NODES) return crowd;
     const nodes = new Map<string, Dot>();
     for (const id of this.#graph.nodes()) {
       const node = this.#sigma.getNodeDisplayData(id);
@@ -282,7 +292,8 @@ export class Stage {
       const [from, to] = this.#graph.extremities(edge).map((id) => nodes.get(id));
       return from && to ? [{ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2, size: MARK_PX }] : [];
     });
-    return [...nodes.values(), ...marks];
+    for (const dot of [...nodes.values(), ...marks]) crowd.add(dot);
+    return crowd;
   }
 
   #keepPlace(context: CanvasRenderingContext2D): void {

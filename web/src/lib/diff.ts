@@ -84,16 +84,24 @@ function said(value: unknown): string {
   return value === null || value === undefined ? "" : plain(value);
 }
 
-/** What some verbs come to, in plain words; each decision still has its own reason. */
-const SORTS: Record<string, string> = {
-  prune: "Weak links nobody used",
-  link: "Similar pairs to link",
-  gather: "Topics found",
-};
+/** What some decisions come to, in plain words; each still has its own reason. */
+const SORTS: { verb: string; reason: RegExp; says: string; undone: string }[] = [
+  { verb: "prune", reason: /^strength .*, idle /, says: "Weak links nobody used", undone: "weak links nobody used" },
+  { verb: "link", reason: /^similarity /, says: "Similar pairs to link", undone: "links between similar pairs" },
+  { verb: "gather", reason: / has [\d,]+ members?(:|$)/, says: "Topics found", undone: "topics" },
+  { verb: "merge", reason: /nothing speaks against it$/, says: "Clear duplicates to merge", undone: "merged duplicates" },
+];
+
+/** What is known of its sort; what is undone is known by its reason alone. */
+function known({ verb, reason }: Decision): string | undefined {
+  const { does, of } = verb === "undo" ? turned(reason) : { does: "", of: reason };
+  const sort = SORTS.find((one) => one.reason.test(of) && (does || one.verb === verb));
+  return sort && (does ? `${does}: ${sort.undone}` : sort.says);
+}
 
 /** What sort of reason it is: the reason without the figures and names that differ from decision to decision. */
 export function sortOf(decision: Decision): string {
-  const sort = SORTS[decision.verb];
+  const sort = known(decision);
   if (sort) return sort;
   const reason = reasonOf(decision)
     .replace(/'[^']*'|"[^"]*"|“[^”]*”|\[[^\]]*\]/g, "…")
@@ -131,7 +139,7 @@ export function grouped(decisions: readonly Decision[]): Group[] {
     if (!sorts.get(sort)?.push(one)) sorts.set(sort, [one]);
   }
   return [...sorts].map(([sort, some]) => ({
-    title: some.length === 1 && !SORTS[some[0]!.verb] ? titleOf(some[0]!) : sort,
+    title: some.length === 1 && !known(some[0]!) ? titleOf(some[0]!) : sort,
     decisions: some,
   }));
 }

@@ -18,6 +18,13 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${number(value)} ${value === 1 ? one : many}`;
 }
 
+/** Of a plan; where some of them no longer wait, both numbers. */
+export function decisions(counts: Readonly<Record<string, number>>): string {
+  const total = Object.values(counts).reduce((sum, one) => sum + one, 0);
+  const waiting = counts["proposed"] ?? 0;
+  return waiting && waiting < total ? `${number(waiting)} of ${counted(total, "decision")}` : counted(total, "decision");
+}
+
 export function ago(moment: string, now = Date.now()): string {
   const seconds = (new Date(moment).getTime() - now) / 1000;
   for (const [unit, length] of STEPS) {

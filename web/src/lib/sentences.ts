@@ -1,6 +1,6 @@
 // A step of a history as a sentence: what was done, by whom, and why, in words that need no glossary.
 import type { Schemas } from "./api";
-import { policyName, words } from "./format";
+import { counted, policyName, words } from "./format";
 
 type Entry = Schemas["HistoryEntry"];
 
@@ -26,11 +26,18 @@ const BY: Record<string, string> = { hand: "", merge_pages: "", "": "" };
 // What a hand's own step says where nobody gave a reason.
 const UNSAID = /^(\w+ by hand|edit of .*|corrected by hand|memory added|case added|concept added|page added)$/;
 
-/** A reason of the merge of pages says which rule decided; this is what that means. */
+/** What rules and figures decided, as a sentence. */
 export function plainly(reason: string): string {
   return reason
+    .replace(/^similarity ([\d.]+) >= ([\d.]+)/, "similarity $1 (at least $2)")
+    .replace(/^strength (\S+) < (\S+), idle (\d+) days, its ends have other edges/, (_, ...found: string[]) => `${faded(found)}; both ends have other links`)
+    .replace(/^strength (\S+) < (\S+), idle (\d+) days, its ends stay connected/, (_, ...found: string[]) => `${faded(found)}; both ends stay connected`)
     .replace(/^Inherited from parent \((.+) is [A-Z_]+\)/, "New, because its parent page $1 is new")
     .replace(/^Scoped search in \[(.*)\]/, "The same page as $1");
+}
+
+function faded([strength, bound, days]: string[]): string {
+  return `strength ${strength}, below ${bound}; ${days === "0" ? "made or used today" : `unused for ${counted(Number(days), "day")}`}`;
 }
 
 const BACK = "takes back: ";

@@ -1,5 +1,7 @@
 // What a node is called: its name; else its first heading, else its first line; a piece of a longer note by the note too.
 const LONGEST = 90;
+/** In a list, where the row cuts it: more than the widest one shows. */
+export const IN_A_ROW = 300;
 const BEGINNING = 200;
 
 interface Titled {
@@ -9,8 +11,8 @@ interface Titled {
   metadata?: unknown;
 }
 
-export function titleOf(node: Titled): string {
-  const title = node.name ?? (headline(node.text ?? "") || node.id.slice(0, 8));
+export function titleOf(node: Titled, longest = LONGEST): string {
+  const title = node.name ?? (headline(node.text ?? "", longest) || node.id.slice(0, 8));
   const note = node.name === null ? noteOf(node) : "";
   return note && note !== title ? `${note} › ${title}` : title;
 }
@@ -32,43 +34,56 @@ export function called({ id, label }: { id: string; label: string | null }): str
   return plain || label || id.slice(0, 8);
 }
 
-export function headline(text: string): string {
+export function headline(text: string, longest = LONGEST): string {
   for (const [, marked, underlined] of unlaid(text).matchAll(HEADING)) {
     const heading = unmarked(marked ?? underlined!);
-    if (heading) return shortened(heading);
+    if (heading) return shortened(heading, longest);
   }
-  return shortened(linesOf(text)[0] ?? text.trim().split("\n", 1)[0] ?? "");
+  return shortened(linesOf(text)[0]?.text ?? text.trim().split("\n", 1)[0] ?? "", longest);
 }
 
 function unlaid(text: string): string {
   return text.includes("<") ? text.replace(/<h([1-6])\b[^>]*>([^]*?)<\/h\1>/gi, "\n# $2\n").replace(LAYOUT, " ") : text;
 }
 
-function shortened(line: string): string {
-  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+function shortened(line: string, longest: number): string {
+  return line.length > longest ? `${line.slice(0, longest)}…` : line;
 }
 
 /** What stands below the title, in one run: enough to know a note by. */
 export function beginning(node: Titled): string {
-  return below(node).slice(0, BEGINNING);
+  return below(node, IN_A_ROW).slice(0, BEGINNING);
 }
 
 /** All that stands below the title, in one run and without markup. */
-export function below({ name, text }: Titled): string {
-  const title = name === null ? headline(text ?? "") : "";
+export function below({ name, text }: Titled, longest = LONGEST): string {
+  const title = name === null ? headline(text ?? "", longest) : "";
   const lines = linesOf(text ?? "");
-  return lines.filter((line, at) => line !== title && !(at === 0 && title.endsWith("…"))).join(" ");
+  return joined(lines.filter((line, at) => line.text !== title && !(at === 0 && title.endsWith("…"))));
 }
 
 export function inOneRun(text: string): string {
-  return linesOf(text).join(" ");
+  return joined(linesOf(text));
 }
 
-function linesOf(text: string): string[] {
-  return unlaid(text)
-    .split("\n")
-    .map(unmarked)
-    .filter((line) => SAYS.test(line));
+interface TextLine {
+  text: string;
+  /** Whether it stands for itself: a heading, or an item of a list; and what follows a heading. */
+  own: boolean;
+}
+
+const OWN = /^\s*(?:[-*+]|\d+[.)]|#{1,6})\s/;
+
+function linesOf(text: string): TextLine[] {
+  const lines = unlaid(text).split("\n");
+  return lines
+    .map((line, at) => ({ text: unmarked(line), own: OWN.test(line) || /^\s*#/.test(lines[at - 1] ?? "") }))
+    .filter((line) => SAYS.test(line.text));
+}
+
+/** Lines of one paragraph as one sentence after the other; what stands for itself is set apart. */
+function joined(lines: readonly TextLine[]): string {
+  return lines.map(({ text, own }, at) => (at === 0 ? text : `${own ? " · " : " "}${text}`)).join("");
 }
 
 /** Not only signs: a letter, a digit or a picture. */

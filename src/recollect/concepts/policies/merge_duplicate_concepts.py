@@ -288,7 +288,7 @@ def absorb(
     return draft.decide(
         "merge",
         absorbed.id,
-        f"{absorbed.name!r} is {keeper.name!r}: {reason}",
+        f"{_both_named(absorbed, keeper)}: {reason}",
         [
             retired(absorbed, keeper),
             enriched(draft, keeper, absorbed, now),
@@ -325,6 +325,11 @@ def enriched(draft: Draft, keeper: One, absorbed: One, now: datetime) -> Change 
     if metadata != seen["metadata"]:
         after |= {"metadata": metadata, "version": seen["version"] + 1, "updated_at": now.isoformat()}
     return draft.patch("nodes", keeper.id, stored, after)
+
+
+def _both_named(absorbed: One, keeper: One) -> str:
+    """`same name` needs no saying twice."""
+    return "same name" if absorbed.name == keeper.name else f"{absorbed.name!r} is {keeper.name!r}"
 
 
 def _note_both(look: Look, keeper: One, absorbed: One, *, resting: bool) -> None:

@@ -146,10 +146,10 @@ def may_be_so_many(known_pairs: KnownPairs, rows: Sequence[Row]) -> bool:
 def told_alike(known_pairs: KnownPairs, rows: Sequence[Row]) -> str:
     links = known_pairs.links(rows)
     lowest = min(link.factors.score for link in links)
-    words = f"they score {lowest:.3f}" if len(rows) == 2 else f"each scores at least {lowest:.3f} with every other"
+    words = f"score {lowest:.3f}" if len(rows) == 2 else f"every pair scores at least {lowest:.3f}"
     if known_pairs.evidence is not None:
-        words += f", {100 * min(link.certainty for link in links):.1f} % sure"
-    return f"{words}, and nothing speaks against it"
+        words += f", {chance(min(link.certainty for link in links))} sure"
+    return f"{words}, nothing speaks against it"
 
 
 def components(near: dict[Row, set[Row]]) -> Iterator[list[Row]]:

@@ -108,19 +108,19 @@ OPPOSITES = "opposites"
 ORDER = "order"
 DOUBTS = {
     DIGITS: "the names differ only in digits",
-    NUMBERS: "the names hold different numbers",
+    NUMBERS: "the numbers in the names differ",
     WORDS: "the names are not made of the same words",
     SIGNS: "the names differ in a sign",
-    CAPITALS: "they differ in capitals, which may make another word",
-    CONFLICT: "a metadata key holds different values",
-    NO_EMBEDDING: "without an embedding only the name speaks for it",
-    BARE: "nothing but a name is known of one of them",
-    NAMELESS: "they have no names, only texts that are alike",
-    NAMESAKES: "another of that name says otherwise, so that the name alone does not tell",
-    TEXT_NUMBERS: "the texts hold different numbers",
-    DENIAL: "one of the texts denies what the other says",
-    OPPOSITES: "one of the texts says the opposite of the other",
-    ORDER: "the same words stand in another order in the texts",
+    CAPITALS: "they differ in capital letters, which can make a different word",
+    CONFLICT: "a metadata field has different values",
+    NO_EMBEDDING: "there is no embedding yet, so only the names were compared",
+    BARE: "one of them is only a name, without a text",
+    NAMELESS: "they have no names, only similar texts",
+    NAMESAKES: "another concept of the same name means something else, so the name alone does not tell",
+    TEXT_NUMBERS: "the numbers in the texts differ",
+    DENIAL: "one text says “not” where the other does not",
+    OPPOSITES: "one text says the opposite of the other",
+    ORDER: "the texts use the same words in a different order",
 }
 # The same of two cases, whose queries are sentences (`statements`): what makes a question of the pair (E34).
 ANSWER = "answer"
@@ -128,10 +128,10 @@ CATEGORY = "category"
 CASE_DOUBTS = {
     ANSWER: "their answers differ",
     CATEGORY: "they are in different categories",
-    NUMBERS: "they hold different numbers",
-    DENIAL: "one of them denies what the other says",
+    NUMBERS: "the numbers in them differ",
+    DENIAL: "one says “not” where the other does not",
     OPPOSITES: "one says the opposite of the other",
-    ORDER: "the same words stand in another order",
+    ORDER: "they use the same words in a different order",
 }
 
 

@@ -81,7 +81,7 @@ def topic_row(topic: Topic) -> Row:
 
 
 def _topic_dot(id_: str, row: Row) -> Dot:
-    return Dot(id=f"topic:{id_}", label=row["key"], kind=TOPIC, detail=counted(len(row["member_ids"]), "member"))
+    return Dot(id=f"topic:{id_}", label=row["key"].removeprefix("tag:"), kind=TOPIC, detail=counted(len(row["member_ids"]), "member"))
 
 
 def _contains(id_: str, row: Row) -> list[PictureLine]:

@@ -28,7 +28,8 @@ SELECT count(*) FILTER (WHERE sign = '+') AS comes, count(*) FILTER (WHERE sign 
                     WHEN after->>'status' = 'active' THEN '+' ELSE '-' END AS sign,
                before IS NOT NULL OR p.undoes IS NOT NULL AS was_there
           FROM changes c JOIN plans p ON p.space_id = c.space_id AND p.id = c.plan_id
-         WHERE c.space_id = $1 AND c.plan_id = $2) c
+          JOIN decisions d ON d.space_id = c.space_id AND d.plan_id = c.plan_id AND d.number = c.decision
+         WHERE c.space_id = $1 AND c.plan_id = $2 AND d.status <> 'declined') c
 """
 
 
