@@ -81,7 +81,8 @@ def topic_row(topic: Topic) -> Row:
 
 
 def _topic_dot(id_: str, row: Row) -> Dot:
-    return Dot(id=f"topic:{id_}", label=row["key"].removeprefix("tag:"), kind=TOPIC, detail=counted(len(row["member_ids"]), "member"))
+    name, size = row["key"].removeprefix("tag:"), counted(len(row["member_ids"]), "member")
+    return Dot(id=f"topic:{id_}", label=name, kind=TOPIC, detail=size)
 
 
 def _contains(id_: str, row: Row) -> list[PictureLine]:
