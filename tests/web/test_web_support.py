@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
 T = TypeVar("T")
+# The same engine; the first of them opens no windows, with all that belongs to one, and takes less than half the time.
+PROGRAMS = ("chromium-headless-shell", "chromium")
 MISSING = "There is no Chromium here, so the page was not tried in a browser: `apt install chromium`, then again."
 ARGUMENTS = [
     "--no-sandbox",
@@ -55,7 +57,7 @@ expect.set_options(timeout=PATIENCE_MS)
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """One browser a module, and not longer: while it runs, no other event loop can in this thread."""
-    chromium = shutil.which("chromium")
+    chromium = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if chromium is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     from playwright.sync_api import sync_playwright
