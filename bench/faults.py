@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ class House:
     """A home, and the processes that work on it."""
 
     directory: Path
+    start: Callable[..., "subprocess.Popen[bytes]"] = subprocess.Popen
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
     # Who did not end as it should (by a sentence and a code, where there is no database), with what it said last.
@@ -85,7 +86,7 @@ class House:
         arguments = {"serve": ["serve", "--port", str(self.port)], "work": ["work"]}.get(name)
         given = ["-m", "recollect", *arguments] if arguments else ["-m", "bench.faults_parts", name]
         with (self.directory / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
+            return self.start(
                 [sys.executable, *given, *([] if arguments else [str(self.directory), str(self.port)])],
                 env=environment,
                 cwd=Path(__file__).parents[1],

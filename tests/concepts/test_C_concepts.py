@@ -20,6 +20,7 @@ from recollect.engine.sql import spaces
 from recollect.model import NewConcept, NewEdge
 from recollect.settings import Settings
 from recollect.store.database import driver
+from tests import programs
 from tests.waiting import HANG_SECONDS
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -64,7 +65,7 @@ def test_C20_many_writers_in_several_processes_make_each_concept_once(opened: Re
     there = fresh(opened)
     slug = there.space.slug
     writers = [
-        subprocess.Popen(
+        programs.Popen[str](
             [sys.executable, "-c", WRITER, database_url, slug, str(number)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

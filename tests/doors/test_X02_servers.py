@@ -17,6 +17,7 @@ import pytest
 from recollect.engine.engine import Engine
 from recollect.model import Scope
 from recollect.settings import Settings
+from tests import programs
 from tests.doors import test_api_support as support
 from tests.waiting import HANG_SECONDS, until
 
@@ -36,7 +37,7 @@ TEAM = "team.example"  # what a load balancer is called by those who ask it
 def process(url: str, *command: str) -> Iterator["subprocess.Popen[str]"]:
     chosen = {"DATABASE_URL": url, "EMBEDDER": "hashing:64", "PORT": "0", "WORKER_POLL_SECONDS": "0.1"}
     environment = {**os.environ, **{f"RECOLLECT_{name}": value for name, value in chosen.items()}}
-    with subprocess.Popen([sys.executable, *command], env=environment, stdout=subprocess.PIPE, text=True) as one:
+    with programs.Popen[str]([sys.executable, *command], env=environment, stdout=subprocess.PIPE, text=True) as one:
         try:
             yield one
         finally:

@@ -26,6 +26,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.model import Scope
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
+from tests import programs
 from tests.doors import test_api_support as support
 from tests.doors.test_api_support import key_for, problem, visitor
 from tests.waiting import HANG_SECONDS, until
@@ -177,7 +178,7 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
 
 @contextmanager
 def child(home: Path, **settings: str) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
+    process = programs.Popen[str](
         [sys.executable, "-c", CHILD],
         env=environment(home, **settings),
         stdout=subprocess.PIPE,

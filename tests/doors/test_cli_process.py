@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from recollect.engine.engine import Engine
 from recollect.settings import Settings
+from tests import programs
 from tests.conftest import fresh_space
 from tests.doors import test_cli_support as support
 from tests.waiting import HANG_SECONDS, until
@@ -56,12 +57,13 @@ def remember(settings: Settings, text: str, *, wait: bool = True) -> str:
 
 
 def _run(environment: dict[str, str], *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """As it is typed: a new interpreter, which imports what it needs."""
     return subprocess.run([*PROGRAM, *arguments], env=environment, input=stdin, capture_output=True, check=False)
 
 
 def _start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen([*PROGRAM, *arguments], env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+    return programs.Popen([*PROGRAM, *arguments], env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def test_a_journey_add_and_recall(environment: dict[str, str]) -> None:
@@ -168,7 +170,8 @@ def _until_it_reads(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_serve_says_where_and_ends_in_order(environment: dict[str, str]) -> None:
-    process = _start(environment, "serve", "--port", "0", "--json")
+    command, pipe = [*PROGRAM, "serve", "--port", "0", "--json"], subprocess.PIPE
+    process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
     assert process.stdout is not None
     said = b""
     while not said.rstrip().endswith(b"}"):
@@ -214,7 +217,7 @@ def test_on_a_terminal_long_work_shows_a_bar_without_color(space: Settings, envi
 def _on_terminal(environment: dict[str, str], *arguments: str) -> str:
     """What a person would see: stdout and stderr of a program that runs on a terminal."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([*PROGRAM, *arguments], env=environment, stdin=slave, stdout=slave, stderr=slave)
+    process = programs.Popen[bytes]([*PROGRAM, *arguments], env=environment, stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
     shown = b""
     while block := _read(master):
@@ -238,7 +241,7 @@ def test_G03_the_demonstration_shows_what_sets_it_apart_and_leaves_nothing(empty
         "TMPDIR": str(place),
         "RECOLLECT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
     }
-    done = _run(environment, "demo", "--json")
+    done = programs.run([*PROGRAM, "demo", "--json"], env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     shown = json.loads(done.stdout)
 

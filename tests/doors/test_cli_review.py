@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests import programs
 from tests.doors import test_cli_support as support
 from tests.doors.test_cli_support import Cli
 from tests.waiting import HANG_SECONDS
@@ -74,7 +75,9 @@ class Terminal:
 @contextmanager
 def terminal(*arguments: str) -> Iterator[Terminal]:
     master, slave = pty.openpty()
-    process = subprocess.Popen([*PROGRAM, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    process = programs.Popen[bytes](
+        [*PROGRAM, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+    )
     os.close(slave)
     try:
         yield Terminal(process, master)

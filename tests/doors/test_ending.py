@@ -27,6 +27,7 @@ from recollect.errors import Busy, InvalidInput
 from recollect.model import NewMemory
 from recollect.settings import Settings
 from recollect.store.embedded.processes import command_lines
+from tests import programs
 from tests.conftest import fresh_space
 from tests.doors import test_cli_support as support
 from tests.reference import ROOT
@@ -35,11 +36,15 @@ from tests.waiting import HANG_SECONDS, until, until_it_holds
 own_database = support.own_database
 
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
-PROGRAM = [sys.executable, "-m", "recollect"]
 # What an import says when it is ended (D54).
 GOES_ON = b"Interrupted: 0 were dealt with and are kept. The same command goes on from there.\n"
 # As a shell script starts what ends in `&`.
-IGNORING_CTRL_C = ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+IGNORING_CTRL_C = """
+import signal
+from recollect.__main__ import main
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+main()
+"""
 
 README = """
 from recollect import Recollect
@@ -113,10 +118,8 @@ with Recollect() as memory:
 
 def python(script: str, url: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "RECOLLECT_DATABASE_URL": url}
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-c", script]
+    return programs.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
 
 
 @contextmanager
@@ -260,7 +263,7 @@ def opened(home: Path) -> Iterator[subprocess.Popen[str]]:
     pipe = subprocess.PIPE
     environment = {**os.environ, "RECOLLECT_HOME": str(home), "RECOLLECT_EMBEDDER": "hashing:64"}
     command = [sys.executable, "-c", IN_TROUBLE]
-    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    with programs.Popen[str](command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"
         try:
@@ -291,8 +294,8 @@ def test_S09_with_its_database_killed_it_still_ends(new_home: Path) -> None:
 
 def start(environment: dict[str, str], *arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    command = [*IGNORING_CTRL_C, *PROGRAM, *arguments]
-    return subprocess.Popen(command, env={**os.environ, **environment}, stdin=stdin, stdout=pipe, stderr=pipe)
+    command = [sys.executable, "-c", IGNORING_CTRL_C, *arguments]
+    return programs.Popen(command, env={**os.environ, **environment}, stdin=stdin, stdout=pipe, stderr=pipe)
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:

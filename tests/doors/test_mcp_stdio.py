@@ -19,6 +19,7 @@ from recollect.doors.running import Running
 from recollect.engine.engine import Engine
 from recollect.model import Scope
 from recollect.settings import Settings
+from tests import programs
 from tests.conftest import fresh_space
 from tests.doors import test_cli_support as support
 from tests.doors.test_mcp_support import refused, told
@@ -52,7 +53,7 @@ def environment(space: Settings, own_database: str) -> dict[str, str]:
 
 def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen([*PROGRAM, *arguments], env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+    return programs.Popen([*PROGRAM, *arguments], env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def ask(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:

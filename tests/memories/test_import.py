@@ -24,6 +24,7 @@ from recollect.memories.rules.text import checksum, count_tokens, normalise
 from recollect.memories.sources import ImportOptions
 from recollect.model import Node, NodeFilter
 from recollect.settings import Settings
+from tests import programs
 from tests.conftest import fresh_space
 
 pytestmark = pytest.mark.anyio
@@ -651,7 +652,7 @@ def import_and_kill(url: str, space: str, folder: Path, *, after_batches: int) -
     It goes on meanwhile, but not further than two batches: so it is on its way when it is killed, on any machine.
     """
     command = [sys.executable, "-c", textwrap.dedent(CHILD), url, space, str(folder), str(after_batches + 2)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with programs.Popen[bytes](command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         for _ in range(1 + after_batches):
             assert child.stdout.readline()

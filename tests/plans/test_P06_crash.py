@@ -22,6 +22,7 @@ from recollect.model import NewEdge, NewMemory
 from recollect.plan import PlanStatus
 from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
+from tests import programs
 from tests.plan_support import fetched
 from tests.waiting import HANG_SECONDS, until
 
@@ -87,7 +88,7 @@ def assert_no_group_is_half_done(memory: Recollect, plan: UUID) -> int:
 
 def begun(url: str, space: str, plan: UUID, most: int = EVERYTHING) -> "subprocess.Popen[str]":
     """A process that applies the plan."""
-    return subprocess.Popen(
+    return programs.Popen(
         [sys.executable, "-c", CHILD, f"{url}&application_name={NAME}", space, str(plan), str(most)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -30,6 +30,7 @@ from recollect.schedules import scheduler
 from recollect.schedules.sql.schedules import Schedule
 from recollect.settings import Settings
 from recollect.store.database import Transaction, driver
+from tests import programs
 from tests.conftest import MADE
 from tests.doors.test_cli_support import in_server
 from tests.local_server import LocalServer, Received, Reply, json_reply
@@ -245,7 +246,7 @@ async def test_A25_a_run_that_was_killed_is_still_due_and_is_finished(memory: En
     async with memory.core.database.owner() as connection:
         # So that the child has to wait in the midst of its run.
         await locks.take_turn(Transaction(connection, memory.space.id))
-        process = subprocess.Popen(child, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it is awaited below
+        process = programs.Popen[bytes](child, stdout=subprocess.PIPE)
         try:
             await until_proposed(memory)
             with pytest.raises(Busy, match="is running at this moment"):
