@@ -39,6 +39,8 @@ ONE_AT_A_TIME = threading.Lock()
 class Popen(subprocess.Popen[AnyStr]):
     """Given `[sys.executable, "-m", MODULE, ...]` or `[sys.executable, "-c", CODE, ...]`."""
 
+    _end: socket.socket  # by which its start and its end are told
+
     def _execute_child(
         self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any, *rest: Any
     ) -> None:
@@ -50,7 +52,9 @@ class Popen(subprocess.Popen[AnyStr]):
             "alone": rest[14],
         }
         self._end, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        given = [own if one == -1 else one for own, one in zip(STANDARD, (stdin, stdout, stderr), strict=True)]
+        given: list[int] = [
+            own if one == -1 else one for own, one in zip(STANDARD, (stdin, stdout, stderr), strict=True)
+        ]
         with its_end:
             socket.send_fds(_forker(), [json.dumps(asked).encode()], [*given, its_end.fileno()])
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
