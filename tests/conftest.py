@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -28,6 +29,7 @@ from recollect.store.distribute import distribute
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.prepare import open_database
 from tests import citus
+from tests.waiting import until
 
 MADE = "made"
 POOL_SIZE = 4
@@ -45,6 +47,7 @@ LONG = (
 )
 # Nobody needs these servers after a power failure: they do not wait for the disk. What tests kill is set as users' is.
 HASTE = "fsync = off\nfull_page_writes = off\n"
+GARBAGE = 50_000  # objects after which some is looked for, as in the program itself
 # No example is too slow, nor too slow to make: that would be the machine's fault.
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -61,6 +64,7 @@ def pytest_configure() -> None:
     """What a script starts with `&` ignores Ctrl-C, and so would every program that the tests start and interrupt."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(GARBAGE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -72,6 +76,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: whoever is done early takes over some of the short ones, and nobody waits for the last."""
     items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: nobody needs to look through it for garbage again and again."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -171,6 +180,7 @@ def server(made_home: Path) -> Iterator[EmbeddedServer]:
     directory = open_directory()
     with in_haste(copied(made_home, directory / "home")) as server:
         yield server
+        end_at_once(server)
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -179,6 +189,15 @@ def in_haste(home: Path) -> EmbeddedServer:
     with (server.data_directory / "postgresql.conf").open("a") as chosen:
         chosen.write(HASTE)
     return server
+
+
+def end_at_once(server: EmbeddedServer) -> None:
+    """Hundreds of databases would take many seconds to be written down, and nobody will read them."""
+    pid_file, sockets = server.data_directory / "postmaster.pid", server.socket_directory
+    os.kill(int(pid_file.read_text().split()[0]), signal.SIGQUIT)
+    until(lambda: not pid_file.exists())
+    assert sockets is not None
+    shutil.rmtree(sockets)
 
 
 @pytest.fixture(scope="session")
