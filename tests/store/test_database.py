@@ -286,7 +286,7 @@ async def test_D53_who_searches_the_same_space_again_sends_nothing_but_questions
     monkeypatch.setattr(asyncpg.Connection, "execute", heard)
     for space in (memory, memory, other, other, memory):
         async with space.core.search(space.space.id) as db:
-            who, where, sorts = (await db.connection.exec_driver_sql(SEARCHED_AS)).one()
+            who, where, sorts = await db.connection.raw.fetchrow(SEARCHED_AS)
             assert (who, where, sorts) == ("recollect_app", str(space.space.id), "off")
             assert len(await db.fetch("SELECT id FROM nodes WHERE $1::uuid IS NOT NULL")) == 1  # by row-level security
     assert len(told) == 3

@@ -80,7 +80,7 @@ async def distribute(database: Database, *, shards: int) -> Distribution:
         await _refuse_filled(connection)
         await spread(connection, shards)
     database.distributed = True
-    await database.pool.dispose()  # whoever connects anew sees the tables as they are now
+    await database.leave_connections()  # whoever connects anew sees the tables as they are now
     return Distribution(servers=servers, shards=shards)
 
 
