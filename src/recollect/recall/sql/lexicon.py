@@ -56,13 +56,11 @@ ON CONFLICT (space_id) DO UPDATE SET documents = t.documents + excluded.document
     languages = added_up(t.languages, excluded.languages)
 """
 COUNT_TERMS = """
-WITH noted AS (
-    INSERT INTO term_stats AS t (space_id, term, documents)
-    SELECT l.space_id, g.term, g.more FROM lexicon_totals l CROSS JOIN unnest($2::int4[], $3::int8[]) AS g(term, more)
-     WHERE l.space_id = $1 ORDER BY g.term
-    ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
-    RETURNING term, xmax = 0 AS is_new
-) SELECT term FROM noted WHERE is_new
+INSERT INTO term_stats AS t (space_id, term, documents)
+SELECT l.space_id, g.term, g.more FROM lexicon_totals l CROSS JOIN unnest($2::int4[], $3::int8[]) AS g(term, more)
+ WHERE l.space_id = $1 ORDER BY g.term
+ON CONFLICT (space_id, term) DO UPDATE SET documents = t.documents + excluded.documents
+RETURNING term, xmax = 0 AS is_new
 """
 SPELL = """
 INSERT INTO spellings (space_id, term, word, keys)
@@ -89,8 +87,10 @@ SELECT l.node_id AS id, n.name, n.text, n.created_at, n.thread, n.metadata, l.te
  WHERE l.space_id = $1 AND l.node_id > $2 ORDER BY l.node_id LIMIT $3
 """
 RENEW = """
-UPDATE lexicon l SET terms = ($3::int4[])[g.first:g.last], bm25 = g.bm25, length = g.length
-  FROM unnest($2::uuid[], $4::int4[], $5::int4[], $6::sparsevec[], $7::int4[]) AS g(node_id, first, last, bm25, length)
+UPDATE lexicon l SET terms = g.terms, bm25 = g.bm25, length = g.length
+  FROM (SELECT node_id, ($3::int4[])[first:last] AS terms, bm25, length
+          FROM unnest($2::uuid[], $4::int4[], $5::int4[], $6::sparsevec[], $7::int4[])
+               AS one(node_id, first, last, bm25, length)) AS g
  WHERE l.space_id = $1 AND l.node_id = g.node_id
 """
 COUNT_RENEWED = """
@@ -200,7 +200,7 @@ class _Batch:
         """Count in how many texts more each word is; those never seen before are filed, for who misspells them."""
         terms = sorted(term for term, count in more.items() if count)
         counted = await db.fetch(COUNT_TERMS, terms, [more[term] for term in terms])
-        new = sorted(row["term"] for row in counted if _is_filed(self.words.get(row["term"], "")))
+        new = sorted(row["term"] for row in counted if row["is_new"] and _is_filed(self.words.get(row["term"], "")))
         if new:
             keys = [" ".join(map(str, spelling.keys(self.words[term], self.salt))) for term in new]
             await db.run(SPELL, new, [self.words[term] for term in new], keys)
