@@ -17,7 +17,7 @@ from recollect.errors import InvalidInput
 from recollect.memories.sql import nodes
 from recollect.model import Kind, Mode, NewMemory, NodeFilter, Parts, Recall
 from recollect.recall.calibrate import measure
-from recollect.recall.rules import bm25, lexical, ranking
+from recollect.recall.rules import lexical, ranking
 from recollect.recall.sql import candidates, filtered, lexicon
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.settings import Settings
@@ -112,9 +112,9 @@ async def test_the_database_computes_the_same_bm25_as_the_rules(memory: Engine) 
     for row in rows:
         held = counts[ids[row.id] or ""]
         numbered = {lexical.term(word): count for word, count in held.items()}
-        weights = bm25.document_weights(numbered, length=held.total(), mean_length=mean)
+        weights = lexical.document_weights(numbered, length=held.total(), mean_length=mean)
         expected = sum(
-            bm25.rarity(candidates.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
+            lexical.rarity(candidates.FEW, sum(word in one for one in counts.values())) * weights[lexical.term(word)]
             for word in lexical.words("green tea for Mrs Okafor")
             if word in held
         )
@@ -133,7 +133,7 @@ async def test_D50_a_batch_is_indexed_bit_by_bit_as_each_of_its_texts_alone(memo
     for row in rows:
         alone = lexical.indexed(f"{row['created_at']:%-d %B %Y}\n\n\n{row['text']}")
         terms = {lexical.term(word, salt): count for word, count in alone.words.items()}
-        weights = bm25.document_weights(terms, length=alone.length, mean_length=mean)
+        weights = lexical.document_weights(terms, length=alone.length, mean_length=mean)
         assert row["terms"] == sorted(terms)
         assert row["bm25"].to_binary() == candidates.sparse(weights).to_binary()
         assert row["length"] == alone.length

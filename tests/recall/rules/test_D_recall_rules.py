@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
 from recollect.model import Mode
-from recollect.recall.rules import bm25, lexical, ranking, selection
+from recollect.recall.rules import lexical, ranking, selection
 from recollect.recall.rules.ranking import Calibration, histogram, measured_calibration, shipped, soft
 
 
@@ -107,12 +107,12 @@ def test_D49_a_turn_is_matched_together_with_the_turns_beside_it() -> None:
     mean, asked = 4.0, sorted(map(lexical.term, lexical.words("blue passport")))
     counts = [Counter(map(lexical.term, lexical.words(text))) for text in texts]
     lengths = numbers(*(one.total() for one in counts))
-    weights = [bm25.document_weights(one, length=one.total(), mean_length=mean) for one in counts]
+    weights = [lexical.document_weights(one, length=one.total(), mean_length=mean) for one in counts]
     held = np.array([[one.get(term, 0.0) for term in asked] for one in weights])
     rarities = numbers(1.5, 0.7)
     before, after = np.array([-1, 0, 1]), np.array([1, 2, -1])
     whole = sum(counts, Counter[int]())
-    joined = bm25.document_weights(whole, length=whole.total(), mean_length=3 * mean)
+    joined = lexical.document_weights(whole, length=whole.total(), mean_length=3 * mean)
     expected = sum(rarity * joined[term] for term, rarity in zip(asked, rarities, strict=True))
     assert ranking.together(held, lengths, rarities, mean, before, after)[1] == pytest.approx(expected)
     alone = np.full(3, -1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall.rules import bm25, lexical, spelling
+from recollect.recall.rules import lexical, spelling
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_bm25_is_the_inner_product_of_the_two_sides() -> None:
     mean = sum(one.total() for one in counts) / 3
     question = lexical.words("green tea")
     containing = {word: sum(word in one for one in counts) for word in question}
-    idf = {word: bm25.rarity(3, containing[word]) for word in question}
+    idf = {word: lexical.rarity(3, containing[word]) for word in question}
 
     def by_hand(one: Counter[str]) -> float:
         length = one.total()
@@ -81,7 +81,7 @@ def test_bm25_is_the_inner_product_of_the_two_sides() -> None:
 
     for one in counts:
         numbered = {lexical.term(word): count for word, count in one.items()}
-        weights = bm25.document_weights(numbered, length=one.total(), mean_length=mean)
+        weights = lexical.document_weights(numbered, length=one.total(), mean_length=mean)
         assert sum(idf[w] * weights.get(lexical.term(w), 0.0) for w in question) == pytest.approx(by_hand(one))
 
 
@@ -255,8 +255,8 @@ def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None
 
 
 def test_a_rare_word_tells_more() -> None:
-    assert bm25.rarity(100, 1) > bm25.rarity(100, 50) > bm25.rarity(100, 99) > 0
-    assert bm25.rarity(3, 1) == pytest.approx(math.log(1 + 2.5 / 1.5))
+    assert lexical.rarity(100, 1) > lexical.rarity(100, 50) > lexical.rarity(100, 99) > 0
+    assert lexical.rarity(3, 1) == pytest.approx(math.log(1 + 2.5 / 1.5))
 
 
 def test_D53_a_question_is_stemmed_only_in_the_languages_that_it_is_asked_in() -> None:

@@ -1,4 +1,7 @@
-"""The words of the lexical leg: one tokeniser for texts and questions. What each weighs is in `bm25`.
+"""The lexical leg: one tokeniser for texts and questions, and BM25 as an inner product of two sparse vectors.
+
+A text's side is computed once and stored; the question's side is the rarity (IDF) of its words. So exact BM25 is what
+the database computes when it multiplies the two (DESIGN 7).
 
 Words are folded (case, accents, digits of any script) and stemmed in the language of their text. Scripts without spaces
 are taken in pairs of characters. What is written now with and now without a space or hyphen (LH 1078, e-mail, an IBAN)
@@ -6,6 +9,7 @@ is indexed both ways. A question may be too short to tell its language: each of 
 that the languages of its space would give it.
 """
 
+import math
 import re
 import threading
 import unicodedata
@@ -16,8 +20,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import chain, pairwise
-from typing import Protocol
+from typing import Any
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 from recollect.recall.rules.languages import (
     ARABIC,
@@ -39,6 +46,10 @@ from recollect.recall.rules.languages import (
 # Raised when texts are tokenised otherwise than before: what is indexed then is indexed anew, while search goes on.
 EDITION = 2
 
+Numbers = NDArray[np.float64]
+
+K1 = 1.2
+B = 0.75
 DIMENSIONS = 1_000_000_000
 
 # Scripts that put no space between words: CJK; Thai and Lao, Tibetan, Burmese, Khmer.
@@ -163,6 +174,43 @@ def salt_of(space_id: UUID) -> int:
 def term(word: str, salt: int = 0) -> int:
     """The number of a word, 1 to 1,000,000,000. Each space has a salt, and so numbers of its own."""
     return zlib.crc32(word.encode(), salt) % DIMENSIONS + 1
+
+
+def document_weights(counts: Mapping[int, int], *, length: int, mean_length: float) -> dict[int, float]:
+    """A text's side of BM25: how much each of its words says about it, given its length."""
+    damping = K1 * (1 - B + B * length / max(mean_length, 1.0))
+    return {number: count * (K1 + 1) / (count + damping) for number, count in counts.items()}
+
+
+def weights(counts: Numbers, lengths: Numbers, means: Numbers | float) -> Numbers:
+    """The same of many words at once, each by how often it occurs in a text so long."""
+    return counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / np.maximum(means, 1.0)))
+
+
+def occurrences(weights: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
+    """How often each text (a row) holds each word (a column), found again from the weights that are stored."""
+    damping = K1 * (1 - B + B * lengths / max(mean_length, 1.0))
+    return weights * damping[:, np.newaxis] / np.maximum(K1 + 1 - weights, 1e-6)
+
+
+def saturated(counts: Numbers, lengths: Numbers, means: Numbers) -> Numbers:
+    """The weights of words (columns) in texts (rows) that are so long, where texts are so long in the mean."""
+    return weights(counts, lengths[:, np.newaxis], means[:, np.newaxis])
+
+
+def rarity(documents: int, containing: int) -> float:
+    """IDF: how much a word tells, from the number of texts and of those that hold it."""
+    return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))
+
+
+def most_possible(rarities: Iterable[float]) -> float:
+    """The score of a text that is all about these words: what a BM25 score is measured against."""
+    return (K1 + 1) * sum(rarities)
+
+
+def rarities_in(most_possible: float) -> float:
+    """The rarities of a question's words together, which that score is made of."""
+    return most_possible / (K1 + 1)
 
 
 # -- from text to words
@@ -355,10 +403,6 @@ def _asking_in_a_row(run: str) -> list[bool]:
 CLEAR_LETTERS = 5
 
 
-class Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802  (as Snowball calls it)
-
-
 def language_of(words: Iterable[str]) -> str:
     """The language of a text's Latin words: the one whose little words it holds most of, if it is a clear case."""
     little_words = [word for word in dict.fromkeys(words) if word in LANGUAGES_OF]
@@ -398,7 +442,7 @@ def stem(word: str, language: str = DEFAULT) -> str:
     if not word.isalpha() and any(character.isdigit() for character in word):
         return word
     with _ONE_AT_A_TIME:
-        return _stemmer(language).stemWord(word)
+        return str(_stemmer(language).stemWord(word))
 
 
 # A stemmer keeps the word it is at, and so serves one thread at a time.
@@ -406,12 +450,11 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 @cache
-def _stemmer(language: str) -> Stemmer:
+def _stemmer(language: str) -> Any:
     """Snowball in Python, never the C extension that its front door prefers where it is installed: of another version,
     it would stem questions otherwise than texts were."""
     module = import_module(f"snowballstemmer.{language}_stemmer")
-    stemmer: Stemmer = getattr(module, f"{language.title()}Stemmer")()
-    return stemmer
+    return getattr(module, f"{language.title()}Stemmer")()
 
 
 def _script(character: str) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
 from recollect.model import Mode, Query
-from recollect.recall.rules import bm25
+from recollect.recall.rules import lexical
 
 Numbers = NDArray[np.float64]
 
@@ -141,11 +141,11 @@ def together(
     `held` is the stored weight of each word (a column) in each text (a row): what is found there, how often, is found
     again from it, so that no text need be read.
     """
-    counts = np.vstack([bm25.occurrences(held, lengths, mean_length), np.zeros((1, held.shape[1]))])
+    counts = np.vstack([lexical.occurrences(held, lengths, mean_length), np.zeros((1, held.shape[1]))])
     length = np.append(lengths, 0.0)
     turns: Numbers = np.asarray(1.0 + (before >= 0) + (after >= 0), dtype=np.float64)
     window, words = counts[:-1] + counts[before] + counts[after], length[:-1] + length[before] + length[after]
-    scores: Numbers = bm25.saturated(window, words, turns * mean_length) @ rarities
+    scores: Numbers = lexical.saturated(window, words, turns * mean_length) @ rarities
     return scores
 
 
@@ -157,7 +157,7 @@ def with_neighbours(own: Numbers, window: Numbers) -> Numbers:
 
 def coverage(held: Numbers, rarities: Numbers, most_possible: float) -> Numbers:
     """How much of what was asked a text mentions at all, 0 to 1: its words weighed by their rarity (D45)."""
-    share: Numbers = np.minimum((held > 0) @ rarities / max(bm25.rarities_in(most_possible), 1e-9), 1.0)
+    share: Numbers = np.minimum((held > 0) @ rarities / max(lexical.rarities_in(most_possible), 1e-9), 1.0)
     return share
 
 

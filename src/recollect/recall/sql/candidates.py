@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
 
 from recollect.errors import NotFound
-from recollect.recall.rules import bm25, lexical, spelling
+from recollect.recall.rules import lexical, spelling
 from recollect.store.database import Transaction
 
 POOL = 200
@@ -177,7 +177,7 @@ class KnownWords:
             for meant_word in (meant or {}).get(word.spelled, ()):
                 terms[meant_word.term], containing = spelling.WORTH[meant_word.slips], containing + meant_word.documents
                 matched[meant_word.term] = meant_word.documents
-            rarity = bm25.rarity(max(self.documents, FEW), min(containing, self.documents))
+            rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
             # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
             if (
                 (word.spelled in in_one)
@@ -194,10 +194,10 @@ class KnownWords:
         return LexicalQuestion(
             match=_rarer(matched),
             weights=sparse(weights),
-            most_possible=bm25.most_possible(rarity for rarity, _ in possible),
+            most_possible=lexical.most_possible(rarity for rarity, _ in possible),
             rarities=weights,
             asking=frozenset(asking),
-            asked_about=bm25.most_possible(rarity for rarity, is_asking in possible if not is_asking),
+            asked_about=lexical.most_possible(rarity for rarity, is_asking in possible if not is_asking),
         )
 
 

@@ -22,7 +22,7 @@ import anyio.to_thread
 import numpy as np
 from pgvector import SparseVector
 
-from recollect.recall.rules import bm25, lexical, spelling
+from recollect.recall.rules import lexical, spelling
 from recollect.recall.rules.languages import DEFAULT
 from recollect.recall.rules.titles import titles
 from recollect.store.database import Transaction
@@ -178,7 +178,7 @@ class _Batch:
         """The nodes; the terms of all, where those of each begin and end among them, and what they weigh; lengths."""
         lasts = np.cumsum(self.sizes)
         firsts = lasts - self.sizes
-        weights = bm25.weights(self.occurrences, np.repeat(self.lengths, self.sizes), mean)
+        weights = lexical.weights(self.occurrences, np.repeat(self.lengths, self.sizes), mean)
         # As pgvector writes them, but for all texts at once; it counts from 0, and terms from 1.
         terms, values = (self.terms - 1).astype(">i4").tobytes(), weights.astype(">f4").tobytes()
         vectors: list[SparseVector] = [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from recollect.memories.rules.windows import Window
-from recollect.recall.rules import bm25, lexical
+from recollect.recall.rules import lexical
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, LexicalQuestion
 from recollect.recall.sql.lexicon import Entry
 from recollect.store.database import Transaction
@@ -74,7 +74,7 @@ def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_lengt
     indexed, salt = entry.indexed(), lexical.salt_of(space_id)
     numbered = ((lexical.term(word, salt), count) for word, count in indexed.words.items())
     counts = {term: count for term, count in numbered if term in words.rarities}
-    weights = bm25.document_weights(counts, length=indexed.length, mean_length=mean_length)
+    weights = lexical.document_weights(counts, length=indexed.length, mean_length=mean_length)
     return HeldWords(
         score=sum(words.rarities[term] * weight for term, weight in weights.items()),
         weights=[weights.get(term, 0.0) for term in words.rarities],
