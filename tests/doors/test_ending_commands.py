@@ -7,14 +7,11 @@ kinds (stdin, a question, embedding) are in test_ending.
 """
 
 import asyncio
-import multiprocessing
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing.process import BaseProcess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,9 @@ from typer.main import get_command
 import recollect.doors
 from recollect.doors.cli.app import ENDED, build
 from recollect.store.prepare import PREPARE_LOCK
+from tests import programs
 from tests.doors import test_cli_support as support
+from tests.doors.test_ending import IGNORING_CTRL_C
 from tests.waiting import HANG_SECONDS, until_it_holds
 
 own_database = support.own_database
@@ -59,7 +58,6 @@ main()
 """
 LOOP = r"\b(anyio|asyncio)\.run\(|\.run_until_complete\("
 EXIT_CODES = {"serve": 0, "mcp": 0}  # else ENDED
-HEAVY = ["recollect.doors.cli.app", "recollect.doors.mcp.stdio", "recollect.doors.api.server", __name__]
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -87,26 +85,14 @@ def _value(parameter: Any, place: Path) -> list[str]:
     return [value] if parameter.param_type_name == "argument" else [parameter.opts[0], value]
 
 
-def run_command(arguments: Sequence[str], url: str, said: Path) -> None:
-    """In a process of its own, that has imported everything already."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ |= {"RECOLLECT_DATABASE_URL": url, "RECOLLECT_EMBEDDER": "hashing:64", "RECOLLECT_PORT": "0"}
-    for number in (1, 2):
-        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    sys.argv = ["recollect", *arguments]
-    from recollect.__main__ import main
-
-    main()
-
-
-async def until_all_wait(url: str, children: Mapping[str, BaseProcess]) -> None:
+async def until_all_wait(url: str, children: "Mapping[str, subprocess.Popen[bytes]]") -> None:
     """Or have ended before, which their exit code will tell."""
     connection = await asyncpg.connect(url)
 
     async def all_wait() -> bool:
         rows = await connection.fetch("SELECT application_name FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         waiting = {row[0] for row in rows}
-        return all(name in waiting or child.exitcode is not None for name, child in children.items())
+        return all(name in waiting or child.poll() is not None for name, child in children.items())
 
     try:
         await until_it_holds(all_wait)
@@ -149,21 +135,24 @@ def told_to_end_while_they_wait(
     commands: dict[str, list[str]], url: str, place: Path
 ) -> dict[str, tuple[int | None, str]]:
     """The exit code of each command, and what it said."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(HEAVY)
-    children = {
-        name: processes.Process(target=run_command, args=(arguments, f"{url}&application_name={name}", place / name))
-        for name, arguments in commands.items()
-    }
-    for child in children.values():
-        child.start()
+    children = {name: started(arguments, url, place / name) for name, arguments in commands.items()}
     try:
         asyncio.run(until_all_wait(url, children))
     finally:
         for child in children.values():
             child.terminate()
-            child.join(HANG_SECONDS)
-    return {name: (child.exitcode, complaints(place / name)) for name, child in children.items()}
+            child.wait(HANG_SECONDS)
+            child.communicate()  # its stdin stayed open till then
+    return {name: (child.returncode, complaints(place / name)) for name, child in children.items()}
+
+
+def started(arguments: list[str], url: str, said: Path) -> "subprocess.Popen[bytes]":
+    """Known to the database by the name of the file that takes what it says."""
+    chosen = {"DATABASE_URL": f"{url}&application_name={said.name}", "EMBEDDER": "hashing:64", "PORT": "0"}
+    environment = {**os.environ, **{f"RECOLLECT_{name}": value for name, value in chosen.items()}}
+    command = [sys.executable, "-c", IGNORING_CTRL_C, *arguments]
+    with said.open("ab") as file:
+        return programs.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=file, stderr=file)
 
 
 def complaints(said: Path) -> str:
