@@ -110,8 +110,7 @@ def test_D47_a_hit_of_a_long_note_shows_its_passage_and_opens_at_it(house: House
     found = page.locator(".found", has_text="behind the blue barometer")
     found.wait_for()
     assert "On day 3 it rained" not in found.inner_text()
-    where = "(found) => found.getBoundingClientRect().top - found.closest('.text').getBoundingClientRect().top"
-    until(page, lambda: -100 < found.evaluate(where) < 500)  # scrolled to, in a text of many screens
+    expect(found).to_be_in_viewport()  # scrolled to, in a text of many screens
 
 
 def test_D24_what_is_not_found_says_why(house: House) -> None:
