@@ -68,12 +68,12 @@ async def test_C31_the_same_said_by_another_or_weighed_otherwise_is_news(there: 
     ("first", "second", "why"),
     [
         ("the deploy needs approval by two people", "the deploy needs approval by three people at 5 pm", "numbers"),
-        ("the deploy needs approval", "the deploy needs no approval", "denies"),
+        ("the deploy needs approval", "the deploy needs no approval", "says “not”"),
         ("the deploy may be enabled by anybody", "the deploy may be disabled by anybody", "opposite"),
         ("it turns CSV into JSON", "it turns JSON into CSV", "order"),
         ("die Freigabe dauert 5 Tage", "die Freigabe dauert 50 Tage", "numbers"),
-        ("phê duyệt được cần đến", "phê duyệt không được cần đến", "denies"),
-        ("この手順は承認がいる", "この手順は承認がいらない", "denies"),
+        ("phê duyệt được cần đến", "phê duyệt không được cần đến", "says “not”"),
+        ("この手順は承認がいる", "この手順は承認がいらない", "says “not”"),
     ],
 )
 async def test_C31_a_text_that_contradicts_is_not_joined_and_says_why(

@@ -304,7 +304,7 @@ async def test_P10_a_plan_with_the_brake_on_waits_for_a_person_whoever_asks(clie
     assert plan["risk"] == "high"
     words = await said(client, "apply_plan", id=plan["id"])
     assert "Not applied: a person must approve it." in words
-    assert "17 of 51 edges" in words
+    assert "17 of 51 links" in words
     assert (await told(client, "apply_plan", id=plan["id"]))["applied"] == 0
     await engine.plans.approve(plan["id"], by="a person")
     assert (await told(client, "apply_plan", id=plan["id"]))["applied"] == 17

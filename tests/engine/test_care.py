@@ -196,10 +196,13 @@ async def test_D41_an_upgrade_takes_a_backup_first(own: Engine, new_home: Path) 
 async def test_P06_the_worker_revives_the_database_inside_after_kill_dash_nine(own: Engine) -> None:
     await own.add("told before the crash")
     assert own.core.server
-    pid = int((own.core.server.data_directory / "postmaster.pid").read_text().split()[0])
-    os.kill(pid, signal.SIGKILL)
+    of_server = own.core.server.data_directory / "postmaster.pid"
+    killed = of_server.read_text().split()[0]
+    os.kill(int(killed), signal.SIGKILL)
     working = asyncio.create_task(work_forever(own.core))
     try:
+        # What the killed one had started may answer for a moment yet.
+        await until_it_holds(lambda: asyncio.to_thread(lambda: killed not in of_server.read_text().split()[:1]))
         await until_it_holds(lambda: answers(own))
         assert await own.count() == 1
         node = await own.add("told after it", wait=True)

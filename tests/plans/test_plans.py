@@ -540,7 +540,7 @@ async def test_P10_a_plan_that_touches_too_much_waits_whatever_its_risk(graph: E
     tidied = await graph.plans.run("prune")
     assert tidied.outcome is None
     assert tidied.plan.risk is Risk.HIGH
-    assert "17 of 51 edges" in tidied.notes[0]
+    assert "17 of 51 links" in tidied.notes[0]
     assert (await graph.plans.get(tidied.plan.id)).status is PlanStatus.PROPOSED
     assert (await graph.plans.apply(tidied.plan.id)).applied == 17
 

@@ -78,6 +78,8 @@ SELECT c.decision, c.row_id AS node, e.id AS edge, e.what FROM mine c CROSS JOIN
                        AND (after IS NULL OR after ?| ARRAY['status', 'source', 'target']))
  ORDER BY c.decision, e.id
 """
+SIZE_OF_EDGES = """(SELECT coalesce(sum(pg_column_size(t.*)), 0)
+                     FROM mine c JOIN edges t ON t.space_id = $1 AND t.id = c.row_id)"""
 # What use has moved, into the journal.
 NOTED = """UPDATE changes c SET {} FROM used u
             WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = u.decision AND c.number = u.number"""
@@ -457,18 +459,13 @@ class Work:
                     SELECT row_id, before, after FROM changes c WHERE space_id = $1 AND plan_id = $2
                        AND decision = {AMONG} AND table_name = '{table}' AND {TURNS[turn]} ORDER BY row_id)"""
         # What leaves the living graph is measured as it was before.
-        leaves = (table, turn) == ("edges", "retired")
-        size = """(SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM mine c
-                     JOIN edges t ON t.space_id = $1 AND t.id = c.row_id)"""
-        written, freed = await self.raw.fetchrow(
-            f"""{mine}, written AS (
+        freed = SIZE_OF_EDGES if (table, turn) == ("edges", "retired") else "0"
+        statement = f"""{mine}, written AS (
                     UPDATE {table} t SET {assigned} FROM mine c
                      WHERE t.space_id = $1 AND t.{KEYS[table]} = c.row_id{as_seen} RETURNING 1)
-                SELECT (SELECT count(*) FROM written), {size if leaves else "0"}""",
-            *self.mine,
-            kept.listed(numbers),
-        )
-        return int(written), int(freed)
+                SELECT (SELECT count(*) FROM written) AS written, {freed} AS freed"""
+        done = await self.raw.fetchrow(statement, *self.mine, kept.listed(numbers))
+        return int(done["written"]), int(done["freed"])
 
     def _value(self, table: str, column: str) -> str:
         """What a column becomes: what the plan says; in an undo, what use added since is kept."""
