@@ -235,11 +235,12 @@ class Core:
         return care_for(seen.vectors if seen else None, most=self.settings.hnsw_ef_search)
 
     @asynccontextmanager
-    async def search(self, space_id: UUID) -> AsyncIterator[Transaction]:
+    async def search(self, space_id: UUID, *, keeps_plans: bool = False) -> AsyncIterator[Transaction]:
         async with self.database.search(
             space_id,
             ef_search=self.care(space_id),
             timeout_seconds=self.settings.statement_timeout_seconds,
+            keeps_plans=keeps_plans,
         ) as db:
             yield db
 

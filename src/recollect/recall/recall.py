@@ -28,7 +28,7 @@ from recollect.memories.rules.text import is_storable
 from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, TokenUsage
 from recollect.ports import Embedder, Vectors
 from recollect.recall.rules import lexical, ranking
-from recollect.recall.search import LIMIT, Search
+from recollect.recall.search import LIMIT, Search, is_selective
 from recollect.recall.sql import candidates, logs
 from recollect.store.database import Transaction, read
 from recollect.wording import check_limit, listed
@@ -80,7 +80,8 @@ async def _answered(
     embedder, notes = _embedder(core, last.model if last else None)
     asked = await embedded(core, embedder, query.text)
     notes = (*notes, asked.why_not) if asked.why_not else notes
-    async with core.search(space_id) as db:
+    is_plain = not (is_selective(query.wanted) or query.include_summaries)
+    async with core.search(space_id, keeps_plans=is_plain) as db:
         seen = await candidates.first_look(db, query.text, languages=last.languages if last else ())
         core.seen[space_id] = SeenSpace(seen.model, seen.languages, seen.vectors)
         if _embedder(core, seen.model)[0] is embedder:

@@ -96,7 +96,7 @@ class Search:
         self.core, self.db, self.query = core, db, query
         self.model = embedder.model
         self.kinds = [str(kind) for kind in query.wanted.kinds]
-        self.is_selective = _is_selective(query.wanted)
+        self.is_selective = is_selective(query.wanted)
         # So many of the most promising are looked at.
         self.most = max(LOOKED_AT, 2 * (query.limit or LIMIT))
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
@@ -381,7 +381,7 @@ def _source(ranked: Ranked, i: int) -> str:
     return "words" if ranked.lexical[i] > 0 else "vector"
 
 
-def _is_selective(node_filter: NodeFilter) -> bool:
+def is_selective(node_filter: NodeFilter) -> bool:
     """Whether anything beyond kind and status was asked for."""
     within = node_filter.thread is not None or node_filter.category or node_filter.metadata
     return bool(within or node_filter.subtypes or node_filter.created_from or node_filter.created_to)

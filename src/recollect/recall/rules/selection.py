@@ -26,11 +26,15 @@ Numbers = NDArray[np.float64]
 
 
 class Drop(NamedTuple):
-    """A candidate (by its place) that a step left out."""
+    """A candidate (by its place) that a step left out. Why is put into words only for those that are shown."""
 
     place: int
     step: str
-    why: str
+    say: Callable[[int], str]
+
+    @property
+    def why(self) -> str:
+        return self.say(self.place)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -42,7 +46,7 @@ class Selection:
     dropped: list[Drop] = field(default_factory=list)
 
     def leave_out(self, step: str, why: Callable[[int], str], gone: Collection[int]) -> None:
-        self.dropped += [Drop(i, step, why(i)) for i in self.kept if i in gone]
+        self.dropped += [Drop(i, step, why) for i in self.kept if i in gone]
         self.kept = [i for i in self.kept if i not in gone]
 
 
@@ -73,7 +77,8 @@ def relaxed_floor(
 
 def related_first(ranked: Sequence[int], relevance: Numbers) -> list[int]:
     """D46: neither age nor importance lifts what is hardly related above what is."""
-    return sorted(ranked, key=lambda i: bool(relevance[i] < RELATED))
+    hardly = (relevance < RELATED).tolist()
+    return sorted(ranked, key=hardly.__getitem__)
 
 
 def above_floor(selection: Selection, relevance: Numbers, floor: float | None) -> None:
@@ -81,7 +86,8 @@ def above_floor(selection: Selection, relevance: Numbers, floor: float | None) -
     selection.floor = floor
     if floor is None:
         return
-    gone = {i for i in selection.kept if relevance[i] < floor}
+    below = (relevance < floor).tolist()
+    gone = {i for i in selection.kept if below[i]}
     selection.leave_out("floor", lambda i: f"relevance {relevance[i]:.2f} is below the floor {floor:.2f}", gone)
 
 

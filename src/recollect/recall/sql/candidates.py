@@ -254,6 +254,10 @@ class CandidateQuery:
         """The BM25 score of a text that holds all of the words."""
         return self.words.most_possible if self.words else 0.0
 
+    @property
+    def quoted_model(self) -> str:
+        return "'{}'".format(self.model.replace("'", "''"))
+
     @cached_property
     def half(self) -> HalfVector | None:
         return None if self.vector is None else HalfVector(self.vector)
@@ -339,17 +343,20 @@ async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
     return int(await db.fetchval(COUNT, model, list(kinds), MEASURED_UP_TO + 1))
 
 
-def vector_leg(dim: int, *, kinds: str, exactly: bool, most: int) -> str:
+def vector_leg(asked: CandidateQuery, *, kinds: str, exactly: bool, most: int) -> str:
     """The vector leg, best first; a long text may be there several times, by several of its windows (D47).
 
     $1 is the space, $2 the model, $3 the question's vector.
     """
+    dim = asked.dim
     rows = f"FROM embeddings WHERE space_id = $1 AND model = $2 AND dim = {dim} AND kind = ANY({kinds}) AND recallable"
     distance = f"vector::halfvec({dim}) <=> $3"
     if exactly:  # OFFSET 0 keeps the planner from walking HNSW where a plain pass answers better
         few = f"(SELECT node_id, {distance} AS d {rows} OFFSET 0) AS few"
         return f"SELECT node_id AS id, 1 - d AS cosine FROM {few} ORDER BY d LIMIT {most}"
     # Search sessions do not sort if they can help it, so HNSW is walked, whatever the number of rows is believed to be.
+    # Its index is that of one model, by name: a plan that is kept does not know which one $2 will be.
+    rows += f" AND model = {asked.quoted_model}"
     return f"SELECT node_id AS id, 1 - ({distance}) AS cosine {rows} ORDER BY {distance} LIMIT {most}"
 
 
@@ -395,7 +402,7 @@ async def gathered(
 async def _gathered(
     db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, most: int
 ) -> Gathered:
-    near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked.dim, kinds="$6", exactly=exactly, most=most)
+    near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL, most=most)
     words = asked.words or LexicalQuestion(match=[], weights=NO_WORDS, most_possible=0.0)
     records = await db.fetch(

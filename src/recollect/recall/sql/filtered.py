@@ -100,7 +100,7 @@ async def nearest(
 async def _nearest(
     db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, most: int
 ) -> list[tuple[UUID, float]]:
-    statement = vector_leg(asked.dim, kinds="$4", exactly=exactly, most=most)
+    statement = vector_leg(asked, kinds="$4", exactly=exactly, most=most)
     records = await db.fetch(statement, asked.model, asked.half, list(kinds))
     return [*map(tuple, records)]
 
