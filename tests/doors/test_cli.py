@@ -212,6 +212,19 @@ def test_D37_forget_history_undo_restore(cli: Cli) -> None:
     assert cli("restore", id_).out == f"Restored\t{id_[:8]}\ttea\n"
 
 
+def test_W02_a_text_is_corrected_and_undo_brings_the_old_one_back(cli: Cli) -> None:
+    id_ = cli.add("tea is green", "--tag", "kitchen")
+    new = cli.json("correct", id_[:8], "tea", "is", "black", "--reason", "it was black")
+    assert (new["text"], new["metadata"]["tags"]) == ("tea is black", ["kitchen"])
+    assert [hit["node"]["text"] for hit in cli.json("recall", "tea")["hits"]] == ["tea is black"]
+    last = cli.json("history", id_)[-1]
+    assert (last["verb"], last["reason"]) == ("correct", "it was black")
+    cli("undo", last["plan_id"])
+    assert [hit["node"]["text"] for hit in cli.json("recall", "tea")["hits"]] == ["tea is green"]
+    assert cli("correct", id_, "tea is white").out.startswith("Corrected\t")
+    assert "is archived" in cli.refused("correct", id_, "tea is red", code=4)
+
+
 def test_D37_exclude_and_include(cli: Cli) -> None:
     id_ = cli.add("tea")
     assert cli.json("exclude", id_)["exclude"] is True

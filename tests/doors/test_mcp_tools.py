@@ -232,6 +232,17 @@ async def test_forgetting_archives_says_how_to_restore_and_can_be_undone(client:
     assert (await engine.get(node.id)).status == "active"
 
 
+async def test_W02_a_wrong_text_is_forgotten_with_the_right_one_in_its_place(client: Client, engine: Engine) -> None:
+    node = await engine.add("tea is green", importance=0.9)
+    new = await told(client, "forget", id=str(node.id), instead="tea is black", reason="I looked")
+    [hit] = (await told(client, "recall", query="tea"))["hits"]
+    assert (hit["id"], hit["text"]) == (new["id"], "tea is black")
+    assert (await engine.get(new["id"])).importance == 0.9
+    plan = (await told(client, "history", id=new["id"]))["events"][0]["plan"]
+    assert (await told(client, "undo_plan", id=plan))["applied"] == 1
+    assert [hit["id"] for hit in (await told(client, "recall", query="tea"))["hits"]] == [str(node.id)]
+
+
 async def test_P18_undo_with_later_takes_the_chain_back(client: Client, engine: Engine) -> None:
     node = await engine.add("more and more important")
     for importance in (0.2, 0.4):

@@ -1,4 +1,4 @@
-"""Memories: add, list, show, edit, forget and restore, exclude and include, and their history."""
+"""Memories: add, list, show, edit, correct, forget and restore, exclude and include, and their history."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -165,6 +165,26 @@ def edit(
         )
     )
     door.show(node, partial(_done, "Changed"))
+    _hint_history(node)
+
+
+@command(changing, "correct", rich_help_panel=CHANGING)
+def correct(
+    door: Door,
+    id_: Id,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The text as it should be; - reads it from stdin.")],
+    reason: Reason = None,
+) -> None:
+    """Put a corrected text in the place of a memory's. The old one stays in its history, and `undo` brings it back.
+
+    It keeps its metadata, importance and thread.
+
+    \b
+    recollect correct 3f2a The spare key is with Mr Adeyemi in flat 5
+    """
+    whole = values.text_of(text)
+    node = door.ask(lambda memory: memory.correct(id_, whole, reason=reason))
+    door.show(node, partial(_done, "Corrected"))
     _hint_history(node)
 
 

@@ -26,8 +26,8 @@ or a guess of yours as if it were a fact.
 
 Tags are any words. These are known: {tags}. Prefer them, and those you have used before, to new ones.
 
-When something changed, add the new fact and forget the old one, with the reason. Forgetting archives: restore brings \
-it back. Link two memories when one supports, contradicts or extends the other.
+When something changed, forget the old fact with the new one as instead, and the reason. Forgetting archives: restore \
+brings it back. Link two memories when one supports, contradicts or extends the other.
 
 Tidying: propose_consolidation shows what could be cleaned up. Read the plan, tell the person what it would do, and \
 apply it if it is safe; the risky ones wait for a person. undo_plan takes any of it back; history tells what happened.\

@@ -91,7 +91,7 @@ async def add_memory(
     created_at: str | None = None,
 ) -> Told[AgentRemembered]:
     """Remember one fact, preference, decision or lesson for later conversations, in a full sentence. Not secrets,
-    small talk, or what files say. Texts are permanent: to correct one, add the new and forget the old. Returns the id;
+    small talk, or what files say. Texts are permanent: to correct one, forget it with instead. Returns the id;
     a known text is kept once. thread is its conversation; metadata {tags: [any word, such as
     lesson, important, person], extra: {any}}."""
     given = AgentMemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
@@ -218,8 +218,13 @@ def _by(plan: str | None) -> str:
 
 
 @tool(Scope.WRITE, hints=CHANGES_ONCE)
-async def forget(visit: Visit, *, id: str, reason: str | None = None) -> Told[Standing]:
-    """Archive what is wrong or outdated: out of recall, but kept; restore brings it back. Nothing is deleted."""
+async def forget(visit: Visit, *, id: str, reason: str | None = None, instead: str | None = None) -> Told[Standing]:
+    """Archive what is wrong or outdated: out of recall, but kept; restore brings it back. Nothing is deleted. The text
+    instead, if given, takes its place."""
+    if instead is not None:
+        new = await visit.memory.correct(id, instead, reason=reason)
+        text = f"Corrected: {short(new.id)} took its place. The history of {short(new.id)} names the plan to undo."
+        return Told(text=text, data=Standing(id=str(new.id), status=new.status))
     node = await visit.memory.forget(id, reason=reason)
     text = f"Archived {short(node.id)}: out of recall, but kept. restore with id {short(node.id)} brings it back."
     return Told(text=text, data=Standing(id=str(node.id), status=node.status))
