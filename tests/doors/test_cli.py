@@ -225,6 +225,18 @@ def test_W02_a_text_is_corrected_and_undo_brings_the_old_one_back(cli: Cli) -> N
     assert "is archived" in cli.refused("correct", id_, "tea is red", code=4)
 
 
+def test_D37_several_are_forgotten_by_one_plan_and_come_back_together(cli: Cli) -> None:
+    ids = [cli.add(text) for text in ("tea", "coffee", "cocoa")]
+    assert "Nothing is remembered" in cli.refused("forget", ids[0], "00000000-0000-4000-8000-000000000000", code=3)
+    assert len(cli.json("list")["items"]) == 3
+    plan = cli.json("forget", *ids[:2], "--reason", "no more caffeine")["plan_id"]
+    assert [node["id"] for node in cli.json("list")["items"]] == ids[2:]
+    cli("undo", plan)
+    assert len(cli.json("list")["items"]) == 3
+    assert cli("forget", *ids).out == "Forgot 3 memories.\n"
+    assert cli("forget", *ids).out == "Forgot 0 memories.\n"
+
+
 def test_D37_exclude_and_include(cli: Cli) -> None:
     id_ = cli.add("tea")
     assert cli.json("exclude", id_)["exclude"] is True

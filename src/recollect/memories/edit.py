@@ -129,7 +129,7 @@ async def refuse_new_text(core: Core, space_id: UUID, id_: UUID) -> None:
     """D01: a memory's text never changes; say so, whoever asks."""
     node = await _get(core, space_id, id_)
     if node.kind is Kind.MEMORY:
-        raise Conflict("The text of a memory is permanent: archive it and add the new text.")
+        raise Conflict("The text of a memory is permanent: `recollect correct` puts a new text in its place.")
 
 
 async def history(core: Core, space_id: UUID, reference: UUID | str) -> list[HistoryEntry]:

@@ -14,10 +14,11 @@ from recollect.memories.rules.tags import REGISTERED_TAGS
 from recollect.model import Added, ContentType, Metadata, NewMemory, Node, NodeFilter, Page, Status
 from recollect.plan import HistoryEntry
 from recollect.plans.rules.plan_text import difference
-from recollect.wording import LONGEST_PAGE
+from recollect.wording import LONGEST_PAGE, counted
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
+    from recollect.memories.edit import ManyChanged
 
 app = typer.Typer()
 changing = typer.Typer()
@@ -189,11 +190,27 @@ def correct(
 
 
 @command(changing, "forget", rich_help_panel=CHANGING)
-def forget(door: Door, id_: Id, reason: Reason = None) -> None:
-    """Forget a memory: out of recall, but kept. `recollect restore` brings it back."""
-    node = door.ask(lambda memory: memory.forget(id_, reason=reason))
-    door.show(node, partial(_done, "Forgot"))
-    output.hint(f"`recollect restore {output.short(node.id)}` brings it back.")
+def forget(
+    door: Door,
+    ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="The memory's id, or its first 4 or more characters; or several."),
+    ],
+    reason: Reason = None,
+) -> None:
+    """Forget a memory, or several: out of recall, but kept. `recollect restore` brings it back.
+
+    Several are forgotten all or none, by one plan, and `recollect undo` brings all of them back.
+    """
+    if len(ids) == 1:
+        node = door.ask(lambda memory: memory.forget(ids[0], reason=reason))
+        door.show(node, partial(_done, "Forgot"))
+        output.hint(f"`recollect restore {output.short(node.id)}` brings it back.")
+        return
+    many = door.ask(partial(_forget_many, references=ids, reason=reason))
+    door.show(many, lambda many: output.say(f"Forgot {counted(many.changed, 'memory', 'memories')}."))
+    if many.plan_id is not None:
+        output.hint(f"`recollect undo {output.short(many.plan_id)}` brings them back.")
 
 
 @command(changing, "restore", rich_help_panel=CHANGING)
@@ -256,6 +273,11 @@ def history(
 async def _add(engine: "Engine", *, memory: NewMemory, wait: bool) -> tuple[Node, Added]:
     added = await engine.add_many([memory], wait=wait, atomic=True)
     return await engine.get(added.ids[0]), added
+
+
+async def _forget_many(engine: "Engine", *, references: Sequence[str], reason: str | None) -> "ManyChanged":
+    ids = [await engine.node_id(reference) for reference in references]
+    return await engine.change_many(ids, archive=True, reason=reason)
 
 
 async def _all_pages(engine: "Engine", *, node_filter: NodeFilter, cursor: str | None) -> Page:

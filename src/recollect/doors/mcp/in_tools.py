@@ -24,6 +24,7 @@ TOOLS = {
     "import": "add_memories",
     "restore": "restore",
     "forget": "forget",
+    "correct": "forget with instead",
     "review": "review",
 }
 """By the words of the command. `plan approve` is missing on purpose: that is a person's."""
