@@ -262,7 +262,7 @@ def beside_ray(count: int, names_file: Path | None, cache: Path | None) -> list[
     concepts = ConceptColumns.of(names=names, vectors=vectors)
     cores = default_threads()
     here, there = Turns(), Turns()
-    with ray_cluster([cores], store_bytes=max(500_000_000, 2 * 128 * count)) as (address, _):
+    with ray_cluster([cores], store_bytes=max(500_000_000, 1000 * count)) as (address, _):
         executor = RayExecutor(address, strict=True)
         list(executor.map(nothing, None, range(4 * cores)))  # its processes are there, and have loaded what they need
         for _ in range(ROUNDS if count < MILLION else 1):

@@ -147,6 +147,7 @@ def test_X01_duplicates_on_ray_are_those_of_one_machine_to_the_last_pair(
     there = detect(concepts, 0.9, executor=executor)
     assert len(here.pairs) > 500
     assert_same(here, there)
+    assert_same(detect(concepts, 0.9, cells=20), detect(concepts, 0.9, cells=20, executor=executor))
     changed = np.arange(len(concepts)) % 7 == 0
     assert_same(detect(concepts, 0.9, changed=changed), detect(concepts, 0.9, changed=changed, executor=executor))
 

@@ -7,6 +7,7 @@ import os
 import pickle
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
@@ -17,15 +18,16 @@ from hypothesis import strategies as st
 
 from recollect.concepts.rules.concepts import ConceptCandidate, Wording, best_likeness
 from recollect.concepts.rules.detection import ConceptColumns, block
+from recollect.concepts.rules.detection import compare as comparing
 from recollect.concepts.rules.detection.cells import useful_cells
-from recollect.concepts.rules.detection.compare import Bounds, meet, meetings_of
+from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import useful_dimensions
-from recollect.concepts.rules.detection.products import Table
 from recollect.concepts.rules.similarity import WEIGHTS, FactorWeights, compare
 from recollect.model import NewConcept
 from recollect.providers.executors import LocalExecutor
 from tests.concept_sets import brute_force, detect, listed, near_few_directions, random_concepts, without_copies
 
+detecting = import_module("recollect.concepts.rules.detection.detect")
 TIMES = int(os.environ.get("TEST_TIMES", "1"))
 THRESHOLDS = st.sampled_from([0.95, 0.9, 0.85, 0.7, 0.5, 0.3, 0.1])
 
@@ -170,7 +172,7 @@ def test_C23_cells_leave_out_most_of_what_is_far_apart_and_no_pair() -> None:
     blocks, least = block(concepts), Bounds(threshold=0.95, weights=WEIGHTS).product
     cells = useful_cells(blocks, least, 60, LocalExecutor())
     assert cells
-    met = sum(len(cells.reaching(cell)) * len(members) for cell, members in enumerate(cells.members()))
+    met = sum(len(cells.reaching(cell)) * len(cells.members(cell)) for cell in range(len(cells)))
     assert met < 0.3 * 3000**2
     found = detect(concepts, cells=60)
     assert len(found.pairs) >= 700
@@ -183,14 +185,52 @@ def test_C23_a_small_set_and_a_low_threshold_want_no_cells() -> None:
     assert useful_cells(blocks, Bounds(threshold=0.2, weights=WEIGHTS).product, 60, LocalExecutor()) is None
 
 
-def test_C23_what_is_to_be_multiplied_can_be_handed_to_another_process() -> None:
-    blocks, bounds = block(far_apart(200)), Bounds(threshold=0.95, weights=WEIGHTS)
-    places = np.arange(len(blocks))
-    table = Table(ours=None, theirs=blocks.short, least=bounds.product)
-    (meeting,) = meetings_of(blocks, bounds, places, places[:150], blocks.plain_lengths)
-    here, there = meet(table, meeting), meet(*pickle.loads(pickle.dumps((table, meeting))))
-    assert len(here[0])
-    assert [column.tolist() for column in here] == [column.tolist() for column in there]
+class Elsewhere(LocalExecutor):
+    """Hands on what would travel to another process, and keeps how many bytes it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shared: list[int] = []
+        self.sent: list[int] = []
+        self.received: list[int] = []
+
+    def map(self, work: Any, shared: Any, blocks: Any, *, progress: Any = None) -> Any:
+        there = self._travel(shared, self.shared)
+        for one in blocks:
+            yield self._travel(work(there, self._travel(one, self.sent)), self.received)
+
+    def _travel(self, what: Any, sizes: list[int]) -> Any:
+        sizes.append(len(packed := pickle.dumps(what)))
+        return pickle.loads(packed)
+
+
+@pytest.mark.parametrize("cells", [None, 60])
+def test_X01_little_travels_however_much_is_multiplied(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detecting, "WORTH_A_JOURNEY", 0)
+    concepts, there = far_apart(3000), Elsewhere()
+    found = detect(concepts, cells=cells, executor=there)
+    assert listed(found) == listed(detect(concepts, cells=cells))
+    assert len(there.shared) == 1
+    assert len(there.sent) == 1  # 4.5 million products are worth one block
+    assert there.sent[0] < 10_000
+    assert there.received[0] < 200 + 2 * 16 * len(found.pairs)
+
+
+@pytest.mark.parametrize("cells", [None, 5])
+def test_C23_a_block_that_finds_very_many_goes_on_where_they_are_taken(
+    cells: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    concepts = random_concepts(1, 300, width=8)
+    whole = detect(concepts, 0.5, cells=cells)
+    assert len(whole.pairs) > 300
+    monkeypatch.setattr(comparing, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(comparing, "PRODUCTS_AT_A_TIME", 5_000)
+    monkeypatch.setattr(comparing, "PRODUCTS_A_MEETING", 2_000)
+    there = Elsewhere()
+    monkeypatch.setattr(detecting, "WORTH_A_JOURNEY", 0)
+    in_pieces = detect(concepts, 0.5, cells=cells, executor=there)
+    assert listed(in_pieces) == listed(whole)
+    assert max(there.received) < 16 * len(whole.pairs) / 2
 
 
 # -- hostile sets: each must come out in bounded time, and right

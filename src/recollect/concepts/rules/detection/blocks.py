@@ -19,7 +19,7 @@ A *place* is a position in this order; `rows[place]` is the row of the concepts.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,10 @@ _BUCKETS = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Blocks:
-    """Concepts made ready to be compared. Everything but `concepts`, `copies` and `crowds` is by place."""
+class Outlines:
+    """What bounds the names and metadata of each place: a few numbers, that travel lightly."""
 
-    concepts: ConceptColumns
-    rows: Ints
     types: Ints
-    plain: Strings
-    ordered: Strings
     plain_lengths: Ints
     ordered_lengths: Ints
     plain_bits: Bits
@@ -63,6 +59,20 @@ class Blocks:
     metadata_sizes: Ints
     spelling: Ints
     series: Ints
+
+    def outlines(self) -> "Outlines":
+        """These alone."""
+        return Outlines(**{one.name: getattr(self, one.name) for one in fields(Outlines)})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocks(Outlines):
+    """Concepts made ready to be compared. Everything but `concepts`, `copies` and `crowds` is by place."""
+
+    concepts: ConceptColumns
+    rows: Ints
+    plain: Strings
+    ordered: Strings
     has_vector: Mask
     short: Matrix
     basis: Matrix | None

@@ -12,7 +12,6 @@ apart. How many centres there are, and where, changes what is multiplied; it nev
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,28 +54,46 @@ class Centres:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cells:
-    """The cell of each place (-1 without a vector), and which cells it reaches: a bit each, eight places a byte."""
+    """The cell of each place (-1 without a vector), and which places reach a cell: a bit each, eight places a byte.
+
+    `by_cell` are the places in the order of their cells, and `edges` where each cell begins in it.
+    """
 
     own: NDArray[np.int32]
     reached: NDArray[np.uint8]
+    by_cell: Ints
+    edges: Ints
 
     def __len__(self) -> int:
-        return int(self.reached.shape[1])
+        return len(self.reached)
 
-    def members(self) -> Iterator[Ints]:
-        """The places in each cell, in their order."""
-        order = np.argsort(self.own, kind="stable")
-        edges = np.searchsorted(self.own[order], np.arange(len(self) + 1))
-        return (order[first:last] for first, last in pairwise(edges.tolist()))
+    @classmethod
+    def of(cls, own: NDArray[np.int32], reached: NDArray[np.uint8]) -> "Cells":
+        order = np.argsort(own, kind="stable")
+        edges = np.searchsorted(own[order], np.arange(len(reached) + 1))
+        return cls(own=own, reached=reached, by_cell=order, edges=edges)
+
+    def members(self, cell: int) -> Ints:
+        """The places in a cell, in their order."""
+        return self.by_cell[self.edges[cell] : self.edges[cell + 1]]
 
     def reaching(self, cell: int) -> Ints:
         """The places that reach a cell, those in it among them."""
-        return np.flatnonzero(np.unpackbits(self.reached[:, cell], count=len(self.own)))
+        return np.flatnonzero(np.unpackbits(self.reached[cell], count=len(self.own)).view(np.bool_))
 
     def are_reached(self, places: Ints, cells: NDArray[np.int32]) -> Mask:
-        bits = self.reached[places >> 3, cells] >> (7 - (places & 7)).astype(np.uint8)
+        bits = self.reached[cells, places >> 3] >> (7 - (places & 7)).astype(np.uint8)
         reached: Mask = (bits & 1).astype(np.bool_)
         return reached
+
+    def sizes(self, places: Mask) -> Ints:
+        """How many of these places are in each cell."""
+        return np.bincount(self.own[places & (self.own >= 0)], minlength=len(self))
+
+    def sizes_reaching(self, places: Mask) -> Ints:
+        """How many of these places reach each cell."""
+        bits = np.packbits(places)
+        return np.array([int(np.bitwise_count(row & bits).sum()) for row in self.reached], np.int64)
 
 
 def useful_cells(blocks: Blocks, least: float, count: int | None, executor: Executor) -> Cells | None:
@@ -153,15 +170,16 @@ def cells_reached(rows: Matrix, centres: Centres) -> tuple[Ints, Mask]:
 def cells_around(centres: Centres, blocks: Blocks, basis: Matrix | None, executor: Executor) -> Cells:
     count = len(blocks)
     own = np.full(count, -1, np.int32)
-    reached = np.zeros((-(-count // 8), len(centres)), np.uint8)
+    reached = np.zeros((len(centres), -(-count // 8)), np.uint8)
 
     def in_a_part(_: None, first: int) -> None:
         places = np.arange(first, min(first + ROWS, count))
         cells, table = cells_reached(shortened(blocks, places, basis), centres)
         has_vector = blocks.has_vector[places]
         own[places[has_vector]] = cells[has_vector]
-        reached[first // 8 : -(-int(places[-1] + 1) // 8)] = np.packbits(table & has_vector[:, np.newaxis], axis=0)
+        bits = np.packbits(table & has_vector[:, np.newaxis], axis=0)
+        reached[:, first // 8 : first // 8 + len(bits)] = bits.T
 
     for _ in executor.map(in_a_part, None, range(0, count, ROWS)):
         pass
-    return Cells(own=own, reached=reached)
+    return Cells.of(own, reached)

@@ -36,7 +36,7 @@ class FoundPairs:
     `pairs` best first, between rows that differ; `copies` are sets of identical rows, of which only the first stands in
     `pairs`; `crowded` rows have more partners than are listed; `series` are long numbered series, whose members differ
     only in digits and are not paired; `crowds` are very many of one name, of which only the first of copies is listed.
-    `left_out` counts the pairs that were not compared because of crowds and crowded rows.
+    `left_out` counts the pairs that might have reached the threshold and were not compared: crowds and crowded rows.
     """
 
     pairs: Pairs

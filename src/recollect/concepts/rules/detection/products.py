@@ -1,13 +1,14 @@
 """Products: short vectors multiplied with those whose names are of like length, wherever the bound is reached.
 
 A *span* is some queries and the stretch of the targets they are multiplied with. Queries and targets are sorted by type
-and length, so that the names that are near enough in length lie side by side. Spans go in blocks through an executor:
-all that a block takes are its places, and a table of vectors that all blocks share.
+and length, so that the names that are near enough in length lie side by side, and a span is four numbers: the vectors
+themselves lie in a table that all spans share.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -22,46 +23,54 @@ SMALL_PRODUCT = 400_000
 TALL_TILE, LOW_TILE, MOST_TILE_COLUMNS = 256, 64, 128
 # A table of so many products stays near the processor.
 ROWS, COLUMNS = 256, 2048
-# A fraction of a second of work, and what it finds is little beside the vectors.
-PRODUCTS_A_BLOCK = 25_000_000
+# So many products at a time, for what they find may be as many, where everything is near everything.
+PRODUCTS_AT_A_TIME = 25_000_000
 
 Bounded = tuple[Ints, Ints, Matrix]  # left, right, and what the cosine may be at most
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
+class Sized(Protocol):
+    @property
+    def products(self) -> int: ...
+
+
+Piece = TypeVar("Piece", bound=Sized)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """Queries, as places, and the stretch of the targets to multiply them with."""
+    """From where to where among the queries, and the stretch of the targets to multiply them with."""
 
-    queries: Ints
+    first: int
+    last: int
     begin: int
     end: int
+
+    @property
+    def products(self) -> int:
+        return (self.last - self.first) * (self.end - self.begin)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """What every span needs: the short vectors of all, those of the targets, and the least that a product must reach.
+    """What every span needs: the short vectors of the queries, those of the targets, padded, and the least that a
+    product must reach. Where both are the same rows, it is one array: it lies in memory, and travels, once."""
 
-    One array where queries and targets are the same rows, so that it lies in memory, and travels, once.
-    """
-
-    ours: Matrix | None
+    ours: Matrix
     theirs: Matrix
     least: float
 
-    def queries(self, places: Ints) -> Matrix:
-        return (self.theirs if self.ours is None else self.ours)[places]
 
-
-def multiply(table: Table, spans: Sequence[Span]) -> list[Bounded]:
-    """Pairs of a place and a row of the targets, of some spans: all of the work that is worth a journey."""
+def multiply(table: Table, spans: Sequence[Span]) -> Bounded:
+    """Pairs of a query and a target, by their numbers, of some spans."""
     room = np.empty(table_size(spans), np.float32)
     parts = []
     for span in spans:
-        rows = table.queries(span.queries)
+        rows = table.ours[span.first : span.last]
         left, right, most = products(rows, table.theirs, span.begin, span.end, table.least, room)
-        parts.append((span.queries[left], right, most))
-    return parts
+        parts.append((span.first + left, right, most))
+    return joined(parts)
 
 
 def joined(parts: Sequence[Bounded]) -> Bounded:
@@ -97,7 +106,7 @@ def _in_columns(tiles: Matrix, short: Matrix, start: int, stop: int, least: floa
 
 def table_size(spans: Sequence[Span]) -> int:
     """The largest table that one of the spans takes, whatever the shape of its tiles."""
-    rows = max((len(span.queries) for span in spans), default=0)
+    rows = max((span.last - span.first for span in spans), default=0)
     columns = min(COLUMNS, max((span.end - span.begin for span in spans), default=0))
     return (rows + TALL_TILE) * (columns + MOST_TILE_COLUMNS)
 
@@ -136,18 +145,18 @@ def padded(rows: Matrix) -> Matrix:
 # -- spans
 
 
-def gathered(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
-    """Spans in blocks of about as many products, so that handing one over weighs little beside working on it."""
-    block: list[Span] = []
+def gathered(pieces: Iterable[Piece], products: int) -> Iterator[tuple[Piece, ...]]:
+    """Pieces, so many together that they come to about as many products."""
+    together: list[Piece] = []
     size = 0
-    for span in spans:
-        block.append(span)
-        size += len(span.queries) * max(0, span.end - span.begin)
-        if size >= PRODUCTS_A_BLOCK:
-            yield tuple(block)
-            block, size = [], 0
-    if block:
-        yield tuple(block)
+    for piece in pieces:
+        together.append(piece)
+        size += piece.products
+        if size >= products:
+            yield tuple(together)
+            together, size = [], 0
+    if together:
+        yield tuple(together)
 
 
 def spans_of(
@@ -162,7 +171,8 @@ def spans_of(
             mine = queries[start : min(start + rows, last)]
             begin, end = band(target_lengths[base:beyond], lengths[mine], least_name)
             begin = max(base + begin, start) if targets is queries else base + begin
-            yield Span(queries=mine, begin=begin, end=base + end)
+            if begin < base + end:
+                yield Span(first=start, last=start + len(mine), begin=begin, end=base + end)
 
 
 def rows_that_fit(columns: int) -> int:
