@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -52,6 +53,28 @@ async def test_a_row_cannot_be_written_into_another_space(memory: Engine) -> Non
             await db.execute(
                 text("INSERT INTO never_merge (space_id, a, b) VALUES (:space, 'a', 'b')"), {"space": memory.space.id}
             )
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "values"),
+    [
+        ("lexicon", "terms, bm25, length, kind, recallable", "'{1}', '{1:1}/1000000000', 1, 'memory', true"),
+        ("embedding_jobs", "model", "'a-model'"),
+        ("embeddings", "model, dim, vector, kind, recallable", "'a-model', 2, '[1,0]', 'memory', true"),
+        ("activity", "uses", "1"),
+    ],
+)
+async def test_what_belongs_to_a_node_cannot_stand_in_another_space_or_in_none(
+    memory: Engine, table: str, columns: str, values: str
+) -> None:
+    """Its one key names node and space together; the owner, whom no policy holds back, cannot write past it either."""
+    node = await memory.add("here and nowhere else", wait=False)
+    other = await another(memory)
+    row = f"INSERT INTO {table} (space_id, node_id, {columns}) VALUES (:space, :node, {values})"
+    for space_id, node_id in ((other.space.id, node.id), (uuid4(), node.id), (memory.space.id, uuid4())):
+        with pytest.raises(IntegrityError, match="foreign key"):
+            async with memory.core.database.owner() as connection:
+                await connection.execute(text(row), {"space": space_id, "node": node_id})
 
 
 async def test_a_foreign_id_is_not_found(memory: Engine) -> None:

@@ -69,6 +69,11 @@ def space() -> Column[Any]:
     return Column("space_id", Uuid, ForeignKey("spaces.id"), nullable=False)
 
 
+def space_of_another_row() -> Column[Any]:
+    """Of what is written with every text: its node has the key to the space, or the row of the space that counts."""
+    return Column("space_id", Uuid, nullable=False)
+
+
 def node_reference(column: str) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(["space_id", column], ["nodes.space_id", "nodes.id"])
 
@@ -177,7 +182,7 @@ nodes = Table(
 embeddings = Table(
     "embeddings",
     metadata,
-    space(),
+    space_of_another_row(),
     Column("node_id", Uuid, nullable=False),
     Column("model", Text, nullable=False),
     # 0 is the text as a whole; a long memory has a row for each of its windows besides (D47), from 1, which says where
@@ -201,7 +206,7 @@ embeddings = Table(
 activity = Table(
     "activity",
     metadata,
-    space(),
+    space_of_another_row(),
     Column("node_id", Uuid, nullable=False),
     count("uses"),
     # How many entries of the query log hold the node (D19); counted in the transaction that writes the entry.
@@ -220,7 +225,7 @@ activity = Table(
 lexicon = Table(
     "lexicon",
     metadata,
-    space(),
+    space_of_another_row(),
     Column("node_id", Uuid, nullable=False),
     Column("terms", ARRAY(Integer), nullable=False),
     Column("bm25", SPARSEVEC(SPARSE_DIMENSIONS), nullable=False),
@@ -237,7 +242,7 @@ lexicon = Table(
 term_stats = Table(
     "term_stats",
     metadata,
-    space(),
+    space_of_another_row(),
     Column("term", Integer, nullable=False),
     count("documents"),
     PrimaryKeyConstraint("space_id", "term"),
@@ -248,7 +253,7 @@ term_stats = Table(
 spellings = Table(
     "spellings",
     metadata,
-    space(),
+    space_of_another_row(),
     Column("term", Integer, nullable=False),
     Column("word", Text, nullable=False),
     Column("keys", ARRAY(Integer), nullable=False),
@@ -327,7 +332,7 @@ edges = Table(
 embedding_jobs = Table(
     "embedding_jobs",
     metadata,
-    space(),
+    space_of_another_row(),
     Column("id", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
     Column("node_id", Uuid, nullable=False),
     Column("model", Text, nullable=False),
