@@ -214,7 +214,7 @@ class Forming:
     async def _searchable(self, db: Transaction, id_: UUID) -> None:
         created_at = self.new.created_at or self.now
         entry = lexicon.Entry(node_id=id_, name=self.new.name, text=self.new.text, created_at=created_at)
-        await lexicon.index(db, [entry])
+        await lexicon.index(db, await lexicon.read(db.space_id, [entry]))
         if self.space.embedding_model is None:
             await spaces.use_model(db, self.model)
 

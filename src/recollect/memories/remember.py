@@ -1,11 +1,15 @@
 """Remembering: check, normalise, store with its embedding job in one transaction. Nothing is embedded inline (D09)."""
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
+
+import anyio
+import anyio.to_thread
 
 from recollect.engine.core import Core, log
 from recollect.engine.sql import spaces
@@ -28,7 +32,7 @@ Progress = Callable[[int], None]
 
 async def add(core: Core, space_id: UUID, memory: NewMemory, *, wait: bool) -> Node:
     """Remember one text; InvalidInput or DuplicateText when it cannot be."""
-    added, node = await _store(core, space_id, [memory], first=0, atomic=True)
+    added, node = await _store(core, space_id, _Batch(given=[memory], first=0, atomic=True, now=core.now()))
     assert node is not None, "an atomic batch of one is stored, or refused"
     postponed = await _settled(core, space_id, added.ids, wait=wait)
     warn_of(replace(added, postponed=postponed))
@@ -59,22 +63,25 @@ async def add_many(
 
     `atomic` stores all or nothing, and so takes the whole batch in one transaction.
     """
-    ids: list[UUID] = []
-    refused: list[Refused] = []
-    notes: list[Note] = []
-    done = 0
-    async for batch in _batches(memories, whole=atomic):
-        if done:
-            await embed.first_statistics(core)
-        part, _ = await _store(core, space_id, batch, first=done, atomic=atomic)
-        ids += part.ids
-        refused += part.refused
-        notes += part.notes
-        done += len(batch)
-        if progress:
-            progress(done)
-    postponed = await _settled(core, space_id, ids, wait=wait)
-    return Added(ids=tuple(ids), refused=tuple(refused), postponed=postponed, notes=tuple(notes))
+    load = _Load(core, space_id, atomic=atomic, progress=progress)
+    try:
+        async for batch in _batches(memories, whole=atomic):
+            await load.take(batch)
+            if isinstance(memories, AsyncIterable):  # more may be long in coming
+                await load.until_stored()
+        await load.until_stored()
+    except Exception:  # of whoever hands them in: what came before is stored
+        await load.until_stored()
+        raise
+    finally:
+        await load.leave()
+    ids = tuple(id_ for part in load.parts for id_ in part.ids)
+    return Added(
+        ids=ids,
+        refused=tuple(refused for part in load.parts for refused in part.refused),
+        notes=tuple(note for part in load.parts for note in part.notes),
+        postponed=await _settled(core, space_id, ids, wait=wait),
+    )
 
 
 async def _settled(core: Core, space_id: UUID, ids: Sequence[UUID], *, wait: bool) -> dict[UUID, str]:
@@ -84,33 +91,127 @@ async def _settled(core: Core, space_id: UUID, ids: Sequence[UUID], *, wait: boo
     return postponed
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Batch:
+    """What is stored in one transaction: as it was handed in, the place of its first in the load, and its moment."""
+
+    given: Sequence[HandedIn]
+    first: int
+    atomic: bool
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Prepared:
+    """A batch for which all is done that needs no database, by the contract that its space had then."""
+
+    contract: Contract
+    positions: Sequence[int]
+    arrivals: nodes.Arrivals
+    words: lexicon.IndexedBatch
+    refused: Sequence[Refused]
+
+
+class _Load:
+    """Batch after batch: while the database stores one, the next is prepared."""
+
+    def __init__(self, core: Core, space_id: UUID, *, atomic: bool, progress: Progress | None) -> None:
+        self._core, self._space_id, self._atomic, self._progress = core, space_id, atomic, progress
+        self._contract: Contract | None = None
+        self._storing: asyncio.Task[None] | None = None
+        self._taken = 0
+        self._next_moment: datetime | None = None
+        self.parts: list[Added] = []
+
+    async def take(self, given: Sequence[HandedIn]) -> None:
+        """Prepare a batch, and begin to store it when the one before is stored."""
+        batch = _Batch(given=given, first=self._taken, atomic=self._atomic, now=self._moment_for(len(given)))
+        self._taken += len(given)
+        prepared = await self._prepare(batch) if self._storing else None
+        await self.until_stored()
+        self._storing = asyncio.create_task(self._store(batch, prepared))
+
+    async def until_stored(self) -> None:
+        """Wait for the batch that was taken last, and hear what became of it."""
+        if self._storing is not None:
+            await asyncio.wait([self._storing])
+            storing, self._storing = self._storing, None
+            storing.result()
+
+    async def leave(self) -> None:
+        """What is still under way is broken off, and taken back."""
+        if self._storing is not None:
+            self._storing.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(self._storing, return_exceptions=True)
+
+    def _moment_for(self, count: int) -> datetime:
+        """The moment of a batch, whose texts are a microsecond apart: after all of the batch before it."""
+        now = self._core.now()
+        moment = max(now, self._next_moment or now)
+        self._next_moment = moment + timedelta(microseconds=count)
+        return moment
+
+    async def _prepare(self, batch: _Batch) -> _Prepared:
+        if self._contract is None:
+            async with self._core.transaction(self._space_id) as db:
+                self._contract = self._core.contract(await spaces.by_id(db))
+        return await _prepare(self._space_id, batch, self._contract)
+
+    async def _store(self, batch: _Batch, prepared: _Prepared | None) -> None:
+        if batch.first:
+            await embed.first_statistics(self._core)
+        part, _ = await _store(self._core, self._space_id, batch, prepared)
+        self.parts.append(part)
+        if self._progress:
+            self._progress(batch.first + len(batch.given))
+
+
+async def _prepare(space_id: UUID, batch: _Batch, contract: Contract) -> _Prepared:
+    """Many are looked at beside the event loop."""
+    arrive = partial(_arrive, batch, contract)
+    positions, arrivals, refused = arrive() if len(batch.given) == 1 else await anyio.to_thread.run_sync(arrive)
+    words = await lexicon.read(space_id, _entries(arrivals, batch.now))
+    return _Prepared(contract=contract, positions=positions, arrivals=arrivals, words=words, refused=refused)
+
+
+def _arrive(batch: _Batch, contract: Contract) -> tuple[list[int], nodes.Arrivals, list[Refused]]:
+    """The positions of those that can be stored, these themselves, and the others."""
+    check = partial(checked, contract=contract, now=batch.now)
+    good, refused = each_checked(batch.given, check, atomic=batch.atomic, first=batch.first)
+    return list(good), nodes.Arrivals.of(list(good.values())), refused
+
+
 async def _store(
-    core: Core, space_id: UUID, batch: Sequence[HandedIn], *, first: int, atomic: bool
+    core: Core, space_id: UUID, batch: _Batch, prepared: _Prepared | None = None
 ) -> tuple[Added, Node | None]:
-    """What became of a batch; and, of one alone, the memory as it was stored."""
-    now = core.now()
+    """What became of a batch; and, of one alone, the memory as it was stored.
+
+    What was prepared by another contract than the space has now is prepared anew.
+    """
     async with core.transaction(space_id) as db:
         space = await spaces.by_id(db)
         contract = core.contract(space)
-        check = partial(checked, contract=contract, now=now)
-        good, refused = each_checked(batch, check, atomic=atomic, first=first)
-        positions, memories = list(good), list(good.values())
+        if prepared is None or prepared.contract != contract:
+            prepared = await _prepare(space_id, batch, contract)
+        memories, positions, words = prepared.arrivals.memories, prepared.positions, prepared.words
         notes = await notes_on_tags(db, contract, memories)
         stored = await nodes.add_memories(
             db,
-            memories,
+            prepared.arrivals,
             models=models_of(core, space),
             max_attempts=core.settings.job_max_attempts,
-            now=now,
+            now=batch.now,
         )
-        await lexicon.index(db, _entries(memories, stored, now))
+        ids = tuple(id_ for id_ in stored.ids if id_ is not None)
+        await lexicon.index(db, words if len(ids) == len(words.ids) else words.only({*ids}))
+        refused = [*prepared.refused]
         for index, twin in enumerate(stored.twins):
             if twin is not None:
                 problem = twin_problem(twin, memories[index])
-                if atomic:
+                if batch.atomic:
                     raise problem
                 refused.append(refusal(positions[index], problem, twin.id))
-    ids = tuple(id_ for id_ in stored.ids if id_ is not None)
     placed = [Note(position=positions[note.position], message=note.message) for note in notes]
     by_position = tuple(sorted(refused, key=lambda refusal: refusal.position))
     return Added(ids=ids, refused=by_position, notes=tuple(placed)), stored.alone
@@ -131,19 +232,18 @@ async def notes_on_tags(db: Transaction, contract: Contract, memories: Sequence[
     return [Note(position=position, message=slips[tag]) for tag, position in sorted(given.items()) if tag in slips]
 
 
-def _entries(memories: Sequence[NewMemory], stored: nodes.Stored, now: datetime) -> list[lexicon.Entry]:
-    """What is stored is found by its words from then on (D50)."""
+def _entries(given: nodes.Arrivals, now: datetime) -> list[lexicon.Entry]:
+    """What is stored is found by its words from then on (D50); in the order in which it is written."""
     return [
         lexicon.Entry(
-            node_id=id_,
+            node_id=given.ids[i],
             name=None,
-            text=memory.text,
-            created_at=memory.created_at or now,
-            thread=memory.thread,
-            metadata=memory.metadata,
+            text=given.memories[i].text,
+            created_at=given.memories[i].created_at or now,
+            thread=given.memories[i].thread,
+            metadata=given.memories[i].metadata,
         )
-        for memory, id_ in zip(memories, stored.ids, strict=True)
-        if id_ is not None
+        for i in given.order
     ]
 
 

@@ -59,7 +59,7 @@ def test_D44_a_text_is_found_by_itself(text: str) -> None:
     """Whatever the language a text is taken for, the same words asked are among those that it is indexed by."""
     entry = lexical.indexed(text)
     asked = [one for one in lexical.asked(text) if not one.is_bonus]
-    assert all(one.stems({entry.language}) & entry.words.keys() for one in asked)
+    assert all(one.stems({entry.language}) & {*entry.words} for one in asked)
 
 
 @given(st.text(max_size=50), st.text(st.sampled_from("LH e-1\u2010 2.3\n_'sé茶か\u0301"), max_size=50))
@@ -112,7 +112,7 @@ def forms(asked: str, *languages: str) -> set[str]:
 )
 def test_D44_the_forms_of_a_word_match_in_its_language(text: str, asked: str) -> None:
     entry = lexical.indexed(text)
-    assert forms(asked, entry.language) & entry.words.keys()
+    assert forms(asked, entry.language) & {*entry.words}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_D44_a_word_is_asked_for_in_the_languages_of_the_space_only() -> None:
     ],
 )
 def test_D44_what_is_written_in_two_ways_is_found_by_both(text: str, asked: str) -> None:
-    assert forms(asked) & lexical.indexed(text).words.keys()
+    assert forms(asked) & {*lexical.indexed(text).words}
 
 
 def test_D44_joining_makes_no_words_of_plain_prose() -> None:
@@ -221,7 +221,7 @@ def test_D44_a_question_is_asked_in_its_own_language_however_few_texts_are_in_it
     asked = lexical.asked("Bahçeye hangi ağaçları diktik?", languages=())
     indexed = lexical.indexed(text)
     assert indexed.language == "turkish"
-    assert {one.spelled for one in asked if one.stems(()) & indexed.words.keys()} >= {"bahceye", "diktik"}
+    assert {one.spelled for one in asked if one.stems(()) & {*indexed.words}} >= {"bahceye", "diktik"}
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
+from os import urandom
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 from pgvector import HalfVector
@@ -35,13 +37,14 @@ WITH RECURSIVE part AS (
 """
 
 # What a memory is stored as, out of arrays that come as $2, $3 and so on; what is named like {text} is from one of
-# them. What comes back from an export (ExportedMemory) brings its state along; for plain memories those arrays are
-# empty, and what is taken from them is NULL.
+# them. Where all have what is usual the array is empty, and what is taken from it is NULL: the driver looks at every
+# element, whatever it is. What comes back from an export (ExportedMemory) brings its state along.
 GIVEN = (
     *("id uuid", "subtype text", "text text", "checksum text", "metadata text", "importance float8", "source text"),
     *("source_id text", "thread text", "position int8", "created_at timestamptz", "updated_at timestamptz"),
     *("status text", "merged_into uuid", "protected bool", "exclude bool", "is_summary bool", "version int4"),
 )
+STATE = ("updated_at", "status", "merged_into", "protected", "exclude", "is_summary", "version")
 ARRAYS = {name: f"${number}::{type_}[]" for number, (name, type_) in enumerate(map(str.split, GIVEN), 2)}
 INSERT = """
 INSERT INTO nodes (space_id, kind, id, subtype, text, checksum, metadata, importance, source, source_id,
@@ -49,7 +52,8 @@ INSERT INTO nodes (space_id, kind, id, subtype, text, checksum, metadata, import
                    status, merged_into, protected, exclude, is_summary, version)
 """
 ROW = """
-$1, 'memory', {id}, {subtype}, {text}, {checksum}, {metadata}::jsonb, {importance}, {source}, {source_id},
+$1, 'memory', {id}, coalesce({subtype}, 'note'), {text}, {checksum}, coalesce({metadata}::jsonb, '{{}}'), {importance},
+{source}, {source_id},
 {thread}, {position}, {created_at}, coalesce({updated_at}, {created_at}),
 coalesce({status}, 'active'), {merged_into}, coalesce({protected}, false), coalesce({exclude}, false),
 coalesce({is_summary}, false), coalesce({version}, 1)
@@ -77,8 +81,8 @@ RETURNING 1
 """
 QUEUE = """
 INSERT INTO embedding_jobs (space_id, id, node_id, model, max_attempts, created_at, due_at)
-SELECT n.space_id, g.id, n.id, g.model, $5, $6, $6
-  FROM unnest($2::uuid[], $3::uuid[], $4::text[]) AS g(id, node_id, model) JOIN nodes n ON n.id = g.node_id
+SELECT n.space_id, g.id, n.id, $4, $5, $6, $6
+  FROM unnest($2::uuid[], $3::uuid[]) AS g(id, node_id) JOIN nodes n ON n.id = g.node_id
  WHERE n.space_id = $1
 RETURNING 1
 """
@@ -149,42 +153,78 @@ class Stored:
     alone: Node | None = None  # of a batch of one, as it was stored
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrivals:
+    """Memories in the order in which they came, with what each is known by, and the order in which they are written.
+
+    An id given twice is written once: the first. Those that were given none get theirs in the order of writing, so that
+    what is written one after the other stands together in every index.
+    """
+
+    memories: Sequence[NewMemory]
+    ids: Sequence[UUID]
+    sums: Sequence[str]
+    order: Sequence[int]
+
+    @classmethod
+    def of(cls, memories: Sequence[NewMemory]) -> "Arrivals":
+        sums = [checksum(memory.text) for memory in memories]
+        given = {memory.id: i for i, memory in reversed([*enumerate(memories)]) if memory.id}
+        once = (i for i, memory in enumerate(memories) if not memory.id or given[memory.id] == i)
+        order = sorted(once, key=lambda i: (sums[i], i))
+        made = dict(zip(order, new_ids(len(order)), strict=True))
+        ids = [memory.id or made[i] for i, memory in enumerate(memories)]
+        return cls(memories=memories, ids=ids, sums=sums, order=order)
+
+    def column(self, name: str, *, usual: Any = None) -> list[Any]:
+        """A field of those that are written; nothing where all have what is usual, which is not sent then."""
+        values = [getattr(self.memories[i], name, usual) for i in self.order]
+        return values if any(value != usual for value in values) else []
+
+
+def new_ids(count: int) -> list[UUID]:
+    """So many random ids, in ascending order; drawn at once, which is quicker."""
+    drawn = urandom(16 * count)
+    made = (UUID(bytes=drawn[first : first + 16], version=4) for first in range(0, len(drawn), 16))
+    return sorted(made, key=attrgetter("int"))
+
+
 async def add_memories(
-    db: Transaction,
-    memories: Sequence[NewMemory],
-    *,
-    models: Sequence[str],
-    max_attempts: int,
-    now: datetime,
+    db: Transaction, given: Arrivals, *, models: Sequence[str], max_attempts: int, now: datetime
 ) -> Stored:
     """Store a batch, each with its embedding jobs."""
-    ids = [memory.id or uuid4() for memory in memories]
-    sums = [checksum(memory.text) for memory in memories]
+    memories, ids, order = given.memories, given.ids, given.order
     positions = await _positions(db, memories)
-    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}  # an id given twice counts once
-    order = sorted(first.values(), key=lambda i: (sums[i], i))
     records = await db.fetch(
         INSERT_ONE if len(order) == 1 else INSERT_MANY,
         [ids[i] for i in order],
-        [memories[i].subtype for i in order],
+        given.column("subtype", usual="note"),
         [memories[i].text for i in order],
-        [sums[i] for i in order],
-        [json.dumps(memories[i].metadata) for i in order],
-        [memories[i].importance for i in order],
-        [memories[i].source for i in order],
-        [memories[i].source_id for i in order],
-        [memories[i].thread for i in order],
-        [positions[i] for i in order],
+        [given.sums[i] for i in order],
+        [json.dumps(metadata) for metadata in given.column("metadata", usual={})],
+        given.column("importance"),
+        given.column("source"),
+        given.column("source_id"),
+        given.column("thread"),
+        [positions[i] for i in order] if any(position is not None for position in positions) else [],
         # A batch arrives in its order: one microsecond apart, so that listings keep it.
         [memories[i].created_at or now + timedelta(microseconds=i) for i in order],
-        *_state_columns([memories[i] for i in order]),
+        *(given.column(name) for name in STATE),
     )
-    stored = {record["id"] for record in records}
-    new = [(ids[i], memories[i]) for i in order if ids[i] in stored]
+    written = order
+    if len(records) < len(order):
+        stored = {record["id"] for record in records}
+        written = [i for i in order if ids[i] in stored]
+    new = [(ids[i], memories[i]) for i in written]
     await _bring_vectors(db, new, now=now)
     await _queue(db, new, models=models, max_attempts=max_attempts, now=now)
-    alone = node_of(records[0]) if len(order) == 1 and records else None
-    return replace(await _with_twins(db, memories, ids, sums, stored), alone=alone)
+    missing = {*range(len(ids))}.difference(written)
+    twins = await _twins(db, given, sorted(missing)) if missing else {}
+    return Stored(
+        ids=tuple(None if i in missing else id_ for i, id_ in enumerate(ids)),
+        twins=tuple(twins.get(i) for i in range(len(ids))),
+        alone=node_of(records[0]) if len(order) == 1 and records else None,
+    )
 
 
 async def _bring_vectors(db: Transaction, stored: Sequence[tuple[UUID, NewMemory]], *, now: datetime) -> None:
@@ -211,60 +251,32 @@ async def _queue(
 
     A long text has its job in any case: it is found by the vector of all of it until its windows have theirs (D47).
     """
-    wanted = [
-        (uuid4(), id_, model)
-        for id_, memory in stored
-        for model in models
-        if not isinstance(memory, ExportedMemory) or model not in memory.vectors or is_long(memory.text)
-    ]
-    if wanted:
-        await db.run(QUEUE, *map(list, zip(*wanted, strict=True)), max_attempts, now)
+    for model in models:
+        wanted = [
+            id_
+            for id_, memory in stored
+            if not isinstance(memory, ExportedMemory) or model not in memory.vectors or is_long(memory.text)
+        ]
+        if wanted:
+            await db.run(QUEUE, new_ids(len(wanted)), wanted, model, max_attempts, now)
 
 
-def _state_columns(memories: Sequence[NewMemory]) -> list[list[Any]]:
-    """What exported memories bring along, column by column; nothing where none of them is one."""
-    columns = ("updated_at", "status", "merged_into", "protected", "exclude", "is_summary", "version")
-    if not any(isinstance(memory, ExportedMemory) for memory in memories):
-        return [[] for _ in columns]
-    return [[getattr(memory, column, None) for memory in memories] for column in columns]
-
-
-async def _with_twins(
-    db: Transaction,
-    memories: Sequence[NewMemory],
-    ids: Sequence[UUID],
-    sums: Sequence[str],
-    stored: set[UUID],
-) -> Stored:
-    # The same id twice in one batch is stored once: the first of them.
-    first = {id_: number for number, id_ in reversed(list(enumerate(ids)))}
-    stored_ids = tuple(id_ if id_ in stored and first[id_] == i else None for i, id_ in enumerate(ids))
-    missing = [i for i, id_ in enumerate(stored_ids) if id_ is None]
-    twins: dict[int, Twin] = {}
-    if missing:
-        records = await db.fetch(
-            TWINS,
-            missing,
-            [ids[i] for i in missing],
-            [sums[i] for i in missing],
-            [memories[i].source for i in missing],
-            [memories[i].source_id for i in missing],
-        )
-        twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in records}
-    return Stored(ids=stored_ids, twins=tuple(twins.get(i) for i in range(len(memories))))
+async def _twins(db: Transaction, given: Arrivals, missing: Sequence[int]) -> dict[int, Twin]:
+    """Who was there before some that were not written."""
+    records = await db.fetch(
+        TWINS,
+        missing,
+        [given.ids[i] for i in missing],
+        [given.sums[i] for i in missing],
+        [given.memories[i].source for i in missing],
+        [given.memories[i].source_id for i in missing],
+    )
+    return {record["number"]: Twin(id=record["id"], by=record["by"]) for record in records}
 
 
 async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin | None, ...]:
     """For each (checked) memory of a batch, the one that is there already; a look, without writing."""
-    records = await db.fetch(
-        TWINS,
-        list(range(len(memories))),
-        [memory.id for memory in memories],
-        [checksum(memory.text) for memory in memories],
-        [memory.source for memory in memories],
-        [memory.source_id for memory in memories],
-    )
-    twins = {record["number"]: Twin(id=record["id"], by=record["by"]) for record in records}
+    twins = await _twins(db, Arrivals.of(memories), range(len(memories)))
     return tuple(twins.get(number) for number in range(len(memories)))
 
 

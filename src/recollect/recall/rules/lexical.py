@@ -83,9 +83,9 @@ MOST_KNOWN = 200_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexedText:
-    """A text as it is indexed: its words and how often each occurs, how many there were, and its language."""
+    """A text as it is indexed: its words, each as often as it occurs, how long it is by them, and its language."""
 
-    words: Counter[str]
+    words: Sequence[str]
     length: int
     language: str
 
@@ -122,10 +122,8 @@ def indexed(text: str, *, heading: str = "") -> IndexedText:
     runs = [*above, *below]
     language = language_of(runs)
     in_text = _words_of(runs, language)
-    counts = Counter(in_text)
-    for joined in dict.fromkeys([*joined_above, *_joined(below, between)]):
-        counts[_form(joined, language)] += 1
-    return IndexedText(words=counts, length=len(in_text), language=language)
+    joined = [_form(word, language) for word in dict.fromkeys([*joined_above, *_joined(below, between)])]
+    return IndexedText(words=in_text + joined, length=len(in_text), language=language)
 
 
 @lru_cache(maxsize=1000)
@@ -300,7 +298,9 @@ def _forms(run: str, languages: tuple[str, ...]) -> Mapping[str, frozenset[str]]
 
 def _joined(runs: Sequence[str], betweens: Sequence[str]) -> list[str]:
     """What is also written in one: LH 1078, e-mail, DE89 3704 0044 05, 1,000."""
-    parts = [n for n, run in enumerate(runs) if not run.isalpha() or betweens[n] in _HYPHENS]
+    parts = [n for n, is_word in enumerate(map(str.isalpha, runs)) if not is_word]
+    if not _HYPHENS.isdisjoint(betweens):
+        parts += [n for n, between in enumerate(betweens) if between in _HYPHENS]
     joined: list[str] = []
     begun: list[str] = []
     last, kind = "", ""
@@ -401,19 +401,20 @@ def _asking_in_a_row(run: str) -> list[bool]:
 # The script decides, and within Latin the little words that every text of a language is full of. A text too short to
 # tell is taken for English; a question is short as a rule, so it is asked in every language its space holds (`asked`).
 CLEAR_LETTERS = 5
+_NEVER_ENGLISH = frozenset(word for word, languages in LANGUAGES_OF.items() if DEFAULT not in languages)
 
 
-def language_of(words: Iterable[str]) -> str:
+def language_of(words: Collection[str]) -> str:
     """The language of a text's Latin words: the one whose little words it holds most of, if it is a clear case."""
+    if _NEVER_ENGLISH.isdisjoint(words):  # as most texts are, and far quicker
+        return DEFAULT
     little_words = [word for word in dict.fromkeys(words) if word in LANGUAGES_OF]
     counts = Counter(chain.from_iterable(map(LANGUAGES_OF.__getitem__, little_words)))
-    most = max(counts.values(), default=0)
-    if counts[DEFAULT] == most:
+    language = max(counts, key=counts.__getitem__)
+    if counts[DEFAULT] == counts[language]:
         return DEFAULT
     of = {language: [word for word in little_words if language in LANGUAGES_OF[word]] for language in counts}
-    language = next(language for language, count in counts.items() if count == most)
-    others = [words for rival, words in of.items() if rival != language]
-    return language if _is_clear(of[language], others=others) else DEFAULT
+    return language if _is_clear(of.pop(language), others=[*of.values()]) else DEFAULT
 
 
 def _is_clear(words: list[str], *, others: Sequence[list[str]]) -> bool:

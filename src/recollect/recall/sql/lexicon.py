@@ -9,17 +9,19 @@ Whoever changes the counts of a space takes its turn (an advisory lock), so that
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
 from struct import pack
 from typing import Any
 from uuid import UUID
 
 import anyio.to_thread
 import numpy as np
+from numpy.typing import NDArray
 from pgvector import SparseVector
 
 from recollect.recall.rules import lexical, spelling
@@ -148,7 +150,7 @@ class _Encoded(SparseVector):
         return self._encoded
 
 
-class _Batch:
+class IndexedBatch:
     """Some entries as columns of the statements above."""
 
     def __init__(self, space_id: UUID, entries: Sequence[Entry]) -> None:
@@ -156,19 +158,29 @@ class _Batch:
         self.ids = [entry.node_id for entry in entries]
         indexed = [entry.indexed() for entry in entries]
         self.lengths = [text.length for text in indexed]
-        self.languages = json.dumps(Counter(text.language for text in indexed if text.language != DEFAULT))
+        self.languages = [text.language for text in indexed]
         numbers = _Numbers(self.salt)
-        counts = [_numbered(text.words, numbers) for text in indexed]
+        terms = [[*map(numbers.__getitem__, _most_used(text.words))] for text in indexed]
         self.words = {number: word for word, number in numbers.items()}
-        self.sizes = np.array([len(terms) for terms in counts])
-        self.terms = np.fromiter(chain.from_iterable(counts), np.int32)
-        self.occurrences = np.fromiter(chain.from_iterable(terms.values() for terms in counts), np.float64)
-        self._sort()
+        self._count([len(text_terms) for text_terms in terms], np.fromiter(chain.from_iterable(terms), np.int64))
 
-    def _sort(self) -> None:
+    def _count(self, lengths: Sequence[int], terms: NDArray[np.int64]) -> None:
         """Text by text, and in each the terms in order, as both arrays and sparse vectors are kept."""
-        order = np.lexsort((self.terms, np.repeat(np.arange(len(self.sizes)), self.sizes)))
-        self.terms, self.occurrences = self.terms[order], self.occurrences[order]
+        texts = np.repeat(np.arange(len(lengths)), lengths)
+        different, occurrences = np.unique(texts << 32 | terms, return_counts=True)
+        self.sizes = np.bincount(different >> 32, minlength=len(lengths))
+        self.terms = (different & 0xFFFFFFFF).astype(np.int32)
+        self.occurrences = occurrences.astype(np.float64)
+
+    def only(self, ids: Collection[UUID]) -> "IndexedBatch":
+        """Those of some nodes alone."""
+        wanted = np.array([id_ in ids for id_ in self.ids], bool)
+        part, of_wanted = copy(self), np.repeat(wanted, self.sizes)
+        part.ids = list(compress(self.ids, wanted))
+        part.lengths, part.languages = list(compress(self.lengths, wanted)), list(compress(self.languages, wanted))
+        part.sizes, part.terms = self.sizes[wanted], self.terms[of_wanted]
+        part.occurrences = self.occurrences[of_wanted]
+        return part
 
     @property
     def mean(self) -> float:
@@ -191,10 +203,10 @@ class _Batch:
         ]
         return self.ids, self.terms.tolist(), (firsts + 1).tolist(), lasts.tolist(), vectors, self.lengths
 
-    def terms_of(self, texts: Sequence[int]) -> list[int]:
-        """The terms of some of the texts, one after the other."""
-        found: list[int] = self.terms[np.isin(np.repeat(np.arange(len(self.sizes)), self.sizes), texts)].tolist()
-        return found
+    @property
+    def other_languages(self) -> str:
+        """How many texts are in which language, other than English."""
+        return json.dumps(Counter(language for language in self.languages if language != DEFAULT))
 
     async def count_terms(self, db: Transaction, more: Mapping[int, int]) -> None:
         """Count in how many texts more each word is; those never seen before are filed, for who misspells them."""
@@ -206,37 +218,36 @@ class _Batch:
             await db.run(SPELL, new, [self.words[term] for term in new], keys)
 
 
-def _numbered(words: Counter[str], numbers: _Numbers) -> dict[int, int]:
-    counts = words if len(words) <= MOST_TERMS else dict(words.most_common(MOST_TERMS))
-    return {numbers[word]: count for word, count in counts.items()}
+def _most_used(words: Sequence[str]) -> Sequence[str]:
+    if len(words) <= MOST_TERMS:
+        return words
+    return [*Counter(dict(Counter(words).most_common(MOST_TERMS))).elements()]
 
 
-async def _batch(space_id: UUID, entries: Sequence[Entry]) -> _Batch:
-    """Many words are looked at beside the event loop, so that others are answered meanwhile."""
+async def read(space_id: UUID, entries: Sequence[Entry]) -> IndexedBatch:
+    """The words of some entries. Many are looked at beside the event loop, so that others are answered meanwhile."""
     if sum(len(entry.text or "") for entry in entries) < CHARACTERS_AT_ONCE:
-        return _Batch(space_id, entries)
-    return await anyio.to_thread.run_sync(_Batch, space_id, entries)
+        return IndexedBatch(space_id, entries)
+    return await anyio.to_thread.run_sync(IndexedBatch, space_id, entries)
 
 
-async def index(db: Transaction, entries: Sequence[Entry]) -> None:
+async def index(db: Transaction, batch: IndexedBatch) -> None:
     """Index what is not indexed yet, and keep the counts."""
-    if not entries:
+    if not batch.ids:
         return
-    batch = await _batch(db.space_id, entries)
     mean = (await db.fetchrow(TURN))["mean"] or batch.mean
-    added = {row["node_id"] for row in await db.fetch(INDEX, *batch.columns(mean))}
+    added = await db.fetch(INDEX, *batch.columns(mean))
     if not added:
         return
-    new = [number for number, id_ in enumerate(batch.ids) if id_ in added]
-    length = sum(batch.lengths[number] for number in new)
-    await db.run(COUNT, len(new), length, mean, lexical.EDITION, batch.languages)
-    await batch.count_terms(db, Counter(batch.terms_of(new)))
+    new = batch if len(added) == len(batch.ids) else batch.only({row["node_id"] for row in added})
+    await db.run(COUNT, len(new.ids), sum(new.lengths), mean, lexical.EDITION, new.other_languages)
+    await new.count_terms(db, Counter(new.terms.tolist()))
 
 
 async def index_missing(db: Transaction, ids: Sequence[UUID]) -> None:
     """Index those of some nodes that are not indexed yet, by what they say now: nobody changes them meanwhile."""
     records = await db.fetch(UNINDEXED, list(ids))
-    await index(db, [Entry.of(record) for record in records])
+    await index(db, await read(db.space_id, [Entry.of(record) for record in records]))
 
 
 # -- made anew
@@ -267,12 +278,12 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
     if not records:
         await db.run(END_RENEWAL, lexical.EDITION)
         return 0
-    batch = await _batch(db.space_id, [Entry.of(record) for record in records])
+    batch = await read(db.space_id, [Entry.of(record) for record in records])
     more = Counter(batch.terms.tolist())
     more.subtract(term for record in records for term in record["terms"])
     longer = sum(batch.lengths) - sum(record["length"] for record in records)
     # Who only weighs anew has counted the languages before.
-    languages = batch.languages if state["edition"] < lexical.EDITION else "{}"
+    languages = batch.other_languages if state["edition"] < lexical.EDITION else "{}"
     await db.run(RENEW, *batch.columns(state["weighted_mean"]))
     await db.run(COUNT_RENEWED, longer, batch.ids[-1], languages)
     await batch.count_terms(db, more)

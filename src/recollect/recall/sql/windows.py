@@ -1,5 +1,6 @@
 """Long texts by their windows (D47): which are nearest to a question, and what those hold of its words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -72,7 +73,7 @@ async def by_nearest_windows(
 def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:
     """What an entry holds of a question's words, weighed as it would be stored."""
     indexed, salt = entry.indexed(), lexical.salt_of(space_id)
-    numbered = ((lexical.term(word, salt), count) for word, count in indexed.words.items())
+    numbered = ((lexical.term(word, salt), count) for word, count in Counter(indexed.words).items())
     counts = {term: count for term, count in numbered if term in words.rarities}
     weights = lexical.document_weights(counts, length=indexed.length, mean_length=mean_length)
     return HeldWords(
