@@ -26,6 +26,8 @@ TEXTS = (
     "Die Häuser in der Altstadt sind nicht teuer",
     "Đà Nẵng has a long bridge",
     "รถไฟไปฮานอยออกเวลาเจ็ดโมง",
+    "the boiler was serviced in May",
+    "котёл проверили в мае",
 )
 
 
@@ -67,6 +69,11 @@ async def remember(memory: Engine, *texts: str) -> None:
         ("pasport", "passport"),
         ("pasporrt drawr", "passport"),
         ("harbuor", "harbour"),
+        ("boil", "boiler"),
+        ("the harb", "harbour"),
+        ("dra", "drawer"),
+        ("ser", "serviced"),  # a little word of Spanish, too
+        ("провер", "проверили"),
     ],
 )
 async def test_D44_D50_a_text_is_found_by_its_words_the_moment_it_is_stored(
@@ -85,22 +92,39 @@ async def test_D44_only_a_word_that_occurs_nowhere_is_taken_for_another(memory: 
                            "(`recollect work`).",)  # fmt: skip
     found = await memory.recall("hoise")
     assert set(by_words(found)) == {"the horse in the stable", "a house by the sea"}
-    assert 'No text holds "hoise": words that are spelled nearly like that were looked for.' in found.notes
+    assert 'No text holds "hoise": words that begin like that or are spelled nearly so were looked for.' in found.notes
     assert by_words(await memory.recall("90 1078")) == []
+
+
+async def test_D44_the_beginning_of_a_word_stands_for_the_most_common_of_those_that_begin_so(memory: Engine) -> None:
+    words = ("tangerine", "tangible", "tango", "tangle", "tank")
+    await remember(memory, *(f"{word} number {n}" for times, word in enumerate(words, 1) for n in range(times)))
+    async with memory.core.search(memory.space.id) as db:
+        assert (await candidates.first_look(db, "tan")).meant == {"tan": ["tangl", "tango", "tank"]}
+        assert (await candidates.first_look(db, "tanger")).meant == {"tanger": ["tangerin"]}
+        assert (await candidates.first_look(db, "ta 10")).meant == {}
+        assert (await candidates.first_look(db, "who has a tan?")).meant == {}  # three letters, and typed to their end
+        assert (await candidates.first_look(db, "tan to number")).meant == {}
+
+
+async def test_D44_what_begins_alike_is_no_more_asked_for_where_the_word_itself_is_there(memory: Engine) -> None:
+    await remember(memory, "the boiler was serviced in May", "boil the eggs for six minutes")
+    assert by_words(await memory.recall("boil")) == ["boil the eggs for six minutes"]
 
 
 async def test_D44_spellings_stay_in_their_space_and_are_found_by_their_index(memory: Engine) -> None:
     await remember(memory, *TEXTS, *(f"thing{n} word{'abcdefghij'[n % 10] * (n // 10 + 1)}" for n in range(60)))
     other = await memory.in_space((await memory.add_space(f"t-{uuid4().hex[:12]}")).slug)
     await remember(other, "nothing of the kind")
-    assert by_words(await other.recall("pasport")) == []
+    assert by_words(await other.recall("pasport boil")) == []
+    indexes = "SELECT pg_stat_get_xact_numscans(unnest('{spellings_keys, spellings_word}'::regclass[]))"
     async with memory.core.search(memory.space.id) as db:
         raw = await driver(db)
-        before = await raw.fetchval("SELECT pg_stat_get_xact_numscans('spellings_keys'::regclass)")
-        seen = await candidates.first_look(db, "pasport")
-        after = await raw.fetchval("SELECT pg_stat_get_xact_numscans('spellings_keys'::regclass)")
-    assert seen.meant == {"pasport": ["passport"]}
-    assert after > before
+        before = [row[0] for row in await raw.fetch(indexes)]
+        seen = await candidates.first_look(db, "pasport boil")
+        after = [row[0] for row in await raw.fetch(indexes)]
+    assert seen.meant == {"pasport": ["passport"], "boil": ["boiler"]}
+    assert all(now > then for now, then in zip(after, before, strict=True))
 
 
 async def test_D44_another_mean_length_is_weighed_anew_a_few_at_a_time(memory: Engine) -> None:

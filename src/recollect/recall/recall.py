@@ -112,11 +112,11 @@ async def graph_search(core: Core, space_id: UUID, query: Query) -> Recall:
 
 
 def _misspelled(meant: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Which words of a question no text holds, where words that are spelled nearly like them were looked for (D44)."""
+    """Which words of a question no text holds, where others were looked for in their stead (D44)."""
     if not meant:
         return ()
     unknown = listed(f'"{word}"' for word in meant)
-    return (f"No text holds {unknown}: words that are spelled nearly like that were looked for.",)
+    return (f"No text holds {unknown}: words that begin like that or are spelled nearly so were looked for.",)
 
 
 def _check(query: Query) -> None:

@@ -249,7 +249,8 @@ term_stats = Table(
     postgresql_with={"fillfactor": "70"},
 )
 
-# The words of a space as they are spelled, each under the keys by which a misspelled one finds it.
+# The words of a space as they are spelled, each under the keys by which a misspelled one finds it; by their first
+# letters they are found for who has not typed one to its end.
 spellings = Table(
     "spellings",
     metadata,
@@ -259,6 +260,7 @@ spellings = Table(
     Column("keys", ARRAY(Integer), nullable=False),
     PrimaryKeyConstraint("space_id", "term"),
     Index("spellings_keys", "keys", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": 256}),
+    Index("spellings_word", "space_id", "word", postgresql_ops={"word": "text_pattern_ops"}),
 )
 
 lexicon_totals = Table(

@@ -254,6 +254,12 @@ def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None
         assert spelling.nearly_spelled(slipped, {word}) == {word: 1}
 
 
+def test_D44_a_word_that_ends_too_early_stands_for_the_most_common_that_begin_with_it() -> None:
+    known = {"boiler": 2, "boiling": 1, "boisterous": 9, "boilerplate": 2, "parboiled": 9, "boilersuit": 7}
+    assert [*spelling.begun("boil", known)] == ["boilersuit", "boiler", "boilerplate"]
+    assert spelling.begun("boilx", known) == {}
+
+
 def test_a_rare_word_tells_more() -> None:
     assert lexical.rarity(100, 1) > lexical.rarity(100, 50) > lexical.rarity(100, 99) > 0
     assert lexical.rarity(3, 1) == pytest.approx(math.log(1 + 2.5 / 1.5))

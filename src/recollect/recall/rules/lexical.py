@@ -16,7 +16,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import chain, pairwise
@@ -78,6 +78,7 @@ ALWAYS = ""
 _ANY = frozenset([ALWAYS])
 _LONGEST_PREFIX = 4
 SHORTEST_MISSPELLED = 4
+SHORTEST_UNFINISHED = 3
 MOST_KNOWN = 200_000
 
 
@@ -102,6 +103,8 @@ class AskedWord:
     is_bonus: bool = False
     # Whether it is a word of asking, and not one of what is asked about.
     is_asking: bool = False
+    # Whether nothing follows it, not even a question mark: somebody may still be typing it.
+    is_last: bool = False
 
     def stems(self, languages: Collection[str]) -> frozenset[str]:
         """Its forms in these languages, and those in which it is asked for in any case."""
@@ -145,6 +148,8 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
     latin = tuple(dict.fromkeys((own, DEFAULT, *sorted({*languages} & LITTLE_WORDS.keys()))))
     only_ask = _words_of_asking(likely)
     asked_words = [word for run in runs for word in _asked(run, latin, only_ask)]
+    if asked_words and text[-1:].isalpha():
+        asked_words[-1] = replace(asked_words[-1], is_last=True)
     joined_words = _joined(runs, between)
     asked_words += [AskedWord(spelled=joined, forms=_forms(joined, latin), is_bonus=True) for joined in joined_words]
     if edition < EDITION:
@@ -466,6 +471,13 @@ def _script(character: str) -> str:
 def can_be_misspelled(word: str) -> bool:
     """A number or an id is meant as it stands, and of a tiny word anything could be meant."""
     return len(word) >= SHORTEST_MISSPELLED and word.isalpha()
+
+
+def can_be_unfinished(word: AskedWord) -> bool:
+    """Whether it may be the beginning of another: where somebody may still be typing it, a few letters are enough."""
+    return can_be_misspelled(word.spelled) or (
+        word.is_last and len(word.spelled) >= SHORTEST_UNFINISHED and word.spelled.isalpha()
+    )
 
 
 # -- words lightly stemmed

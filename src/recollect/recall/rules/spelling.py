@@ -1,7 +1,10 @@
-"""Words that are spelled nearly like one that occurs nowhere: which keys they share, and how far they are apart."""
+"""Words that may be meant by one that occurs nowhere: spelled nearly like it, or beginning with it.
+
+Which keys those share that are spelled nearly alike, and how far they are apart.
+"""
 
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from rapidfuzz.distance import OSA
 
@@ -13,6 +16,8 @@ MOST_MEANT = 3
 MOST_SLIPS = 2
 # What a word that is only meant counts for, beside one that is there, by the number of slips.
 WORTH = {1: 0.8, 2: 0.6}
+# And one that begins with it: who is still typing stands in the midst of a word.
+WORTH_BEGUN = 0.8
 
 
 def keys(word: str, salt: int) -> list[int]:
@@ -37,6 +42,12 @@ def nearly_spelled(word: str, known_words: Collection[str]) -> dict[str, int]:
     near = {other: OSA.distance(word, other, score_cutoff=most) for other in known_words if other.startswith(begins)}
     best = min((slips for slips in near.values() if 0 < slips <= most), default=0)
     return dict(sorted((other, slips) for other, slips in near.items() if slips == best)[:MOST_MEANT]) if best else {}
+
+
+def begun(word: str, documents: Mapping[str, int]) -> dict[str, float]:
+    """Which of some words may be meant by one that ends too early, and what they count for: the most common few."""
+    longer = sorted((other for other in documents if other.startswith(word)), key=lambda one: (-documents[one], one))
+    return dict.fromkeys(longer[:MOST_MEANT], WORTH_BEGUN)
 
 
 def _shortened(word: str) -> set[str]:

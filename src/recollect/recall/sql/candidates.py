@@ -78,7 +78,7 @@ MATCH_AT_MOST = 3000
 FEW = 20
 # A language is asked for where so many of a space's texts are in it.
 LANGUAGE_SHARE = 0.02
-SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4, $5)"
+SPELLED_LIKE = "SELECT term, word, documents FROM spelled_like($1, $2, $3, $4, $5, $6, $7)"
 
 
 class Candidate(NamedTuple):
@@ -108,12 +108,12 @@ NO_WORDS = sparse({})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeantWord:
-    """A word that is there, and that somebody may have meant; how many texts hold it."""
+    """A word that is there, and that somebody may have meant; how many texts hold it, and what it counts for."""
 
     term: int
     word: str
-    slips: int
     documents: int
+    worth: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,11 +153,11 @@ class KnownWords:
         return sorted(number for number in numbers if self.containing.get(number, 0) > 0)
 
     def unknown(self) -> list[lexical.AskedWord]:
-        """Those that occur nowhere and may be misspelled."""
+        """Those that occur nowhere and may be misspelled, or not yet typed to their end."""
         return [
             word
             for word in self.words
-            if not word.is_bonus and lexical.can_be_misspelled(word.spelled) and not self.terms(word)
+            if not word.is_bonus and lexical.can_be_unfinished(word) and not self.terms(word)
         ]
 
     def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
@@ -175,7 +175,7 @@ class KnownWords:
             terms = dict.fromkeys(self.terms(word), 1.0)
             containing = sum(self.containing[term] for term in terms)
             for meant_word in (meant or {}).get(word.spelled, ()):
-                terms[meant_word.term], containing = spelling.WORTH[meant_word.slips], containing + meant_word.documents
+                terms[meant_word.term], containing = meant_word.worth, containing + meant_word.documents
                 matched[meant_word.term] = meant_word.documents
             rarity = lexical.rarity(max(self.documents, FEW), min(containing, self.documents))
             # Who is there in one word is not missed in its parts: LH 1078, an IBAN with its spaces.
@@ -311,27 +311,32 @@ def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
 
 
 async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[str, list[MeantWord]]:
-    """For words that occur nowhere, those that are there and spelled nearly like them."""
+    """For words that occur nowhere, those that are there and spelled nearly like them, or that begin with them."""
     if not unknown:
         return {}
-    forms = {word.spelled: word.stems(()) for word in unknown}
-    every = [form for some in forms.values() for form in some]
+    misspelled = {word.spelled: word.stems(()) for word in unknown if lexical.can_be_misspelled(word.spelled)}
+    begun = [word.spelled for word in unknown if word.is_last or not word.is_asking]
+    every = [form for forms in misspelled.values() for form in forms]
     keys = sorted({key for form in every for key in spelling.keys_asked(form, lexical.salt_of(db.space_id))})
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
-    given = (keys, min(lengths) - 2, max(lengths) + 2, firsts)
-    like_it = {row["word"]: row for row in await db.fetch(SPELLED_LIKE, *given)}
-    near = {spelled: _nearest_spelling(some, like_it) for spelled, some in forms.items()}
+    given = (keys, min(lengths, default=0) - 2, max(lengths, default=0) + 2, firsts, begun, spelling.MOST_MEANT)
+    known = {row["word"]: row for row in await db.fetch(SPELLED_LIKE, *given)}
+    documents = {word: row["documents"] for word, row in known.items()}
+    worth = {word: spelling.begun(word, documents) for word in begun}
+    for word, forms in misspelled.items():
+        worth[word] = worth.get(word, {}) | _nearest_spelling(forms, known)
     return {
-        spelled: [MeantWord(slips=slips, **like_it[word]) for word, slips in words.items()]
-        for spelled, words in near.items()
-        if words
+        word: [MeantWord(worth=counts, **known[other]) for other, counts in sorted(others.items())]
+        for word, others in worth.items()
+        if others
     }
 
 
-def _nearest_spelling(forms: Iterable[str], words: Collection[str]) -> dict[str, int]:
-    """What is nearest to any form of a word."""
-    return min((spelling.nearly_spelled(form, words) for form in sorted(forms)), key=_slips)
+def _nearest_spelling(forms: Iterable[str], words: Collection[str]) -> dict[str, float]:
+    """What is nearest to any form of a word, and what it counts for."""
+    nearest = min((spelling.nearly_spelled(form, words) for form in sorted(forms)), key=_slips)
+    return {word: spelling.WORTH[slips] for word, slips in nearest.items()}
 
 
 def _slips(meant: Mapping[str, int]) -> int:
