@@ -151,7 +151,7 @@ async def test_D01_what_nobody_foresaw_is_500_logged_and_not_told(
     with structlog.testing.capture_logs() as lines:
         answer = await client.get("/fail", headers={"X-Correlation-ID": "abc"})
     assert "secret" not in answer.text
-    problem(answer, 500, "unexpected")
+    assert "under abc" in problem(answer, 500, "unexpected")  # said to whoever sees no more than the sentence
     assert answer.headers["x-correlation-id"] == "abc"
     logged = next(line for line in lines if line["event"] == "unexpected")
     assert logged["correlation_id"] == "abc"

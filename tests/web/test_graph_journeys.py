@@ -311,6 +311,18 @@ def merged(house: House) -> int:
     return len(house.said("GET", "/memories?kind=concept&status=merged")["items"])
 
 
+def test_C36_two_that_only_share_a_name_are_not_called_likely_the_same(house: House) -> None:
+    concept(house, "dragon", text="small tropical lizards that glide by spreading their winglike membranes")
+    concept(house, "dragon", text="a creature of mythology, represented as breathing fire")
+    page = house.window("#/review")
+    page.get_by_text("Same name, but different texts.").wait_for()
+    expect(page.get_by_text("likely").locator("visible=true")).to_have_count(0)
+    page.get_by_text("How the score is made up").click()
+    page.get_by_text("% likely to be the same").wait_for()
+    page.keyboard.press("s")
+    page.get_by_role("status").get_by_text("The two “dragon”: kept separate").wait_for()
+
+
 def test_C36_twenty_duplicates_are_reviewed_by_keys_and_one_is_undone(house: House) -> None:
     twins(house, 20)
     page = house.window("#/review")

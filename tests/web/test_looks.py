@@ -43,6 +43,27 @@ def views(house: House) -> dict[str, str]:
     }
 
 
+# What each view says of an empty space, and what it offers to do first.
+EMPTY = {
+    "#/": ("No memories yet.", "New memory"),
+    "#/recall": ("Search in your own words.", "Ask"),
+    "#/memories": ("No memories yet.", "New memory"),
+    "#/graph": ("No memories yet.", "New memory"),
+    "#/plans": ("No plans yet.", "Propose"),
+    "#/review": ("Nothing needs your review.", "Look again"),
+    "#/cases": ("No cases yet.", "New case"),
+    "#/pages": ("No pages yet.", "Preview import"),
+    "#/settings/spaces": ("Each space has its own memories", "Create"),
+    "#/settings/keys": ("No API keys yet.", "Create key"),
+    "#/settings/schedules": ("prune weak links", "Run now"),
+    "#/settings/calibration": ("What a similarity score means", "Measure"),
+}
+# Buttons that are on and as quiet as the words around them: they look as if they were off.
+GREY = """() => [...document.querySelectorAll(".empty :is(button, .button):not(:disabled, .main)")]
+    .filter((one) => getComputedStyle(one).color !== getComputedStyle(document.documentElement).color)
+    .map((one) => one.outerHTML.slice(0, 90))"""
+
+
 class Furnished(House):
     """A space that every view has something to show of; the tests here only look, so it is made once for all."""
 
@@ -97,6 +118,26 @@ def test_W12_axe_finds_nothing_in_any_view_at_any_width(house: Furnished, scheme
             wrong += [(view, "the keys", *found) for found in findings(page, *RULES[scheme])]
             page.keyboard.press("Escape")
     assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", RULES)
+def test_W12_an_empty_space_says_what_to_do_first_in_every_view(browser: "Browser", address: str, scheme: str) -> None:
+    empty = House(browser, address)
+    page = empty.window(color_scheme=scheme)
+    wrong: list[tuple[object, ...]] = []
+    for view, (says, offers) in EMPTY.items():
+        page.goto(f"{address}/{view}")
+        page.locator("main").get_by_text(says).first.wait_for()
+        page.locator("main").get_by_role("button", name=offers).first.wait_for()
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            wrong += [(view, width, *found) for found in findings(page, *RULES[scheme])]
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wrong.append((view, width, "something runs out of the window"))
+        wrong += [(view, "looks as if it were off", one) for one in page.evaluate(GREY)]
+    empty.close()
+    assert wrong == []
+    assert empty.faults == []
 
 
 def test_W11_fingers_find_large_targets_in_every_view_and_no_keys(house: Furnished) -> None:

@@ -116,6 +116,8 @@ def test_W02_a_memory_is_corrected_tagged_and_linked(house: House) -> None:
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Saved.").wait_for()
     page.get_by_role("button", name="Link to…").click()
+    page.get_by_label("Link to", exact=True).fill("submarine")
+    page.get_by_role("region", name="Link to another").get_by_text("No matches.").wait_for()
     page.get_by_label("Link to", exact=True).fill("kettle")
     page.get_by_role("button", name="Link to The office has a kettle").click()
     page.locator(".edge").get_by_role("link", name="The office has a kettle").wait_for()
@@ -125,6 +127,29 @@ def test_W02_a_memory_is_corrected_tagged_and_linked(house: House) -> None:
     page.get_by_text("No links yet.").wait_for()
     page.get_by_role("status").locator("div", has_text="Link removed.").get_by_role("button", name="Undo").click()
     page.locator(".edge").get_by_role("link", name="The office has a kettle").wait_for()
+
+
+def test_W11_on_a_phone_a_text_is_read_before_what_can_be_done_with_it(house: House) -> None:
+    known = house.add("The kettle needs descaling")
+    page = house.window(f"#/node/{known}", viewport={"width": 390, "height": 844})
+    tops = [
+        page.get_by_role("main").get_by_role(role, name=name, exact=True).bounding_box()  # type: ignore[arg-type]
+        for role, name in (
+            ("region", "What it says"),
+            ("button", "Correct"),
+            ("heading", "Links"),
+            ("heading", "Details"),
+        )
+    ]
+    assert [top["y"] for top in tops if top] == sorted(top["y"] for top in tops if top)
+    assert None not in tops
+
+
+def test_W04_a_word_finds_what_it_begins_before_it_is_typed_to_its_end(house: House) -> None:
+    house.add("The boiler was serviced in March")
+    page = house.window()
+    page.get_by_role("searchbox", name="Search your memories").type("boil")
+    expect(page.locator(".found mark")).to_have_text("boiler")
 
 
 def test_W06_quotes_emphasis_and_pictures_read_as_in_a_note(house: House) -> None:
@@ -174,6 +199,36 @@ def test_W05_anything_is_found_from_anywhere(house: House) -> None:
         field.fill(written)
         page.keyboard.press("Escape")
         field.wait_for(state="hidden")
+
+
+COMPOSING = (
+    "field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true}))"
+)
+
+
+def test_W05_the_keyboard_alone_goes_anywhere_and_comes_back_to_where_it_was(house: House) -> None:
+    page = house.window()
+    search = page.get_by_role("searchbox", name="Search your memories")
+    search.focus()
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Go to or find anything")
+    chosen = page.get_by_role("listbox", name="Choices").get_by_role("option", selected=True)
+    expect(field).to_be_focused()
+    expect(chosen).to_contain_text("New memory")
+    page.keyboard.press("ArrowUp")
+    expect(chosen).to_contain_text("Go to Settings")
+    expect(field).to_have_attribute("aria-activedescendant", str(chosen.get_attribute("id")))
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_contain_text("New memory")
+    page.keyboard.press("Escape")
+    expect(search).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("graph")
+    expect(chosen).to_contain_text("Go to Graph")
+    field.evaluate(COMPOSING)  # who writes Japanese or Vietnamese ends a word with it
+    expect(field).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/#/graph")
 
 
 def test_W05_a_search_from_anywhere_replaces_the_one_that_is_shown(house: House) -> None:

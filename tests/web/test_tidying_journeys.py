@@ -74,6 +74,7 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
     page.get_by_text("Undone: 3 decisions.").wait_for()
     page.get_by_text("undone 3", exact=True).wait_for()
+    expect(page.locator(".goes")).to_have_count(0)  # what is undone removes nothing
     assert set(statuses(house, weak)) == {"active"}
     page.get_by_role("link", name="Show the plan").click()
     page.get_by_text("+ 3 brought back").wait_for()  # nothing of it is new
@@ -395,7 +396,7 @@ def test_a_space_is_made_and_entered(house: House) -> None:
     page.get_by_text(f"Space {slug} created.").wait_for()
     page.get_by_role("button", name=f"Open {slug}").click()
     page.get_by_role("listitem").filter(has_text=slug).get_by_text("current").wait_for()
-    page.get_by_role("listitem").filter(has_text=slug).get_by_label("accept only known tags").check()
+    page.get_by_role("listitem").filter(has_text=slug).get_by_label("refuse other tags").check()
     page.get_by_text(f"Saved: {slug}.").wait_for()
     spaces = {one["slug"]: one for one in house.said("GET", "/spaces")}
     assert spaces[slug]["settings"]["strict_tags"] is True

@@ -122,6 +122,7 @@ export class Reviewing {
 }
 
 function told(says: Says, keep: string, other: string): string {
+  if (keep === other) return says === "merge" ? `Merged two “${keep}” into one` : `The two “${keep}”: ${SAID[says]}`;
   if (says === "merge") return `Merged “${other}” into “${keep}”`;
   return `“${keep}” and “${other}”: ${SAID[says]}`;
 }

@@ -423,7 +423,7 @@ def _plan(
     merged, groups = len(draft.decisions), len(decided.merges)
     left_over = [str(concepts.ids[row]) for group in decided.postponed for row in group.rows]
     return draft.plan(
-        title=f"Merge {counted(merged, 'duplicate concept')} into {groups:,}",
+        title=f"Merge {counted(merged, 'duplicate concept')} into {counted(groups, 'other')}",
         now=now,
         summary={
             "concepts": len(concepts.ids),

@@ -191,7 +191,8 @@ async def _too_deep(request: Request, _error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     """The one handler for what nobody foresaw: the log gets everything, the caller only the id to find it by."""
     log.error("unexpected", correlation_id=request.state.correlation_id, path=request.url.path, exc_info=error)
-    return _problem(request, 500, "unexpected", "Something went wrong here; the log knows more by this correlation id.")
+    said = f"Something went wrong here; the log of the server knows more under {request.state.correlation_id}."
+    return _problem(request, 500, "unexpected", said)
 
 
 def _problem(

@@ -177,7 +177,7 @@ def tally(summary: Row, _applied: Sequence[Decision]) -> Mapping[str, int]:
 
 POLICY = Policy(
     name="gather_topics",
-    about="Memories that share a topic are listed together; their links stay as they are.",
+    about="Linked memories that share a tag are listed together as a topic; their links stay as they are.",
     risk=Risk.LOW,
     options=Options,
     propose=propose,
