@@ -228,7 +228,7 @@ def sweep(
 class Meeting:
     """Some of those that reach a cell, from the first to the last, with those in it."""
 
-    way: int
+    kind: int
     cell: int
     first: int
     last: int
@@ -236,7 +236,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class MeetingKind:
     """Which of those that reach a cell meet which of those in it, and by which lengths both are sorted.
 
     `rank` says where each place stands among all by type and length; None where that is the order of the places. `near`
@@ -255,66 +255,70 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellField:
-    """The vectors of all, their cells, and the ways in which they meet; a piece of it is a meeting."""
+    """The vectors of all, their cells, and the kinds of meetings there are; a piece of it is a meeting."""
 
     short: Matrix
     outlines: Outlines
     bounds: Bounds
     cells: Cells
-    ways: tuple[Way, ...]
+    kinds: tuple[MeetingKind, ...]
 
     def pairs(self, meeting: Meeting) -> Candidates:
-        way = self.ways[meeting.way]
+        kind = self.kinds[meeting.kind]
         reaching, members = self.cells.reaching(meeting.cell), self.cells.members(meeting.cell)
-        queries = way.ordered(reaching[way.asking[reaching]])[meeting.first : meeting.last]
-        targets = way.ordered(members[way.answering[members]])
+        queries = kind.ordered(reaching[kind.asking[reaching]])[meeting.first : meeting.last]
+        targets = kind.ordered(members[kind.answering[members]])
         table = Table(ours=self.short[queries], theirs=padded(self.short[targets]), least=self.bounds.product)
         rows = rows_that_fit(len(targets))
-        spans = spans_of(self.outlines.types, way.lengths, queries, targets, self.bounds.name, rows)
+        spans = spans_of(self.outlines.types, kind.lengths, queries, targets, self.bounds.name, rows)
         return together(
-            self._possible(way, queries, targets, part)
+            self._possible(kind, queries, targets, part)
             for stretch in gathered(spans, PRODUCTS_AT_A_TIME)
             for part in in_slices(multiply(table, stretch))
         )
 
-    def _possible(self, way: Way, queries: Ints, targets: Ints, bounded: Bounded) -> Candidates:
+    def _possible(self, kind: MeetingKind, queries: Ints, targets: Ints, bounded: Bounded) -> Candidates:
         query, target, cosine = bounded
         left, right = queries[query], targets[target]
         # Where each of two reaches the other's cell, the pair is met twice.
         once = (left < right) | ((left != right) & ~self.cells.are_reached(right, self.cells.own[left]))
-        return not_ruled_out(self.outlines, self.bounds, (left, right, cosine), once=once, near=way.near)
+        return not_ruled_out(self.outlines, self.bounds, (left, right, cosine), once=once, near=kind.near)
 
     def meetings(self) -> Iterator[Meeting]:
         """Of bounded size, as is what they find: a cell in a crowd is reached by very many."""
-        for number, way in enumerate(self.ways):
-            asking, answering = self.cells.sizes_reaching(way.asking), self.cells.sizes(way.answering)
+        for number, kind in enumerate(self.kinds):
+            asking, answering = self.cells.sizes_reaching(kind.asking), self.cells.sizes(kind.answering)
             for cell in np.flatnonzero(asking * answering).tolist():
                 many, members = int(asking[cell]), int(answering[cell])
                 rows = max(1, PRODUCTS_A_MEETING // members)
                 for first in range(0, many, rows):
                     last = min(first + rows, many)
                     products = (last - first) * members
-                    yield Meeting(way=number, cell=cell, first=first, last=last, products=products)
+                    yield Meeting(kind=number, cell=cell, first=first, last=last, products=products)
 
 
 def within_cells(blocks: Blocks, bounds: Bounds, cells: Cells, executor: Executor) -> Iterator[Candidates]:
     """The same pairs: each row with those in the cells that it reaches."""
     field = CellField(
-        short=blocks.short, outlines=blocks.outlines(), bounds=bounds, cells=cells, ways=tuple(ways_of(blocks, bounds))
+        short=blocks.short,
+        outlines=blocks.outlines(),
+        bounds=bounds,
+        cells=cells,
+        kinds=tuple(kinds_of(blocks, bounds)),
     )
     yield from searched(field, gathered(field.meetings(), PRODUCTS_A_BLOCK), executor)
 
 
-def ways_of(blocks: Blocks, bounds: Bounds) -> Iterator[Way]:
+def kinds_of(blocks: Blocks, bounds: Bounds) -> Iterator[MeetingKind]:
     """As written, all with all; sorted, those that shrink with all others, and all others with those that shrink."""
     everyone, shrinks = np.ones(len(blocks), np.bool_), is_shrinking(blocks)
-    yield Way(lengths=blocks.plain_lengths, rank=None, asking=everyone, answering=everyone, near=True)
+    yield MeetingKind(lengths=blocks.plain_lengths, rank=None, asking=everyone, answering=everyone, near=True)
     if bounds.name > 0:
         order = by_sorted_name(blocks)
         rank = np.zeros(len(blocks), np.int64)
         rank[order] = np.arange(len(order))
         for asking, answering in ((shrinks, everyone), (~shrinks, shrinks)):
-            yield Way(lengths=blocks.ordered_lengths, rank=rank, asking=asking, answering=answering, near=False)
+            yield MeetingKind(lengths=blocks.ordered_lengths, rank=rank, asking=asking, answering=answering, near=False)
 
 
 # -- what remains
