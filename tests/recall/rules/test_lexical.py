@@ -249,7 +249,7 @@ def test_D44_one_slip_never_hides_a_word(word: str, data: st.DataObject) -> None
     else:
         after = {"missed": after[1:], "doubled": after[0] + after, "other": "z" + after[1:]}[kind]
     slipped = word[:place] + after
-    if slipped != word and len(slipped) >= lexical.SHORTEST_MISSPELLED:
+    if slipped != word and len(slipped) >= spelling.SHORTEST_MISSPELLED:
         assert set(spelling.keys_asked(slipped, 7)) & set(spelling.keys(word, 7))
         assert spelling.nearly_spelled(slipped, {word}) == {word: 1}
 

@@ -77,8 +77,6 @@ _JOINED = range(4, 41)
 ALWAYS = ""
 _ANY = frozenset([ALWAYS])
 _LONGEST_PREFIX = 4
-SHORTEST_MISSPELLED = 4
-SHORTEST_UNFINISHED = 3
 MOST_KNOWN = 200_000
 
 
@@ -103,8 +101,12 @@ class AskedWord:
     is_bonus: bool = False
     # Whether it is a word of asking, and not one of what is asked about.
     is_asking: bool = False
-    # Whether nothing follows it, not even a question mark: somebody may still be typing it.
-    is_last: bool = False
+    is_last: bool = False  # nothing follows it, not even a question mark: somebody may still be typing it
+
+    @property
+    def can_be_unfinished(self) -> bool:
+        """Whether it may be the beginning of another: of one that is still being typed a few letters are enough."""
+        return self.spelled.isalpha() and len(self.spelled) >= (3 if self.is_last else 4)
 
     def stems(self, languages: Collection[str]) -> frozenset[str]:
         """Its forms in these languages, and those in which it is asked for in any case."""
@@ -457,8 +459,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Snowball in Python, never the C extension that its front door prefers where it is installed: of another version,
-    it would stem questions otherwise than texts were."""
+    """Snowball in Python, never its C extension: of another version, it would stem questions otherwise than texts."""
     module = import_module(f"snowballstemmer.{language}_stemmer")
     return getattr(module, f"{language.title()}Stemmer")()
 
@@ -468,21 +469,8 @@ def _script(character: str) -> str:
     return next((script for end, script in BLOCKS if number < end), "")
 
 
-def can_be_misspelled(word: str) -> bool:
-    """A number or an id is meant as it stands, and of a tiny word anything could be meant."""
-    return len(word) >= SHORTEST_MISSPELLED and word.isalpha()
+# -- words lightly stemmed: they keep short names apart, which are compared by them; the first edition had them
 
-
-def can_be_unfinished(word: AskedWord) -> bool:
-    """Whether it may be the beginning of another: where somebody may still be typing it, a few letters are enough."""
-    return can_be_misspelled(word.spelled) or (
-        word.is_last and len(word.spelled) >= SHORTEST_UNFINISHED and word.spelled.isalpha()
-    )
-
-
-# -- words lightly stemmed
-
-# Short names are compared by these, which keep more of a word apart; and the first edition of the lexicon had them.
 _LIGHT_WORDS = rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+"
 _SUFFIXES = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3

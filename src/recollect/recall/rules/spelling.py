@@ -14,10 +14,16 @@ LONG_WORD = 7
 GRAM = 4
 MOST_MEANT = 3
 MOST_SLIPS = 2
+SHORTEST_MISSPELLED = 4
 # What a word that is only meant counts for, beside one that is there, by the number of slips.
 WORTH = {1: 0.8, 2: 0.6}
 # And one that begins with it: who is still typing stands in the midst of a word.
 WORTH_BEGUN = 0.8
+
+
+def can_be_misspelled(word: str) -> bool:
+    """A number or an id is meant as it stands, and of a tiny word anything could be meant."""
+    return len(word) >= SHORTEST_MISSPELLED and word.isalpha()
 
 
 def keys(word: str, salt: int) -> list[int]:

@@ -154,11 +154,7 @@ class KnownWords:
 
     def unknown(self) -> list[lexical.AskedWord]:
         """Those that occur nowhere and may be misspelled, or not yet typed to their end."""
-        return [
-            word
-            for word in self.words
-            if not word.is_bonus and lexical.can_be_unfinished(word) and not self.terms(word)
-        ]
+        return [word for word in self.words if word.can_be_unfinished and not word.is_bonus and not self.terms(word)]
 
     def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
         """A question's words weighed by their rarity; None when no word of it could find anything.
@@ -314,7 +310,7 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
     """For words that occur nowhere, those that are there and spelled nearly like them, or that begin with them."""
     if not unknown:
         return {}
-    misspelled = {word.spelled: word.stems(()) for word in unknown if lexical.can_be_misspelled(word.spelled)}
+    misspelled = {word.spelled: word.stems(()) for word in unknown if spelling.can_be_misspelled(word.spelled)}
     begun = [word.spelled for word in unknown if word.is_last or not word.is_asking]
     every = [form for forms in misspelled.values() for form in forms]
     keys = sorted({key for form in every for key in spelling.keys_asked(form, lexical.salt_of(db.space_id))})

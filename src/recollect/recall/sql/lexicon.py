@@ -291,4 +291,4 @@ async def renew_some(db: Transaction, *, most: int = RENEWED_AT_ONCE) -> int:
 
 
 def _is_filed(word: str) -> bool:
-    return len(word) <= LONGEST_SPELLING and lexical.can_be_misspelled(word)
+    return len(word) <= LONGEST_SPELLING and spelling.can_be_misspelled(word)
