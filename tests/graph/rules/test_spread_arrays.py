@@ -19,16 +19,22 @@ from tests.graphs import NOW, columns, edge, edge_id, node
 RELATIONS = ("similar", "extends", "supports")
 
 
-@st.composite
-def some_edges(draw: st.DrawFn, first: int = 0) -> list[Edge]:
-    ends = st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair[0] != pair[1])
-    one = st.tuples(
-        ends,
+# Made once: Hypothesis looks through a strategy that it has not seen before, which takes longer than drawing from it.
+ENDS = st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair[0] != pair[1])
+LINKS = st.lists(
+    st.tuples(
+        ENDS,
         st.one_of(st.none(), st.floats(0, 1), st.sampled_from([0.5, 1.0])),
         st.sampled_from(RELATIONS),
         st.sampled_from([0.0, 0.05]),
         st.integers(0, 30),
-    )
+    ),
+    max_size=14,
+)
+
+
+@st.composite
+def some_edges(draw: st.DrawFn, first: int = 0) -> list[Edge]:
     return [
         edge(
             number,
@@ -38,7 +44,7 @@ def some_edges(draw: st.DrawFn, first: int = 0) -> list[Edge]:
             decay_rate=rate,
             last_reinforced_at=NOW - timedelta(days=days),
         )
-        for number, (pair, strength, relation, rate, days) in enumerate(draw(st.lists(one, max_size=14)), start=first)
+        for number, (pair, strength, relation, rate, days) in enumerate(draw(LINKS), start=first)
     ]
 
 

@@ -18,6 +18,10 @@ NAMES = ("setup", "index", "Read me", "FAQ", "faq", "thiết_kế", "a(b)", "C# 
 HEADINGS = ("Usage", "usage", "Notes", "Notes:", "v1.0", "`run`", "See [[setup]]", "Example")
 ENDS = ("\n", "\r\n")
 MARKS = ("", "", "\ufeff")
+# Made once: Hypothesis looks through a strategy that it has not seen before, which takes longer than drawing from it.
+PATHS = st.lists(
+    st.builds("{}{}.md".format, st.sampled_from(FOLDERS), st.sampled_from(NAMES)), min_size=1, max_size=6, unique=True
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,32 +39,23 @@ class Wiki:
 @st.composite
 def wikis(draw: st.DrawFn, mark: str) -> Wiki:
     """A wiki whose words carry a mark, so that it is known of each sentence and link which of two wikis it is from."""
-    paths = draw(
-        st.lists(
-            st.builds("{}{}.md".format, st.sampled_from(FOLDERS), st.sampled_from(NAMES)),
-            min_size=1,
-            max_size=6,
-            unique=True,
-        )
-    )
+    paths = draw(PATHS)
     means: dict[str, str] = {}
-    files = {path: draw(_texts(path, paths, mark, means)) for path in paths}
+    files = {path: _text(draw, path, paths, mark, means) for path in paths}
     return Wiki(files=files, means=means)
 
 
-@st.composite
-def _texts(draw: st.DrawFn, path: str, paths: Sequence[str], mark: str, means: dict[str, str]) -> str:
+def _text(draw: st.DrawFn, path: str, paths: Sequence[str], mark: str, means: dict[str, str]) -> str:
     parts: list[str] = []
     if draw(st.booleans()):
         parts.append(f"---\naliases: [{draw(st.sampled_from(('Start here', 'The FAQ', 'setup')))}]\ntags: [a, b]\n---")
     if draw(st.booleans()):
         parts.append(f"# {draw(st.sampled_from(('Set up', 'Index', f'The {mark} page')))}")
     for _ in range(draw(st.integers(0, 5))):
-        parts += draw(_parts(path, paths, mark, means))
+        parts += _parts(draw, path, paths, mark, means)
     return draw(st.sampled_from(MARKS)) + draw(st.sampled_from(ENDS)).join("\n\n".join(parts).split("\n")) + "\n"
 
 
-@st.composite
 def _parts(draw: st.DrawFn, path: str, paths: Sequence[str], mark: str, means: dict[str, str]) -> list[str]:
     kind = draw(st.sampled_from(("heading", "prose", "prose", "links", "list", "table", "code", "image", "same")))
     number = draw(st.integers(0, 30))
