@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from recollect.concepts.rules.concepts import ConceptCandidate, Wording, best_likeness
 from recollect.concepts.rules.detection import ConceptColumns, block
 from recollect.concepts.rules.detection import compare as comparing
+from recollect.concepts.rules.detection.blocks import project, telling_directions
 from recollect.concepts.rules.detection.cells import useful_cells
 from recollect.concepts.rules.detection.compare import Bounds
 from recollect.concepts.rules.detection.detect import useful_dimensions
@@ -37,6 +38,19 @@ def agrees_with_brute_force(concepts: ConceptColumns, threshold: float, **option
     expected = without_copies(brute_force(concepts, threshold), found.copies)
     assert listed(found) == pytest.approx(expected, abs=1.1e-6)
     assert not len(found.crowded)
+
+
+@pytest.mark.parametrize("count", [1, 10, 48, 49, 96, 200])
+def test_C23_the_most_telling_directions_leave_the_least_of_few_vectors_as_of_many(count: int) -> None:
+    """Few vectors in many dimensions are looked at in another way: up to half as many as dimensions, here 48."""
+    vectors = near_few_directions(np.random.default_rng(3), count, 96).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    basis = telling_directions(vectors, np.arange(count), 31)
+    assert basis.T @ basis == pytest.approx(np.eye(min(count, 31)), abs=1e-5)
+    kept = np.sort(np.square(np.linalg.svd(vectors, compute_uv=False)))[-31:].sum()
+    along = project(vectors, basis)[:, :-1]
+    assert np.square(along).sum() == pytest.approx(kept, rel=1e-4)
+    assert np.square(along[:, -1]).sum() == pytest.approx(np.square(along).sum(axis=0).max(), rel=1e-4)
 
 
 @settings(max_examples=150 * TIMES, deadline=None)

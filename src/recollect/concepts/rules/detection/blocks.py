@@ -283,7 +283,7 @@ def shortened(concepts: ConceptColumns, rows: Ints, dimensions: int | None) -> t
     if dimensions is None or width <= 2 * dimensions:
         return concepts.vectors[rows], None
     basis = telling_directions(concepts.vectors, rows[concepts.has_vector[rows]], dimensions)
-    short = np.empty((len(rows), dimensions + 1), np.float32)
+    short = np.empty((len(rows), basis.shape[1] + 1), np.float32)
     for first in range(0, len(rows), CHUNK):
         part = slice(first, first + CHUNK)
         short[part] = project(concepts.vectors[rows[part]], basis)
@@ -292,10 +292,13 @@ def shortened(concepts: ConceptColumns, rows: Ints, dimensions: int | None) -> t
 
 
 def telling_directions(vectors: Matrix, rows: Ints, dimensions: int) -> Matrix:
-    """The directions along which the vectors of a sample are longest."""
+    """The directions along which the vectors of a sample are longest, these last; not more of them than vectors."""
     step = max(1, len(rows) // SAMPLE)
     sample = vectors[rows[::step]]
-    _, directions = np.linalg.eigh(sample.T @ sample)
+    if 0 < 2 * len(sample) <= sample.shape[1]:  # of few vectors in many dimensions: a fraction of the work
+        directions = np.linalg.svd(sample, full_matrices=False).Vh[::-1].T
+    else:
+        directions = np.linalg.eigh(sample.T @ sample).eigenvectors
     return np.ascontiguousarray(directions[:, -dimensions:], np.float32)
 
 
