@@ -63,6 +63,10 @@ GREY = """() => [...document.querySelectorAll(".empty :is(button, .button):not(:
     .filter((one) => getComputedStyle(one).color !== getComputedStyle(document.documentElement).color)
     .map((one) => one.outerHTML.slice(0, 90))"""
 
+# Words that stand on a line of their own in the midst of a sentence.
+BROKEN = """() => [...document.querySelectorAll(".empty :is(code, b)")]
+    .filter((one) => getComputedStyle(one).display !== "inline").map((one) => one.outerHTML.slice(0, 90))"""
+
 
 class Furnished(House):
     """A space that every view has something to show of; the tests here only look, so it is made once for all."""
@@ -135,6 +139,7 @@ def test_W12_an_empty_space_says_what_to_do_first_in_every_view(browser: "Browse
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 wrong.append((view, width, "something runs out of the window"))
         wrong += [(view, "looks as if it were off", one) for one in page.evaluate(GREY)]
+        wrong += [(view, "breaks its sentence", one) for one in page.evaluate(BROKEN)]
     empty.close()
     assert wrong == []
     assert empty.faults == []
