@@ -74,7 +74,7 @@ def test_P03_P07_a_plan_is_proposed_declined_in_part_applied_and_undone(house: H
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
     page.get_by_text("Undone: 3 decisions.").wait_for()
     page.get_by_text("undone 3", exact=True).wait_for()
-    expect(page.locator(".goes")).to_have_count(0)  # what is undone removes nothing
+    expect(page.get_by_text("− 3 removed")).to_have_count(0)  # what is undone removes nothing
     assert set(statuses(house, weak)) == {"active"}
     page.get_by_role("link", name="Show the plan").click()
     page.get_by_text("+ 3 brought back").wait_for()  # nothing of it is new
