@@ -87,22 +87,21 @@ ROLE = "recollect_app"
 # What a search sets for itself. A cached generic plan would pick the wrong index when the filter changes. And nothing
 # in a search reads a whole space: it walks HNSW and looks rows up by key. The planner, which cannot know how large a
 # space is, would at times rather sort or hash all of it.
-ANEW = {"plan_cache_mode": "force_custom_plan"}
 SEARCHING = {
     "hnsw.iterative_scan": "relaxed_order",
-    **ANEW,
+    "plan_cache_mode": "force_custom_plan",
     "enable_sort": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     # Who looks at every vector of a space reads its pages one after the other, not in the order of their keys: that of
     # row-level security makes the planner expect a few rows only.
     "random_page_cost": "4",
-    # A table that is small now is read in one go, which a plan that is kept would go on doing when it has grown.
-    "enable_seqscan": "off",
 }
 # Without a filter nothing in the statements of a search depends on what they are given: planning them each time takes
-# as long as finding by words (ADR 8).
-KEPT_PLANS = {"plan_cache_mode": "force_generic_plan"}
+# as long as finding by words (ADR 8). But a table that is small now is read in one go, which a plan that is kept would
+# go on doing when it has grown. On Citus each setting is a message more, and plans are made anew.
+KEPT_PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+PLANS_MADE_ANEW = {"plan_cache_mode": "force_custom_plan", "enable_seqscan": "on"}
 
 # Where spaces are spread over servers, settings go to the one that has the space; and what runs there may ask the other
 # tables of the space, which are on the same server.
@@ -243,7 +242,7 @@ class Database:
             settings = self._entered(space_id) | bounds | SEARCHING
             look = self._looking("BEGIN READ ONLY", settings, space_id)
         else:
-            planning = KEPT_PLANS if keeps_plans else ANEW
+            planning = KEPT_PLANS if keeps_plans else PLANS_MADE_ANEW
             look = self._searching(self.searchers, {"recollect.space": f"'{space_id}'", **bounds, **planning})
         async with look as connection:
             yield Transaction(connection, space_id)
