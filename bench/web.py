@@ -23,7 +23,7 @@ from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer
 from tests.conftest import open_directory
 from tests.doors.test_api_support import listening
-from tests.web.test_web_support import ARGUMENTS, MISSING
+from tests.web.test_web_support import ARGUMENTS, MISSING, installed_chromium
 
 SIZE = 100_000
 ROUNDS = 7
@@ -33,7 +33,7 @@ READY = "() => document.querySelector('.figures b')?.textContent === {!r} && doc
 
 def run(size: int | None, _rest: list[str]) -> list[Figure]:
     count = size or SIZE
-    chromium = shutil.which("chromium")
+    chromium = installed_chromium()
     if chromium is None:
         raise NotInstalled(MISSING)
     directory = open_directory()

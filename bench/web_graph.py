@@ -7,7 +7,6 @@ It needs Chromium. Here that draws in software; a graphics card is many times fa
 """
 
 import asyncio
-import shutil
 import statistics
 import time
 from typing import Any
@@ -20,7 +19,7 @@ from bench.recall import temporary_engine
 from recollect.errors import NotInstalled
 from recollect.settings import Settings
 from tests.doors.test_api_support import listening
-from tests.web.test_web_support import ARGUMENTS, MISSING
+from tests.web.test_web_support import ARGUMENTS, MISSING, installed_chromium
 
 SIZE = 5_000
 EDGES_A_NODE = 3
@@ -46,7 +45,7 @@ MOVE = """() => new Promise((moved) => {
 
 
 def run(size: int | None, _rest: list[str]) -> list[Figure]:
-    if shutil.which("chromium") is None:
+    if installed_chromium() is None:
         raise NotInstalled(MISSING)
     return asyncio.run(everything(size or SIZE))
 
@@ -89,7 +88,7 @@ def browsed(address: str, space: str) -> list[tuple[float, float]]:
 
     found = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=installed_chromium(), args=ARGUMENTS)
         for _ in range(ROUNDS):
             context = browser.new_context(viewport={"width": 1280, "height": 860})
             context.add_init_script(f"localStorage.setItem('recollect.space', {space!r})")

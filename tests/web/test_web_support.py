@@ -54,10 +54,14 @@ PATIENCE_MS = 1000 * HANG_SECONDS
 expect.set_options(timeout=PATIENCE_MS)
 
 
+def installed_chromium() -> str | None:
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """One browser a module, and not longer: while it runs, no other event loop can in this thread."""
-    chromium = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    chromium = installed_chromium()
     if chromium is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     from playwright.sync_api import sync_playwright
