@@ -83,6 +83,7 @@ BAD_FIELDS: list[tuple[str, Any, str]] = [
     ("created_at", "2999-01-01T00:00:00Z", "created_at"),
     ("created_at", "yesterday", "created_at"),
     ("created_at", "0001-01-01T00:00:00+23:59", "created_at"),
+    ("created_at", "0001-01-01T00:00:00Z", "created_at"),
     ("created_at", "9999-12-31T23:59:59-23:59", "created_at"),
     ("created_at", 1700000000, "created_at"),
     ("created_at", "\ud800", "created_at"),
@@ -371,6 +372,7 @@ async def test_D06_a_bad_space_is_refused(client: httpx.AsyncClient, body: dict[
         ({"name": "k", "scopes": ["read"], "expires_at": "2001-01-01"}, "expires_at"),
         ({"name": "k", "scopes": ["read"], "expires_at": "soon"}, "expires_at"),
         ({"name": "k", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59-23:59"}, "expires_at"),
+        ({"name": "k", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59.999999Z"}, "expires_at"),
     ],
 )
 async def test_E28_a_bad_key_is_refused(

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -244,6 +244,8 @@ async def test_D07_metadata_over_4096_bytes_is_refused_on_insert_and_update(memo
         ({"text": "x", "importance": math.nan}, "importance is a number from 0 to 1, not nan"),
         ({"text": "x", "importance": True}, "importance is a number from 0 to 1, not True"),
         ({"text": "x", "created_at": datetime(2999, 1, 1, tzinfo=UTC)}, "lies in the future"),
+        ({"text": "x", "created_at": datetime(1, 1, 1, tzinfo=UTC)}, "no time is known"),
+        ({"text": "x", "created_at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))}, "no time is known"),
         ({"text": "x", "position": 3}, "a position needs the thread"),
         ({"text": "x", "thread": "t", "position": -1}, "position is a whole number from 0"),
         ({"text": "x", "thread": " "}, "thread is a text of 1 to 500 characters"),

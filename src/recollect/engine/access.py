@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from recollect.engine.core import Core
 from recollect.engine.sql import keys, spaces
 from recollect.errors import InvalidInput, NotAllowed, NotAuthenticated
-from recollect.memories.rules.contract import as_utc, checked_name
+from recollect.memories.rules.contract import checked_name, known_time
 from recollect.model import ApiKey, Scope
 from recollect.plan import Risk
 from recollect.store.connections import Connection
@@ -80,7 +80,8 @@ async def add_key(
     if not scopes:
         raise InvalidInput(f"A key needs a scope: {', '.join(Scope)}.", field="scopes")
     now = core.now()
-    if expires_at is not None and as_utc(expires_at) <= now:
+    ends = None if expires_at is None else known_time("expires_at", expires_at)
+    if ends is not None and ends <= now:
         raise InvalidInput("A key that has expired already is of no use: give a later time.", field="expires_at")
     prefix = "".join(secrets.choice(ALPHABET) for _ in range(8))
     token = f"rk_{prefix}_{secrets.token_urlsafe(32)}"
@@ -94,7 +95,7 @@ async def add_key(
             scopes=sorted(set(scopes)),
             space_id=bound.id if bound else None,
             now=now,
-            expires_at=as_utc(expires_at) if expires_at else None,
+            expires_at=ends,
         )
     return key, token
 

@@ -6,7 +6,7 @@ Each refusal names the field, the value and what would be accepted.
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -136,7 +136,7 @@ def checked_time(moment: datetime | None, now: datetime) -> datetime | None:
         return None
     if not isinstance(moment, datetime):
         refuse("created_at", f"created_at is a date and time, not {shown(moment)}")
-    aware = as_utc(moment)
+    aware = known_time("created_at", moment)
     if aware > now + CLOCKS_MAY_DIFFER:
         refuse("created_at", f"{aware.isoformat()} lies in the future: give the time when it was said")
     return aware
@@ -207,6 +207,18 @@ def parsed_time(field: str, value: object) -> datetime | None:
         return as_utc(datetime.fromisoformat(value if isinstance(value, str) else ""))
     except (ValueError, OverflowError):
         refuse(field, f"{shown(value)} is not a time; write it like 2026-11-15T09:30:00Z")
+
+
+def known_time(field: str, moment: datetime) -> datetime:
+    """A time to keep, in UTC. Where none is known programs write the first or the last there is (Go, Hugo, .NET),
+    which the database would keep as an infinity that nobody can read back."""
+    try:
+        aware = as_utc(moment)
+    except OverflowError:
+        aware = None
+    if aware is None or aware.year in (MINYEAR, MAXYEAR):
+        refuse(field, f"{moment.isoformat()} is what programs write where no time is known: leave {field} out")
+    return aware
 
 
 def as_utc(moment: datetime) -> datetime:

@@ -26,6 +26,7 @@ from recollect.memories.rules.contract import (
     checked_importance,
     checked_metadata,
     memory_from_mapping,
+    known_time,
     parsed_time,
 )
 from recollect.memories.rules.contract import FIELDS as CONTRACT_FIELDS
@@ -211,7 +212,8 @@ def _place_or_extra(name: str, value: Any) -> tuple[str, Any, str | None]:
 
 def _place(name: str, value: Any) -> tuple[str, Any]:
     if name in ("created_at", "date", "created"):
-        return "created_at", parsed_time(name, value)
+        moment = parsed_time(name, value)
+        return "created_at", moment and known_time(name, moment)
     if name in ("importance", "importance_score"):
         return "importance", checked_importance(value)
     if name in ("subtype", "content_type") or (name == "type" and value in tuple(ContentType)):

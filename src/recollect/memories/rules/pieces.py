@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.memories.rules.contract import LONGEST_NAME, parsed_time
+from recollect.memories.rules.contract import LONGEST_NAME, known_time, parsed_time
 from recollect.model import NewMemory
 
 # The type of what is named and not described.
@@ -78,9 +78,9 @@ def time_in(fields: Mapping[str, Any], *names: str) -> datetime | None:
         value = fields.get(name)
         try:
             if isinstance(value, int | float) and not isinstance(value, bool):
-                return datetime.fromtimestamp(value, UTC)
-            if isinstance(value, str) and value:
-                return parsed_time(name, value)
+                return known_time(name, datetime.fromtimestamp(value, UTC))
+            if isinstance(value, str) and (moment := parsed_time(name, value or None)):
+                return known_time(name, moment)
         except (InvalidInput, ValueError, OverflowError, OSError):
             continue
     return None
