@@ -110,6 +110,15 @@ async def test_C02_C19_another_type_and_another_text_is_another_concept(there: E
     assert (await there.concepts.get("Mercury", "name")).id == name.concept.id
 
 
+async def test_of_names_that_differ_in_capitals_the_one_spelled_alike_is_meant(there: Engine) -> None:
+    country = await there.concepts.add("US")
+    people = await there.concepts.add("us")
+    assert people.is_new
+    assert [(await there.concepts.get(name)).id for name in ("US", "us")] == [country.concept.id, people.concept.id]
+    with pytest.raises(Conflict, match="Several"):
+        await there.concepts.get("Us")
+
+
 async def test_C04_without_an_embedder_the_same_words_still_are_the_same(there: Engine) -> None:
     class Gone:
         model, dim = "hashing:64", 64

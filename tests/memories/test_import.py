@@ -729,6 +729,25 @@ async def test_D48_notes_are_found_by_file_name_title_alias_and_heading(memory: 
     assert all(text.startswith("one tree") for text in below)
 
 
+async def test_no_front_matter_keeps_a_note_out(memory: Engine, tmp_path: Path) -> None:
+    """A post that waits for its day, and a paper's note with its whole abstract: all of it is there, and it is said."""
+    abstract = "Сильный ветер. " * 200
+    notes = write(
+        tmp_path,
+        {
+            "post.md": "---\ndate: 2099-01-01\nmood: calm\n---\nto come",
+            "paper.md": f"---\ntags: [health]\ndate: 2024-02-03\nabstract: {abstract}\n---\non wind",
+        },
+    )
+    report = await memory.import_([notes], options=ImportOptions(file_times=False))
+    assert (report.added, report.refused, len(report.lines)) == (2, (), 2)
+    post, paper = sorted(await everything(memory), key=lambda node: "wind" in str(node.text))
+    assert post.metadata["extra"] | {"date": "2099-01-01T00:00:00+00:00", "mood": "calm"} == post.metadata["extra"]
+    assert post.created_at <= memory.core.now()
+    assert abstract.strip() in str(paper.text)
+    assert (paper.metadata["tags"], f"{paper.created_at:%Y-%m-%d}") == (["health"], "2024-02-03")
+
+
 async def test_D48_the_date_in_a_daily_notes_name_is_its_time(memory: Engine, tmp_path: Path) -> None:
     notes = write(
         tmp_path,

@@ -96,10 +96,11 @@ async def bearers(db: Transaction, reference: Reference, node_type: str | None =
 
 
 def only(reference: Reference, bearing: Sequence[Node]) -> Node:
-    """The one node that is meant: of several the living one, if there is one."""
+    """The one node that is meant: of several the living one, if there is one, and of those the one spelled like this."""
     living = [node for node in bearing if node.status is Status.ACTIVE] or list(bearing)
-    if len(living) == 1:
-        return living[0]
+    spelled = [node for node in living if node.name == reference]
+    if len(living) == 1 or len(spelled) == 1:
+        return (spelled or living)[0]
     choices = ", ".join(f"{str(node.id)[:8]} ({node.subtype})" for node in living[:5])
     raise Conflict(f"Several concepts are called {str(reference)!r}: say which by its id, one of {choices}.")
 

@@ -240,6 +240,7 @@ class SourceReader:
     ) -> Iterator[Read]:
         text = documents.decoded(data)
         document = documents.text_document(text) if format == "text" else documents.markdown_document(text)
+        document = documents.with_time_that_has_come(document, self.now)
         for note in document.notes:
             yield SourceLine(what="note", file=name, message=note)
         memory = document.memory

@@ -96,7 +96,9 @@ def test_dates_of_front_matter(moment: str, expected: datetime | None) -> None:
     assert (document.memory.created_at, document.notes) == (expected, ())
 
 
-@pytest.mark.parametrize("field", ["date: some day", "date: 0001-01-01T00:00:00Z", "importance: high", "importance: 7", "content_type: poem"])
+@pytest.mark.parametrize(
+    "field", ["date: some day", "date: 0001-01-01T00:00:00Z", "importance: high", "importance: 7", "content_type: poem"]
+)
 def test_what_does_not_fit_its_place_is_kept_in_extra_and_reported(field: str) -> None:
     name = field.split(":")[0]
     document = markdown_document(f"---\n{field}\n---\ntext")

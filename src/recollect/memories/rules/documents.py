@@ -25,8 +25,9 @@ from recollect.memories.rules.contract import (
     checked_content_type,
     checked_importance,
     checked_metadata,
-    memory_from_mapping,
+    checked_time,
     known_time,
+    memory_from_mapping,
     parsed_time,
 )
 from recollect.memories.rules.contract import FIELDS as CONTRACT_FIELDS
@@ -38,6 +39,7 @@ from recollect.model import ContentType, Metadata, NewMemory
 UTF8_MARK = b"\xef\xbb\xbf"
 FOREIGN_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 LONGEST_FRONT_MATTER = 100_000
+LONGEST_EXTRA = 3000  # metadata holds 4,096 bytes, and tags and where a chunk stands need some of them
 MOST_VALUES = 2000  # metadata holds 4,096 bytes; anchors and aliases can claim millions
 NO_TEXT = "text: name the columns there, one of them text."
 LONGEST_SECTION = 300
@@ -122,7 +124,25 @@ def markdown_document(text: str) -> Document:
         fields = front_matter(match[1] or "")
     except InvalidInput as problem:
         return Document(memory=NewMemory(text=text), notes=_kept_as_text(problem.message))
-    return _placed(fields, text[match.end() :].strip())
+    document = _placed(fields, text[match.end() :].strip())
+    metadata = dict(document.memory.metadata)
+    if len(json.dumps(metadata.pop("extra", {}), ensure_ascii=False).encode(errors="surrogatepass")) <= LONGEST_EXTRA:
+        return document
+    notes = (*document.notes, *_kept_as_text("its fields are longer than metadata holds"))
+    return Document(memory=replace(document.memory, text=text, metadata=metadata), notes=notes)
+
+
+def with_time_that_has_come(document: Document, now: datetime) -> Document:
+    """A note of a day to come (a plan, a post that waits) without that time, which is kept in metadata.extra."""
+    ahead = document.memory.created_at
+    try:
+        checked_time(ahead, now)
+    except InvalidInput as problem:
+        note = f"The front matter's date was kept in metadata.extra: {problem.message}"
+        extra = {"date": ahead and ahead.isoformat(), **document.memory.metadata.get("extra", {})}
+        memory = replace(document.memory, created_at=None, metadata={**document.memory.metadata, "extra": extra})
+        return Document(memory=memory, notes=(*document.notes, note))
+    return document
 
 
 def _kept_as_text(why: str) -> tuple[str, ...]:
