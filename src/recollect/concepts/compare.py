@@ -96,7 +96,7 @@ async def bearers(db: Transaction, reference: Reference, node_type: str | None =
 
 
 def only(reference: Reference, bearing: Sequence[Node]) -> Node:
-    """The one node that is meant: of several the living one, if there is one, and of those the one spelled like this."""
+    """The one node that is meant: of several the living one, and of those the one spelled like this."""
     living = [node for node in bearing if node.status is Status.ACTIVE] or list(bearing)
     spelled = [node for node in living if node.name == reference]
     if len(living) == 1 or len(spelled) == 1:
