@@ -123,6 +123,16 @@ async def test_verify_finds_what_is_broken(own: Engine) -> None:
     assert len(faults["a vector recallable against its node's state"]) == 1
 
 
+async def test_what_waits_to_be_indexed_anew_is_whole(own: Engine) -> None:
+    """Who verifies right after a text has changed is not told to restore a backup."""
+    case = await own.cases.add("How do I reset my password?", "Settings, Security, Reset.")
+    await own.cases.update(case.case_id, query="How do I set a new password?")
+    (renamed,), _ = await own.plans.list()
+    await own.undo(renamed.id)
+    assert (await own.jobs()).pending == 1
+    assert (await own.verify()).faults == {}
+
+
 async def test_doctor_says_what_to_do(own: Engine) -> None:
     fresh = await own.doctor()
     assert fresh.healthy

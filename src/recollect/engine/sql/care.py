@@ -31,7 +31,9 @@ INTEGRITY = {
     "a memory with a vector that is not in the lexicon": """
         SELECT DISTINCT e.node_id FROM embeddings e
           LEFT JOIN lexicon l ON l.space_id = e.space_id AND l.node_id = e.node_id
-         WHERE l.node_id IS NULL""",
+         WHERE l.node_id IS NULL AND NOT EXISTS (  -- whose text was changed waits to be embedded and indexed anew
+            SELECT FROM embedding_jobs j
+             WHERE j.space_id = e.space_id AND j.node_id = e.node_id AND j.status IN ('pending', 'processing'))""",
     "an edge to a missing node": """
         SELECT e.id FROM edges e LEFT JOIN nodes s ON s.space_id = e.space_id AND s.id = e.source
           LEFT JOIN nodes t ON t.space_id = e.space_id AND t.id = e.target
