@@ -3,6 +3,7 @@
 RecollectError
 ├── InvalidInput            the caller's value cannot be accepted; nothing was changed
 │   └── DuplicateText       the same text is remembered already (names the existing id)
+│       └── ForgottenText       it is, but out of recall (says how to bring it back)
 ├── NotFound                no such memory, plan, space, job, key
 ├── Conflict                the world has moved: stale plan, undo blocked by a later change
 │   └── Busy                    somebody else is at it: try again
@@ -52,6 +53,20 @@ class DuplicateText(InvalidInput):
         super().__init__(f"This text is remembered already, as {existing_id}.", field="text")
         self.existing_id = existing_id
 
+
+class ForgottenText(DuplicateText):
+    code = "forgotten"
+
+    def __init__(self, existing_id: UUID, *, excluded: bool = False) -> None:
+        super().__init__(existing_id)
+        self.args = (
+            f"This text is remembered as {existing_id}, but kept out of recall: `recollect include` lets it in again."
+            if excluded
+            else f"This text was forgotten, as {existing_id}: `recollect restore` brings it back.",
+        )
+
+
+KNOWN_TEXT = (DuplicateText.code, ForgottenText.code)
 
 class NotFound(RecollectError):
     code = "not_found"

@@ -140,6 +140,16 @@ async def test_of_several_the_good_are_kept_and_the_bad_are_named(client: Client
     )
 
 
+async def test_who_adds_what_was_forgotten_is_told_of_restore(client: Client) -> None:
+    added = await told(client, "add_memory", text="Linh lives in Berlin")
+    await told(client, "forget", id=added["id"])
+    answer = await client.call_tool("add_memory", {"text": "Linh lives in Berlin"})
+    assert answer.is_error
+    assert f"This text was forgotten, as {added['id']}: restore brings it back." in str(answer.content)
+    several = await told(client, "add_memories", memories=[{"text": "Linh lives in Berlin"}])
+    assert several["refused"] == [f"1: This text was forgotten, as {added['id']}: restore brings it back."]
+
+
 @pytest.mark.parametrize("budget", [200, 400, 1500])
 async def test_recall_keeps_within_its_budget_in_words_and_as_data(client: Client, engine: Engine, budget: int) -> None:
     long = "tea " * 2000

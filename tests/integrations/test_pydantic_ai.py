@@ -49,7 +49,7 @@ async def test_an_agent_recalls_remembers_and_forgets(settings: Settings) -> Non
             ("remember", {"text": "Linh is allergic to peanuts"}),
             ("forget", {"id": "ffffffff", "reason": "no"}),
             ("forget", {"id": str(tea.id), "reason": "she drinks coffee now"}),
-            ("recall", {"question": "zzz"}),
+            ("remember", {"text": str(tea.text)}),
             ("restore", {"id": str(tea.id)}),
         )
         toolset = RecollectToolset(memory, thread="linh")
@@ -60,6 +60,7 @@ async def test_an_agent_recalls_remembers_and_forgets(settings: Settings) -> Non
         assert "ffffffff" in heard[3]
         assert "recollect " not in heard[3]
         assert heard[4].startswith("Archived")
+        assert "was forgotten" in heard[5]
         assert heard[6].endswith("can be recalled again.")
         assert (await memory.history(tea.id))[-2].reason == "she drinks coffee now"
         assert (await memory.get(tea.id)).status is Status.ACTIVE

@@ -11,7 +11,7 @@ import pytest
 
 from recollect.engine.engine import Engine
 from recollect.engine.sql import spaces as store
-from recollect.errors import DuplicateText, InvalidInput, NotFound
+from recollect.errors import DuplicateText, ForgottenText, InvalidInput, NotFound
 from recollect.memories.rules.tags import LONGEST_TAG, REGISTERED_TAGS, TAGS
 from recollect.memories.rules.text import checksum, normalise
 from recollect.model import ContentType, NewMemory, NodeFilter, Status
@@ -120,6 +120,21 @@ async def test_D05_the_same_text_twice_names_the_existing_id(memory: Engine) -> 
             await memory.add(twin, wait=False)
         assert refusal.value.existing_id == first.id
     assert await memory.count() == 1
+
+
+async def test_D05_a_text_that_is_out_of_recall_is_not_called_remembered(memory: Engine) -> None:
+    """Who moved to Paris and back lives in Berlin again: nobody is told that this is known while recall says Paris."""
+    berlin = await memory.add("Linh lives in Berlin", wait=False)
+    paris = await memory.correct(berlin.id, "Linh lives in Paris")
+    hidden = await memory.add("Linh has a cat", wait=False)
+    await memory.exclude(hidden.id)
+    with pytest.raises(ForgottenText, match="was forgotten.*`recollect restore` brings it back") as refusal:
+        await memory.add("Linh lives in Berlin", wait=False)
+    assert (refusal.value.existing_id, refusal.value.code) == (berlin.id, "forgotten")
+    with pytest.raises(ForgottenText, match="kept out of recall: `recollect include`"):
+        await memory.add("Linh has a cat", wait=False)
+    added = await memory.add_many(["Linh lives in Berlin", "Linh lives in Paris"])
+    assert [(one.code, one.existing_id) for one in added.refused] == [("forgotten", berlin.id), ("duplicate", paris.id)]
 
 
 async def test_D05_the_same_text_may_stand_in_another_space(memory: Engine) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.doors.python import Recollect
 from recollect.engine.engine import Engine
-from recollect.errors import DuplicateText, InvalidInput
+from recollect.errors import KNOWN_TEXT, InvalidInput
 from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.model import ContentType, Hit, Mode, NewMemory, NodeFilter, Recall
@@ -81,7 +81,7 @@ class RecollectMemoryBlock(BaseMemoryBlock[str]):
         calls = Calls(self.memory)
         added = await calls.acall(partial(calls.engine.add_many, new))
         for refused in added.refused:
-            if refused.code != DuplicateText.code:  # what is known is kept once
+            if refused.code not in KNOWN_TEXT:  # what is known is kept once
                 raise InvalidInput(refused.message)
 
     def _as_memory(self, message: ChatMessage) -> NewMemory:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from recollect.doors.mcp.guide import INSTRUCTIONS
 from recollect.doors.mcp.in_tools import in_tools
-from recollect.errors import DuplicateText, RecollectError
+from recollect.errors import DuplicateText, ForgottenText, RecollectError
 from recollect.integrations import lacking
 from recollect.integrations.calls import Calls, Memory
 from recollect.model import NodeFilter
@@ -54,6 +54,8 @@ class RecollectToolset(FunctionToolset[Any]):
         """
         try:
             node = await self._ask(partial(self._engine.add, text, thread=self._thread))
+        except ForgottenText as twin:
+            return in_tools(twin.message)
         except DuplicateText as twin:
             return f"Remembered already, as {twin.existing_id}."
         return f"Remembered as {node.id}."

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from recollect.engine.engine import Engine
-from recollect.errors import DuplicateText, InvalidInput
+from recollect.errors import KNOWN_TEXT, InvalidInput
 from recollect.memories.rules.contract import checked
 from recollect.memories.rules.text import normalise
 from recollect.model import ContentType, ExportedMemory, Metadata, Node
@@ -92,7 +92,7 @@ class Shelf:
         added = await self.engine.add_many(memories)
         twins = []
         for refused in added.refused:
-            if refused.code != DuplicateText.code:
+            if refused.code not in KNOWN_TEXT:
                 raise InvalidInput(refused.message)
             twins.append(values[refused.position])
         if twins:

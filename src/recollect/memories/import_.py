@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from recollect.engine.core import Core
 from recollect.engine.sql import spaces
-from recollect.errors import Conflict, DuplicateText, InvalidInput
+from recollect.errors import KNOWN_TEXT, Conflict, InvalidInput
 from recollect.memories import embed, import_graph, remember
 from recollect.memories.import_graph import GatheredGraph, Woven
 from recollect.memories.rules.contract import Contract, checked, checked_metadata, checked_time
@@ -345,7 +345,7 @@ class _Desk:
         added = await remember.add_many(self.core, self.space_id, [record.memory for record in fresh], wait=False)
         for refusal in added.refused:
             record = fresh[refusal.position]
-            if refusal.code == DuplicateText.code and refusal.existing_id:
+            if refusal.code in KNOWN_TEXT and refusal.existing_id:
                 there.append((record, refusal.existing_id))
             else:
                 self.tally.lines.append(record.refused(refusal.message))

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from recollect.engine.core import Core, log
 from recollect.engine.sql import spaces
-from recollect.errors import DuplicateText, InvalidInput
+from recollect.errors import DuplicateText, ForgottenText, InvalidInput
 from recollect.memories import embed
 from recollect.memories.rules import tags
 from recollect.memories.rules.batch import each_checked, refusal
@@ -255,6 +255,8 @@ def models_of(core: Core, space: Space) -> list[str]:
 
 
 def twin_problem(twin: nodes.Twin, memory: NewMemory) -> InvalidInput:
+    if twin.by == "text" and twin.out_of_recall:
+        return ForgottenText(twin.id, excluded=twin.out_of_recall == "excluded")
     if twin.by == "text":
         return DuplicateText(twin.id)
     if twin.by == "id":

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from recollect.doors.mcp import telling
+from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import ADDS_ONCE, CHANGES_ONCE, READS, Budget, Packed, Told, checked, tool
 from recollect.doors.mcp.visits import Visit
 from recollect.engine.engine import Engine
-from recollect.errors import DuplicateText
+from recollect.errors import DuplicateText, ForgottenText
 from recollect.memories.rules.batch import each_checked
 from recollect.memories.rules.contract import memory_from_mapping
 from recollect.memories.rules.text import first_tokens
@@ -97,6 +98,8 @@ async def add_memory(
     given = AgentMemoryIn(text=text, metadata=metadata, importance=importance, thread=thread, created_at=created_at)
     try:
         added = await visit.memory.add_many([_new(given)], atomic=True)
+    except ForgottenText:
+        raise
     except DuplicateText as twin:
         data = AgentRemembered(id=str(twin.existing_id), added=False)
         return Told(text=f"Remembered already, as {short(data.id)}.", data=data)
@@ -130,7 +133,7 @@ def _all_told(added: Added, places: Sequence[int], refused: Sequence[Refused]) -
     }
     fresh = iter(added.ids)
     ids = {position: twins.get(position) or str(next(fresh)) for position in places if position not in wrong}
-    messages = [f"{position + 1}: {message}" for position, message in sorted(wrong.items())]
+    messages = [f"{position + 1}: {in_tools(message)}" for position, message in sorted(wrong.items())]
     notes = [f"{places[note.position] + 1}: {note.message}" for note in added.notes]
     data = AllRemembered(
         ids=[ids[position] for position in sorted(ids)], added=len(added.ids), refused=messages, notes=notes or None

@@ -94,17 +94,18 @@ WITH given AS (
     SELECT * FROM unnest($2::int4[], $3::uuid[], $4::text[], $5::text[], $6::text[])
         AS g(number, id, checksum, source, source_id)
 ), found AS (
-    SELECT g.number, n.id, 'text' AS by, 1 AS rank FROM given g CROSS JOIN LATERAL (
-        SELECT id FROM nodes WHERE space_id = $1 AND kind = 'memory' AND checksum = g.checksum LIMIT 1) n
+    SELECT g.number, n.id, 'text' AS by, n.out_of_recall, 1 AS rank FROM given g CROSS JOIN LATERAL (
+        SELECT id, CASE WHEN status = 'archived' THEN 'forgotten' WHEN exclude THEN 'excluded' END AS out_of_recall
+          FROM nodes WHERE space_id = $1 AND kind = 'memory' AND checksum = g.checksum LIMIT 1) n
     UNION ALL
-    SELECT g.number, n.id, 'id', 2 FROM given g CROSS JOIN LATERAL (
+    SELECT g.number, n.id, 'id', NULL, 2 FROM given g CROSS JOIN LATERAL (
         SELECT id FROM nodes WHERE space_id = $1 AND id = g.id LIMIT 1) n
     UNION ALL
-    SELECT g.number, n.id, 'source_id', 3 FROM given g CROSS JOIN LATERAL (
+    SELECT g.number, n.id, 'source_id', NULL, 3 FROM given g CROSS JOIN LATERAL (
         SELECT id FROM nodes
          WHERE space_id = $1 AND kind = 'memory' AND source = g.source AND source_id = g.source_id LIMIT 1) n
 )
-SELECT DISTINCT ON (number) number, id, by FROM found ORDER BY number, rank
+SELECT DISTINCT ON (number) number, id, by, out_of_recall FROM found ORDER BY number, rank
 """
 
 VECTORS = "SELECT node_id, model, vector FROM embeddings WHERE space_id = $1 AND node_id = ANY($2) AND passage = 0"
@@ -142,6 +143,7 @@ class Twin:
 
     id: UUID
     by: str
+    out_of_recall: str | None = None  # forgotten, or excluded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -271,7 +273,7 @@ async def _twins(db: Transaction, given: Arrivals, missing: Sequence[int]) -> di
         [given.memories[i].source for i in missing],
         [given.memories[i].source_id for i in missing],
     )
-    return {record["number"]: Twin(id=record["id"], by=record["by"]) for record in records}
+    return {record["number"]: Twin(id=record["id"], by=record["by"], out_of_recall=record["out_of_recall"]) for record in records}
 
 
 async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin | None, ...]:
