@@ -68,6 +68,7 @@ class ForgottenText(DuplicateText):
 
 KNOWN_TEXT = (DuplicateText.code, ForgottenText.code)
 
+
 class NotFound(RecollectError):
     code = "not_found"
 

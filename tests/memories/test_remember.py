@@ -128,7 +128,7 @@ async def test_D05_a_text_that_is_out_of_recall_is_not_called_remembered(memory:
     paris = await memory.correct(berlin.id, "Linh lives in Paris")
     hidden = await memory.add("Linh has a cat", wait=False)
     await memory.exclude(hidden.id)
-    with pytest.raises(ForgottenText, match="was forgotten.*`recollect restore` brings it back") as refusal:
+    with pytest.raises(ForgottenText, match=r"was forgotten.*`recollect restore` brings it back") as refusal:
         await memory.add("Linh lives in Berlin", wait=False)
     assert (refusal.value.existing_id, refusal.value.code) == (berlin.id, "forgotten")
     with pytest.raises(ForgottenText, match="kept out of recall: `recollect include`"):

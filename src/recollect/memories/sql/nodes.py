@@ -273,7 +273,10 @@ async def _twins(db: Transaction, given: Arrivals, missing: Sequence[int]) -> di
         [given.memories[i].source for i in missing],
         [given.memories[i].source_id for i in missing],
     )
-    return {record["number"]: Twin(id=record["id"], by=record["by"], out_of_recall=record["out_of_recall"]) for record in records}
+    return {
+        record["number"]: Twin(id=record["id"], by=record["by"], out_of_recall=record["out_of_recall"])
+        for record in records
+    }
 
 
 async def existing(db: Transaction, memories: Sequence[NewMemory]) -> tuple[Twin | None, ...]:
