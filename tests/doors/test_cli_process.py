@@ -78,6 +78,26 @@ def test_a_journey_add_and_recall(environment: dict[str, str]) -> None:
     assert recalled.stdout.decode().rstrip("\n").split("\t")[3:] == [id_[:8], text]
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no device that is always full")
+@pytest.mark.parametrize("command", ["list", "list --json", "export"])
+def test_a_full_disk_is_said_and_no_crash(environment: dict[str, str], command: str) -> None:
+    _run(environment, "add", f"something to show with {command}")
+    with Path("/dev/full").open("wb") as full:
+        shown = subprocess.run(
+            [*PROGRAM, *command.split()], env=environment, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert shown.returncode == 1
+    assert shown.stderr.decode().startswith("The answer cannot be written (No space left on device)")
+    assert shown.stderr.count(b"\n") == 1
+
+
+def test_who_has_closed_stdout_gets_no_answer_and_no_crash(environment: dict[str, str]) -> None:
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *PROGRAM, "add", "said into the dark"]
+    added = subprocess.run(closed, env=environment, stderr=subprocess.PIPE, check=False)
+    assert (added.returncode, added.stderr) == (0, b"")
+    assert _run(environment, "recall", "dark").stdout
+
+
 def test_importing_the_command_line_imports_nothing_heavy() -> None:
     script = f"""
 import sys

@@ -182,9 +182,33 @@ def test_daily_backups_are_rotated(tmp_path: Path) -> None:
     for day in range(1, 11):
         (tmp_path / f"daily-2026-01-{day:02}.dump").touch()
     (tmp_path / "mine.dump").touch()
+    (tmp_path / "daily-2026-01-09.dump.0a1b2c3d.partial").touch()
+    being_written = tmp_path / "daily-2026-01-10.dump.0a1b2c3d.partial"
+    being_written.touch()
     rotate(tmp_path, keep=7)
     kept = sorted(file.name for file in tmp_path.iterdir())
-    assert kept == [*(f"daily-2026-01-{day:02}.dump" for day in range(4, 11)), "mine.dump"]
+    assert kept == [*(f"daily-2026-01-{day:02}.dump" for day in range(4, 11)), being_written.name, "mine.dump"]
+
+
+async def test_two_who_back_up_to_one_file_do_not_write_into_each_other(own: Engine, tmp_path: Path) -> None:
+    """A daily round by hand beside that of a server: both were told of success, or one of a file that is not there."""
+    await fill(own)
+    file = tmp_path / "daily.dump"
+    both = await asyncio.gather(*(own.backup(file, overwrite=True) for _ in range(3)), return_exceptions=True)
+    assert not [problem for problem in both if isinstance(problem, BaseException)]
+    assert list(tmp_path.iterdir()) == [file]
+    assert await own.restore_backup(file, overwrite=True) == 31
+
+
+async def test_what_is_no_file_is_not_replaced(own: Engine, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for write in (own.backup, own.export):
+        with pytest.raises(InvalidInput, match="no file but a device or a pipe"):
+            await write(pipe, overwrite=True)
+        with pytest.raises(InvalidInput, match="is a folder"):
+            await write(tmp_path, overwrite=True)
+    assert pipe.is_fifo()
 
 
 async def test_D41_an_upgrade_takes_a_backup_first(own: Engine, new_home: Path) -> None:

@@ -84,8 +84,10 @@ async def _run(work: Callable[[dumps.Programs], T]) -> T:
 
 
 def rotate(directory: Path, *, keep: int) -> Sequence[Path]:
-    """Remove all but the newest daily backups; returns what was removed."""
-    old = sorted(directory.glob("daily-*.dump"), reverse=True)[keep:]
-    for file in old:
-        file.unlink()
+    """Remove all but the newest daily backups, and what was broken off on earlier days; returns what was removed."""
+    daily = sorted(directory.glob("daily-*.dump"), reverse=True)
+    newest = daily[0].name if daily else ""
+    broken_off = [left for left in directory.glob("daily-*.partial") if not left.name.startswith(newest)]
+    for file in (old := [*daily[keep:], *broken_off]):
+        file.unlink(missing_ok=True)
     return old

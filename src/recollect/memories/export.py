@@ -19,6 +19,7 @@ from recollect.memories.rules import exported
 from recollect.memories.sql import nodes
 from recollect.model import Node, NodeFilter
 from recollect.store.database import Transaction, read
+from recollect.store.dump import refuse_what_is_no_file
 
 Progress = Callable[[int], None]
 
@@ -45,8 +46,7 @@ async def export(
 
 
 def check_file(out: Path, *, overwrite: bool) -> None:
-    if out.is_dir():
-        raise InvalidInput(f"{out} is a folder: name a file to write to.")
+    refuse_what_is_no_file(out)
     if out.exists() and not overwrite:
         raise Conflict(f"{out} exists already: choose another name, or repeat with --overwrite.")
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
+from uuid import uuid4
 
 from recollect.errors import Busy, Conflict, DatabaseProblem, InvalidInput
 from recollect.store.database import SCHEMA
@@ -85,8 +86,9 @@ def dump(dsn: str, file: Path, *, overwrite: bool, programs: Programs, make_dire
     """Write a backup; returns its size in bytes. The directory is made only for backups that we place ourselves."""
     if file.exists() and not overwrite:
         raise Conflict(f"{file} exists already: give another name, or --overwrite.")
+    refuse_what_is_no_file(file)
     address, environment = _without_password(dsn)
-    partial = file.with_name(file.name + ".partial")
+    partial = file.with_name(f"{file.name[:200]}.{uuid4().hex[:8]}.partial")  # others may back up to there as well
     try:
         if make_directory:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -104,6 +106,13 @@ def dump(dsn: str, file: Path, *, overwrite: bool, programs: Programs, make_dire
         with contextlib.suppress(OSError):  # where it could not be made, there is nothing to remove
             partial.unlink()
     return file.stat().st_size
+
+
+def refuse_what_is_no_file(file: Path) -> None:
+    """What is written beside its name and renamed would take the place of a device, or of a pipe."""
+    if file.exists() and not file.is_file():
+        what = "a folder" if file.is_dir() else "no file but a device or a pipe"
+        raise InvalidInput(f"{file} is {what}: name a file to write to.")
 
 
 def restore(dsn: str, file: Path, programs: Programs, *, shards: int | None = None, grants: Sequence[str] = ()) -> None:

@@ -33,6 +33,7 @@ LINES_OF_BLOCK = 3
 INDENT = 4
 MOST_LINES = 20
 LEAST_OF_LAST = 20  # columns that the last column of a table needs to be read
+INCOMPLETE = 1  # done, but
 BROKEN_PIPE = 141  # as for every program that a closed pipe ends: 128 + SIGPIPE
 SHORT_ID = 8
 # Control characters except tab and line feed, and the marks that turn the direction of writing round.
@@ -359,6 +360,11 @@ def _until_closed() -> Iterator[None]:
     """Whoever reads us may stop at any time (`| head`): then stop too, without a word."""
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(BROKEN_PIPE) from None
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(BROKEN_PIPE) from None
+        complain(
+            f"The answer cannot be written ({error.strerror}): what was asked is done, but what you have is not all."
+        )
+        raise typer.Exit(INCOMPLETE) from None
