@@ -5,7 +5,6 @@ script can act on; a traceback means a fault of ours.
 """
 
 import io
-import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -218,8 +217,8 @@ def _refuse_broken_text(arguments: Sequence[str]) -> None:
 
 def _prepare_streams() -> None:
     """A terminal that lacks a character gets its code, not an error; whoever has closed them hears nothing."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # both are open as long as the process
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stdout or io.TextIOWrapper(io.BytesIO())
+    sys.stderr = sys.stderr or io.TextIOWrapper(io.BytesIO())
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
