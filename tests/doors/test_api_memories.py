@@ -393,3 +393,15 @@ async def test_D03_everything_can_be_exported_one_line_each(client: httpx.AsyncC
 async def test_D03_an_empty_space_exports_nothing(client: httpx.AsyncClient) -> None:
     answer = await client.get("/api/v1/export")
     assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_a_parameter_that_nobody_reads_is_refused_before_anything_is_done(
+    client: httpx.AsyncClient, engine: Engine
+) -> None:
+    """Who writes ?dry_run=true means it, and who writes ?space=team does not mean the default."""
+    known = await engine.add("kept")
+    elsewhere = await client.post(f"{MEMORIES}?space=team", json={"text": "for the team"})
+    assert "X-Recollect-Space" in problem(elsewhere, 422, "invalid_input", field="space")
+    rehearsed = await client.delete(f"{MEMORIES}/{known.id}?dry_run=true")
+    assert "is not a parameter" in problem(rehearsed, 422, "invalid_input", field="dry_run")
+    assert [node.text for node in (await engine.list()).items] == ["kept"]

@@ -225,6 +225,8 @@ async def test_D01_the_longest_text_fits_however_it_is_escaped(client: httpx.Asy
         ({"created_from": "yesterday"}, "created_from"),
         ({"created_from": "0001-01-01T00:00:00+23:59"}, "created_from"),
         ({"created_to": "\0"}, "created_to"),
+        ({"space": "team"}, "space"),
+        ({"tags": "life"}, "tags"),
         ({"metadata": "{"}, "metadata"),
         ({"metadata": "[]"}, "metadata"),
         ({"metadata": '{"a": NaN}'}, "metadata"),

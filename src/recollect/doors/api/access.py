@@ -10,12 +10,13 @@ changes anything must come from our own page: it carries a header that no other 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from ipaddress import ip_address
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.requests import ClientDisconnect
@@ -134,6 +135,23 @@ def refuse_unreadable_position(request: Request) -> None:
         )
 
 
+def refuse_unknown_parameters(request: Request, known: Collection[str]) -> None:
+    """As in a body: what nobody reads may be what mattered (`?space=`, `?dry_run=true`)."""
+    for name in request.query_params:
+        if name not in known:
+            instead = (
+                "the header X-Recollect-Space chooses the space" if name == "space" else "/openapi.json lists those"
+            )
+            raise InvalidInput(f"{name!r:.60} is not a parameter of this request: {instead}.", field=f"{name:.60}")
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    """What a route and all that it depends on read in the query of an address."""
+    yield from (field.alias for field in dependant.query_params)
+    for other in dependant.dependencies:
+        yield from _parameters(other)
+
+
 def _caller_in_short(request: Request) -> str:
     """Whose turn it is: that of a key, of a browser that signed in, or of this machine."""
     return token_of(request) or session_of(request) or ""
@@ -146,11 +164,12 @@ class Guarded(APIRoute):
     """A route that asks who is calling, and how much they send, before it reads what they say."""
 
     def get_route_handler(self) -> Handle:
-        handle = super().get_route_handler()
+        handle, known = super().get_route_handler(), frozenset(_parameters(self.dependant))
 
         async def guarded(request: Request) -> Response:
             request.state.caller = await authenticate(request)
             refuse_unreadable_position(request)
+            refuse_unknown_parameters(request, known)
             with request.app.state.turns.one_of(_caller_in_short(request), request):
                 return await self._answered(request, handle)
 
