@@ -78,8 +78,8 @@ def require(holds: bool, field: str, expected: str) -> None:
 
 def check_limit(limit: int, most: int = LONGEST_PAGE) -> None:
     """Refuse a stretch of a listing that is empty or too long."""
-    if not 1 <= limit <= most:
-        raise InvalidInput(f"The limit is from 1 to {most:,}, not {limit}.", field="limit")
+    if not hasattr(limit, "__index__") or not 1 <= limit <= most:
+        raise InvalidInput(f"The limit is from 1 to {most:,}, not {limit!r}.", field="limit")
 
 
 def cannot_be(subject: str, error: Error, *, secret: bool = False) -> str:

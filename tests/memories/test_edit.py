@@ -1,6 +1,7 @@
 """Editing: every change has a history and a way back."""
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -194,3 +195,11 @@ async def test_editing_what_is_not_there(memory: Engine) -> None:
     node = await memory.add("there", wait=False)
     with pytest.raises(InvalidInput, match="longer than 1,000 characters"):
         await memory.forget(node.id, reason="x" * 1001)
+
+
+@pytest.mark.parametrize("nothing", [None, 7, [], b"ab12"])
+async def test_what_is_no_id_is_said_to_be_none(memory: Engine, nothing: Any) -> None:
+    """A program whose lookup found nothing hands on None."""
+    for verb in (memory.forget, memory.restore, memory.exclude, memory.history):
+        with pytest.raises(InvalidInput, match=r"is not an id|too short"):
+            await verb(nothing)

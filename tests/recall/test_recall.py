@@ -323,10 +323,15 @@ async def test_any_question_has_a_result(memory: Engine, query: str) -> None:
         ("x", {"threshold": 1.5}, "The threshold is from 0 to 1, not 1.5"),
         ("x", {"threshold": float("nan")}, "The threshold is from 0 to 1"),
         ("x", {"budget_tokens": 0}, "at least 1 token"),
+        ("x", {"budget_tokens": float("nan")}, "The budget is a whole number"),
+        ("x", {"limit": "3"}, "The limit is from 1 to 1,000, not '3'"),
+        ("x", {"limit": 1.5}, "The limit is from 1 to 1,000, not 1.5"),
+        (None, {}, "The question must be a string, not NoneType"),
+        (b"tea", {}, "The question must be a string, not bytes"),
     ],
 )
 async def test_a_question_that_cannot_be_asked_is_one_sentence(
-    memory: Engine, query: str, fields: dict[str, Any], sentence: str
+    memory: Engine, query: Any, fields: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         await memory.recall(query, **fields)

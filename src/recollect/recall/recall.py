@@ -120,6 +120,8 @@ def _misspelled(meant: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def _check(query: Query) -> None:
+    if not isinstance(query.text, str):
+        raise InvalidInput(f"The question must be a string, not {type(query.text).__name__}.", field="query")
     if not query.text.strip():
         raise InvalidInput("The question is empty: say what to look for.", field="query")
     if not is_storable(query.text):
@@ -130,8 +132,8 @@ def _check(query: Query) -> None:
         check_limit(query.limit, MOST)
     if query.threshold is not None and not 0 <= query.threshold <= 1:
         raise InvalidInput(f"The threshold is from 0 to 1, not {query.threshold}.", field="threshold")
-    if query.budget_tokens is not None and query.budget_tokens < 1:
-        raise InvalidInput("The budget is at least 1 token.", field="budget_tokens")
+    if query.budget_tokens is not None and not (hasattr(query.budget_tokens, "__index__") and query.budget_tokens >= 1):
+        raise InvalidInput("The budget is a whole number, at least 1 token.", field="budget_tokens")
 
 
 def _embedder(core: Core, in_use: str | None) -> tuple[Embedder, tuple[str, ...]]:

@@ -24,7 +24,7 @@ async def resolve(db: Transaction, table: Table, reference: str, *, several: str
 
 def meant_by(reference: str) -> tuple[UUID, UUID]:
     """The first and the last id that begin like this."""
-    digits = reference.replace("-", "").lower()
+    digits = reference.replace("-", "").lower() if isinstance(reference, str) else ""
     is_hexadecimal = all(digit in "0123456789abcdef" for digit in digits)
     if is_hexadecimal and 0 < len(digits) < SHORTEST_PREFIX:
         raise InvalidInput(f"{reference!r} is too short: give at least the first 4 characters of the id.", field="id")
