@@ -91,7 +91,9 @@ def terminal(*arguments: str) -> Iterator[Terminal]:
 def test_C36_one_key_each_with_a_way_back(asked: Cli) -> None:
     with terminal() as shown:
         shown.shows("1 of 3")
+        shown.shows("Against it: the names are not made of")
         shown.shows("m merge")
+        assert "likely" not in shown.seen
         shown.press("n")
         shown.shows("never asked again")
         shown.shows("2 of 3")

@@ -72,6 +72,7 @@ async def test_C36_the_sides_are_shown_with_their_texts(asked: Engine) -> None:
     assert one.keep.metadata == {one.keep.name[-1]: "known"}
     assert {step["name"] for step in one.factors["steps"]} == {"cosine", "name", "metadata"}
     assert one.factors["doubts"] == ["the names are not made of the same words"]
+    assert one.in_words.endswith("Against it: the names are not made of the same words.")
 
 
 @pytest.mark.anyio

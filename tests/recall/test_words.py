@@ -112,6 +112,23 @@ async def test_D44_what_begins_alike_is_no_more_asked_for_where_the_word_itself_
     assert by_words(await memory.recall("boil")) == ["boil the eggs for six minutes"]
 
 
+async def test_D44_every_letter_more_of_a_word_finds_the_same_texts(memory: Engine) -> None:
+    await remember(
+        memory, "the organization of the archive", "a running start", *(f"a remark on {n}" for n in range(9))
+    )
+    for word, held in (("organization", "the organization of the archive"), ("running", "a running start")):
+        for letters in range(3, len(word) + 1):
+            assert by_words(await memory.recall(word[:letters])) == [held], word[:letters]
+
+
+async def test_D44_the_beginning_of_a_word_that_is_there_is_not_taken_for_a_slip_while_it_is_typed(
+    memory: Engine,
+) -> None:
+    await remember(memory, "the boiler was serviced in May", "a bool is true or false")
+    assert by_words(await memory.recall("boil")) == ["the boiler was serviced in May"]
+    assert len(by_words(await memory.recall("boil?"))) == 2
+
+
 async def test_D44_spellings_stay_in_their_space_and_are_found_by_their_index(memory: Engine) -> None:
     await remember(memory, *TEXTS, *(f"thing{n} word{'abcdefghij'[n % 10] * (n // 10 + 1)}" for n in range(60)))
     other = await memory.in_space((await memory.add_space(f"t-{uuid4().hex[:12]}")).slug)

@@ -50,7 +50,10 @@ class Says(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenQuestion:
-    """Are these two one? `keep` is the one that would stay; `group` is the number of the group it belongs to."""
+    """Are these two one? `keep` is the one that would stay; `group` is the number of the group it belongs to.
+
+    `in_words` says what they have in common and what speaks against it, `reason` and `factors` give the figures.
+    """
 
     number: int
     kind: str
@@ -58,6 +61,7 @@ class OpenQuestion:
     other: QuestionSide
     probability: float
     reason: str
+    in_words: str
     factors: Row
     group: int
     group_size: int
@@ -202,19 +206,25 @@ async def _in_full(db: Transaction, asked: Sequence[Asked]) -> list[OpenQuestion
     sides = await StoreReader(db).sides(sorted({end for question in asked for end in (question.keep, question.other)}))
     details = await stored.details(db, [question.number for question in asked])
     return [
-        OpenQuestion(
-            number=question.number,
-            kind=KINDS[question.policy],
-            keep=sides[question.keep],
-            other=sides[question.other],
-            probability=question.probability,
-            group=question.group,
-            group_size=question.group_size,
-            postponed_at=question.postponed_at,
-            **{name: details[question.number][name] for name in ("reason", "factors", "asked_at")},
-        )
-        for question in asked
+        _told(question, sides[question.keep], sides[question.other], details[question.number]) for question in asked
     ]
+
+
+def _told(question: Asked, keep: QuestionSide, other: QuestionSide, why: Row) -> OpenQuestion:
+    return OpenQuestion(
+        number=question.number,
+        kind=KINDS[question.policy],
+        keep=keep,
+        other=other,
+        probability=question.probability,
+        reason=why["reason"],
+        in_words=rules.in_words(keep.name, other.name, why["reason"], why["factors"]),
+        factors=why["factors"],
+        group=question.group,
+        group_size=question.group_size,
+        asked_at=why["asked_at"],
+        postponed_at=question.postponed_at,
+    )
 
 
 # -- answering

@@ -260,6 +260,13 @@ def test_D44_a_word_that_ends_too_early_stands_for_the_most_common_that_begin_wi
     assert spelling.begun("boilx", known) == {}
 
 
+def test_D44_a_word_that_has_begun_its_ending_is_finished_by_it() -> None:
+    assert "organization" in spelling.finished("organizati")
+    assert "available" in spelling.finished("availabl")
+    assert "running" in spelling.finished("runn")
+    assert spelling.finished("2026ati") == spelling.finished("boo") == set()
+
+
 def test_a_rare_word_tells_more() -> None:
     assert lexical.rarity(100, 1) > lexical.rarity(100, 50) > lexical.rarity(100, 99) > 0
     assert lexical.rarity(3, 1) == pytest.approx(math.log(1 + 2.5 / 1.5))

@@ -176,16 +176,14 @@ class _Walk:
 
 def _show_question(question: "OpenQuestion", number: int, total: int) -> None:
     group = f"   group of {question.group_size}" if question.group_size > 2 else ""
-    output.heading(
-        f"{number} of {total}   {question.kind} {question.number}   {chance(question.probability)} likely{group}"
-    )
+    output.heading(f"{number} of {total}   {question.kind} {question.number}{group}")
     screen = output.console(sys.stdout)
     for label, side in (("keep", question.keep), ("other", question.other)):
         name = f"{output.one_line(side.name)}  [{output.short(side.id)}]{_about(side)}"
         output.hanging(screen, f"  {label:<6}", name)
         if side.text:
             output.hanging(screen, " " * 8, output.shortened(output.one_line(side.text)))
-    output.hanging(screen, "  ", question.reason)
+    output.hanging(screen, "  ", question.in_words)
     output.say(f"  {KEYS}")
 
 
@@ -202,7 +200,7 @@ def _about(side: QuestionSide) -> str:
 
 def _show_page(page: "QuestionPage") -> None:
     output.table(
-        ("number", "likely", "group", "kind", "names"),
+        ("number", "estimate", "group", "kind", "names"),
         [
             (
                 str(question.number),

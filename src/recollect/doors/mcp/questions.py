@@ -49,7 +49,7 @@ def _number(written: str) -> int:
 
 def _line(question: OpenQuestion) -> str:
     sides = " ~ ".join(_side(side) for side in (question.keep, question.other))
-    return f"{question.number} ({question.probability:.2f}) {sides}: {question.reason}"
+    return f"{question.number} ({question.probability:.2f}) {sides}: {question.in_words}"
 
 
 def _side(side: QuestionSide) -> str:

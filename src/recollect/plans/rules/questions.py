@@ -7,15 +7,21 @@ question is asked once. What was put off until later comes at the end.
 
 import base64
 import json
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from recollect.errors import InvalidInput
 
 Key = tuple[str, float, int, float, int]
+# How alike two texts are, as numbers, from which one speaks of them so.
+NEARLY_SAME, RELATED = 0.85, 0.55
+# What a reason holds for those who reckon with it: an estimate that rests on names and fields, and scores.
+FIGURES = re.compile(r"^about [\d.]+ ?% likely, with a score of [\d.]+(?:; |$)| \([\d.]+\)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,3 +159,30 @@ def behind(asked: Sequence[Asked], cursor: str) -> list[Asked]:
             "This cursor is not one that a listing gave: start again without it.", field="cursor"
         ) from error
     return [question for question in asked if question.key > key]
+
+
+# -- what a question says
+
+
+def in_words(keep: str, other: str, reason: str, factors: Mapping[str, Any]) -> str:
+    """What two have in common and what speaks against it, as one would say it: the same at every door.
+
+    No percentage: two that only share a name are "99% likely" by it, and that would mislead.
+    """
+    gist = _gist(keep == other, factors["steps"]) if factors.get("steps") else ""
+    doubts = [doubt for doubt in factors.get("doubts", ()) if gist or doubt not in reason]
+    told = FIGURES.sub("", reason)
+    said = (
+        [gist] if any(doubt in told for doubt in doubts) else [gist, f"{told[:1].upper()}{told[1:]}." if told else ""]
+    )
+    against = f"Against it: {'; '.join(doubts)}." if doubts else ""
+    return " ".join(filter(None, (*said, against)))
+
+
+def _gist(is_same_name: bool, steps: Sequence[Mapping[str, Any]]) -> str:
+    names = "Same name" if is_same_name else "Similar names"
+    alike = next((step["value"] for step in steps if step["name"] == "cosine"), None)
+    if alike is None:
+        return f"{names}."
+    texts = "and nearly the same text" if alike >= NEARLY_SAME else "and related texts" if alike >= RELATED else None
+    return f"{names} {texts}." if texts else f"{names}, but different texts."

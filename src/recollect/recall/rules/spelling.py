@@ -19,6 +19,12 @@ SHORTEST_MISSPELLED = 4
 WORTH = {1: 0.8, 2: 0.6}
 # And one that begins with it: who is still typing stands in the midst of a word.
 WORTH_BEGUN = 0.8
+# Endings that an English stem leaves away: who has typed some letters of one is past the stem, and before the end of
+# the word.
+ENDINGS = (
+    "able", "al", "ally", "ance", "ancy", "ant", "ation", "ational", "ed", "ence", "ency", "ent", "er", "ers", "es",
+    "ful", "ible", "ical", "ing", "ion", "ities", "ity", "ive", "ized", "ly", "ment", "ness", "ous",
+)  # fmt: skip
 
 
 def can_be_misspelled(word: str) -> bool:
@@ -54,6 +60,15 @@ def begun(word: str, documents: Mapping[str, int]) -> dict[str, float]:
     """Which of some words may be meant by one that ends too early, and what they count for: the most common few."""
     longer = sorted((other for other in documents if other.startswith(word)), key=lambda one: (-documents[one], one))
     return dict.fromkeys(longer[:MOST_MEANT], WORTH_BEGUN)
+
+
+def finished(word: str) -> set[str]:
+    """Words that one may become when the ending is typed that it has begun: "organizati" is on its way to -ation."""
+    if not can_be_misspelled(word):
+        return set()
+    begun_endings = [(ending[:at], ending[at:]) for ending in ENDINGS for at in range(1, len(ending))]
+    doubled = {word + "ing"} if word[-1] == word[-2] else set()  # runn|ing
+    return doubled | {word + left for typed, left in begun_endings if word.endswith(typed)}
 
 
 def _shortened(word: str) -> set[str]:
