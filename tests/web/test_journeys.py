@@ -312,6 +312,45 @@ def test_a_server_that_stops_is_told_of_and_comes_back(browser: "Browser", datab
             house.close()
 
 
+def test_what_was_typed_is_still_there_when_the_server_comes_back(browser: "Browser", database_url: str) -> None:
+    settings = settings_for(database_url)
+    with ExitStack() as first:
+        address = first.enter_context(listening(settings))
+        house = House(browser, address)
+        memory = house.add("Linh drinks coffee")
+        correcting, tagging = house.window(f"#/node/{memory}"), house.window("#/memories")
+        correcting.get_by_role("button", name="Correct").click()
+        correcting.get_by_label("The corrected text").fill("Linh drinks tea")
+        tagging.get_by_label("Select Linh drinks coffee").check()
+        tagging.get_by_role("button", name="Tag…").click()
+        tagging.get_by_label("Tags to add").fill("kitchen")
+        first.close()
+        tagging.get_by_role("button", name="Tag", exact=True).click()
+        tagging.get_by_text("The server does not answer: try again when it is back.").wait_for()
+        correcting.get_by_role("button", name="Save correction").click()
+        correcting.get_by_text("What you wrote stays here until it is back.").wait_for()
+        with listening(settings, port=int(address.rpartition(":")[2])):
+            expect(tagging.locator(".away")).to_have_count(0)
+            expect(tagging.get_by_label("Tags to add")).to_have_value("kitchen")
+            tagging.get_by_role("button", name="Tag", exact=True).click()
+            tagging.get_by_text("1 memory tagged.").wait_for()
+            correcting.get_by_text("The server is back: try again.").wait_for()
+            correcting.get_by_role("button", name="Save correction").click()
+            correcting.get_by_role("heading", name="Linh drinks tea").wait_for(state="attached")
+            house.close()
+
+
+def test_W04_looking_for_duplicates_is_no_news(house: House) -> None:
+    house.add("something to show")
+    at = {"started_at": "2026-01-01T00:00:00Z", "finished_at": None, "status": "done", "report": {}, "plan_id": None}
+    runs = [{"id": action, "action": action, **at} for action in ("detection", "look", "backup")]
+    page = house.window("#/recall")
+    page.route("**/api/v1/runs?*", lambda route: route.fulfill(json=runs))
+    page.goto(f"{house.address}/#/")
+    page.get_by_text("Backup", exact=True).wait_for()
+    assert page.get_by_text("Detection").or_(page.get_by_text("Look", exact=True)).count() == 0
+
+
 # -- signing in
 
 

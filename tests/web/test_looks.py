@@ -68,6 +68,11 @@ BROKEN = """() => [...document.querySelectorAll(".empty :is(code, b)")]
     .filter((one) => getComputedStyle(one).display !== "inline").map((one) => one.outerHTML.slice(0, 90))"""
 
 
+# A sentence that begins where another ends, without a space between them.
+RUN_TOGETHER = """() => [...document.querySelectorAll(".empty p")].map((one) => one.textContent)
+    .filter((said) => /[a-z][.!?][A-Z]/.test(said))"""
+
+
 class Furnished(House):
     """A space that every view has something to show of; the tests here only look, so it is made once for all."""
 
@@ -140,6 +145,7 @@ def test_W12_an_empty_space_says_what_to_do_first_in_every_view(browser: "Browse
                 wrong.append((view, width, "something runs out of the window"))
         wrong += [(view, "looks as if it were off", one) for one in page.evaluate(GREY)]
         wrong += [(view, "breaks its sentence", one) for one in page.evaluate(BROKEN)]
+        wrong += [(view, "has no space between sentences", one) for one in page.evaluate(RUN_TOGETHER)]
     empty.close()
     assert wrong == []
     assert empty.faults == []

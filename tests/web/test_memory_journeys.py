@@ -21,6 +21,18 @@ def statuses(house: House) -> list[str]:
     return sorted(f"{node['text']} {node['status']}" for node in items)
 
 
+def test_W06_a_text_that_runs_from_the_right_keeps_its_bullets_and_lists_keep_their_edge(house: House) -> None:
+    memory = house.add("# ملاحظات\n\nحضر خمسة أشخاص.\n\n- الميزانية\n\n> اقتباس")
+    page = house.window(f"#/node/{memory}")
+    margins = "(one) => [getComputedStyle(one).direction, parseFloat(getComputedStyle(one).marginRight) > 0]"
+    assert page.locator(".wiki li").evaluate(margins) == ["rtl", True]
+    border = "(one) => parseFloat(getComputedStyle(one).borderRightWidth)"
+    assert page.locator(".wiki blockquote").evaluate(border) == 3
+    page.goto(f"{house.address}/#/memories")
+    row = page.locator("li [data-row]")
+    assert row.evaluate("(one) => [getComputedStyle(one).direction, getComputedStyle(one).textAlign]") == ["rtl", "left"]
+
+
 def test_W04_home_begins_with_search_that_answers_as_one_types(house: House) -> None:
     known = house.add("The spare key is with Mrs Okafor in flat 3")
     house.add("The bins go out on Tuesday")

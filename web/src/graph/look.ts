@@ -156,8 +156,9 @@ function write(context: CanvasRenderingContext2D, text: string, { left, y }: Box
   context.lineWidth = 3;
   context.strokeStyle = look.ground;
   context.fillStyle = look.ink;
-  context.strokeText(text, left, y + 4);
-  context.fillText(text, left, y + 4);
+  const name = `\u2068${text}\u2069`; // in its own direction: what is cut off is cut at its end
+  context.strokeText(name, left, y + 4);
+  context.fillText(name, left, y + 4);
 }
 
 /** What is pointed at or chosen has its name in full, as far as there is room. */

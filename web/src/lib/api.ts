@@ -52,6 +52,12 @@ export class Problem extends Error {
 
 export const UNREACHABLE = "unreachable";
 
+/** Why something written was not taken, to be said beside it; it stays there. */
+export function whyNot(problem: Problem): string {
+  if (problem.code !== UNREACHABLE) return problem.message;
+  return here.reachable ? "The server is back: try again." : "The server does not answer. What you wrote stays here until it is back.";
+}
+
 export async function api<M extends Method, P extends PathsWith<M>>(
   method: M,
   path: P,

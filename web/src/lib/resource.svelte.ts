@@ -1,7 +1,7 @@
 // Something a view shows that comes from the API: asked for when the view opens, and again when what it depends on
 // changes (whatever `load` reads before its first await), when the space does, when the server comes back, on reload().
 import { untrack } from "svelte";
-import { Problem } from "./api";
+import { Problem, UNREACHABLE } from "./api";
 import { here } from "./here.svelte";
 import { say } from "./said.svelte";
 
@@ -57,7 +57,8 @@ export async function act<T>(does: () => Promise<T>): Promise<T | undefined> {
   try {
     return await does();
   } catch (reason) {
-    say(asProblem(reason).message, { bad: true });
+    const problem = asProblem(reason);
+    say(problem.code === UNREACHABLE ? "The server does not answer: try again when it is back." : problem.message, { bad: true });
     return undefined;
   }
 }
