@@ -342,7 +342,7 @@ def test_what_was_typed_is_still_there_when_the_server_comes_back(browser: "Brow
 
 def test_W04_looking_for_duplicates_is_no_news(house: House) -> None:
     house.add("something to show")
-    at = {"started_at": "2026-01-01T00:00:00Z", "finished_at": None, "status": "done", "report": {}, "plan_id": None}
+    at = {"started_at": "2026-01-01T00:00:00Z", "status": "done", "plan_id": None}
     runs = [{"id": action, "action": action, **at} for action in ("detection", "look", "backup")]
     page = house.window("#/recall")
     page.route("**/api/v1/runs?*", lambda route: route.fulfill(json=runs))

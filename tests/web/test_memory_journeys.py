@@ -30,7 +30,10 @@ def test_W06_a_text_that_runs_from_the_right_keeps_its_bullets_and_lists_keep_th
     assert page.locator(".wiki blockquote").evaluate(border) == 3
     page.goto(f"{house.address}/#/memories")
     row = page.locator("li [data-row]")
-    assert row.evaluate("(one) => [getComputedStyle(one).direction, getComputedStyle(one).textAlign]") == ["rtl", "left"]
+    assert row.evaluate("(one) => [getComputedStyle(one).direction, getComputedStyle(one).textAlign]") == [
+        "rtl",
+        "left",
+    ]
 
 
 def test_W04_home_begins_with_search_that_answers_as_one_types(house: House) -> None:
