@@ -67,7 +67,7 @@ def finished(word: str) -> set[str]:
     if not can_be_misspelled(word):
         return set()
     begun_endings = [(ending[:at], ending[at:]) for ending in ENDINGS for at in range(1, len(ending))]
-    doubled = {word + "ing"} if word[-1] == word[-2] else set()  # runn|ing
+    doubled = {word + "ing"} if word[-1] == word[-2] else set()  # plann|ing
     return doubled | {word + left for typed, left in begun_endings if word.endswith(typed)}
 
 

@@ -149,20 +149,12 @@ class KnownWords:
 
     def terms(self, word: lexical.AskedWord) -> list[int]:
         """The numbers under which a word is there."""
-        return self._there(word.stems(self.spoken))
-
-    def finished(self, word: lexical.AskedWord) -> list[int]:
-        """And those under which it is there once its ending is typed."""
-        return [] if self.terms(word) else self._there(stems_when_finished(word))
-
-    def _there(self, forms: Iterable[str]) -> list[int]:
-        numbers = {lexical.term(form, lexical.salt_of(self.space_id)) for form in forms}
+        numbers = {lexical.term(form, lexical.salt_of(self.space_id)) for form in word.stems(self.spoken)}
         return sorted(number for number in numbers if self.containing.get(number, 0) > 0)
 
     def unknown(self) -> list[lexical.AskedWord]:
         """Those that occur nowhere and may be misspelled, or not yet typed to their end."""
-        own = [word for word in self.words if word.can_be_unfinished and not word.is_bonus]
-        return [word for word in own if not self.terms(word) and not self.finished(word)]
+        return [word for word in self.words if word.can_be_unfinished and not word.is_bonus and not self.terms(word)]
 
     def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
         """A question's words weighed by their rarity; None when no word of it could find anything.
@@ -176,7 +168,7 @@ class KnownWords:
         in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
         matched: dict[int, int] = {}
         for word in self.words:
-            terms = dict.fromkeys(self.terms(word) or self.finished(word), 1.0)
+            terms = dict.fromkeys(self.terms(word), 1.0)
             containing = sum(self.containing[term] for term in terms)
             for meant_word in (meant or {}).get(word.spelled, ()):
                 terms[meant_word.term], containing = meant_word.worth, containing + meant_word.documents
@@ -303,14 +295,7 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
 
 def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
     """All forms of a question's words, as they are numbered in a space."""
-    forms = {form for word in words for form in (*word.forms, *stems_when_finished(word))}
-    return sorted({lexical.term(form, lexical.salt_of(space_id)) for form in forms})
-
-
-def stems_when_finished(word: lexical.AskedWord) -> set[str]:
-    """The stems that a word still being typed is past already; those that are longer than it begin with it."""
-    finished = spelling.finished(word.spelled) if word.is_last else ()
-    return {form for form in map(lexical.stem, finished) if len(form) < len(word.spelled)}
+    return sorted({lexical.term(form, lexical.salt_of(space_id)) for word in words for form in word.forms})
 
 
 def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
@@ -322,13 +307,14 @@ def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
 
 
 async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[str, list[MeantWord]]:
-    """For words that occur nowhere, those that are there and spelled nearly like them, or that begin with them."""
+    """For words that occur nowhere, those that are there and spelled nearly like them, or that they are the beginning
+    of."""
     if not unknown:
         return {}
     misspelled = {word.spelled: word.stems(()) for word in unknown if spelling.can_be_misspelled(word.spelled)}
+    finished = {word.spelled: stems_when_finished(word.spelled) for word in unknown if word.is_last}
     begun = [word.spelled for word in unknown if word.is_last or not word.is_asking]
-    typing = {word.spelled for word in unknown if word.is_last}
-    every = [form for forms in misspelled.values() for form in forms]
+    every = [form for forms in (*misspelled.values(), *finished.values()) for form in forms]
     keys = sorted({key for form in every for key in spelling.keys_asked(form, lexical.salt_of(db.space_id))})
     lengths = [len(form) for form in every]
     firsts = sorted({letter for form in every for letter in form[:2]})
@@ -336,14 +322,21 @@ async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[s
     known = {row["word"]: row for row in await db.fetch(SPELLED_LIKE, *given)}
     documents = {word: row["documents"] for word, row in known.items()}
     worth = {word: spelling.begun(word, documents) for word in begun}
+    for word, forms in finished.items():
+        worth[word] |= {form: spelling.WORTH_BEGUN for form in forms if form in known}
     for word, forms in misspelled.items():
-        if word not in typing or not worth.get(word):  # the beginning of a word that is there is no slip
+        if word not in finished or not worth[word]:  # the beginning of a word that is there is no slip
             worth[word] = worth.get(word, {}) | _nearest_spelling(forms, known)
     return {
         word: [MeantWord(worth=counts, **known[other]) for other, counts in sorted(others.items())]
         for word, others in worth.items()
         if others
     }
+
+
+def stems_when_finished(word: str) -> frozenset[str]:
+    """The stems that a word still being typed is past already; those that are longer than it begin with it."""
+    return frozenset(form for form in map(lexical.stem, spelling.finished(word)) if len(form) < len(word))
 
 
 def _nearest_spelling(forms: Iterable[str], words: Collection[str]) -> dict[str, float]:
