@@ -10,17 +10,18 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import cache
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 import asyncpg
 from pgvector.asyncpg import register_vector
+from sqlalchemy import AsyncAdaptedQueuePool, CursorResult, Dialect, Engine, Executable, create_engine, make_url
 from sqlalchemy import Connection as SyncConnection
-from sqlalchemy import CursorResult, Dialect, Engine, Executable, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.util import greenlet_spawn
+from sqlalchemy.util import LRUCache, greenlet_spawn
 
 from recollect.errors import DatabaseProblem
 from recollect.store.embedded.sockets import is_inside
@@ -41,6 +42,11 @@ WRONG_NAME = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCat
 DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
 # Another process brought back a backup or upgraded the tables meanwhile: what the driver knows of them holds no more.
 REPLACED = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.InvalidCachedStatementError)
+
+# The oldest PostgreSQL that is served.
+MIN_SERVER = 16
+POSTGRESQL = make_url("postgresql+asyncpg://")
+COMPILED: LRUCache[Any, Any] = LRUCache(1000)  # statements
 
 Begin = Callable[[asyncpg.Connection], Awaitable[object]]
 T = TypeVar("T")
@@ -120,9 +126,9 @@ class Pool:
         await greenlet_spawn(self._engine.dispose)
 
     @property
-    def _queue(self) -> QueuePool:
+    def _queue(self) -> AsyncAdaptedQueuePool:
         pool = self._engine.pool
-        assert isinstance(pool, QueuePool)
+        assert isinstance(pool, AsyncAdaptedQueuePool)
         return pool
 
 
@@ -158,19 +164,35 @@ def make_pool(
             unless_it_is_ready.pop_all()
         return connection
 
-    # Transactions are begun by `begun` and ended by `ended`.
-    engine: Engine = create_engine(
-        "postgresql+asyncpg://",
-        creator=lambda: adapted.connect(async_creator_fn=connect_for_use),
-        pool_size=size,
-        max_overflow=0,
-        isolation_level="AUTOCOMMIT",
-    )
-    adapted: Any = engine.dialect.dbapi  # the driver as SQLAlchemy's synchronous side sees it
-    # A connection whose user was cancelled is cut off at once: saying goodbye would be one more await to be cancelled.
-    engine.dialect.do_terminate = _cut_off  # type: ignore[method-assign]
-    engine.dialect.do_close = _leave  # type: ignore[method-assign]
+    dialect = _dialect()
+    driver: Any = dialect.dbapi  # as SQLAlchemy's synchronous side sees it
+    teach_json: Any = dialect.on_connect()
+
+    def connected() -> Any:
+        with ExitStack() as unless_it_is_ready:
+            connection = driver.connect(async_creator_fn=connect_for_use)
+            unless_it_is_ready.callback(_cut_off, connection)
+            teach_json(connection)
+            # Transactions are begun by `begun` and ended by `ended`.
+            dialect.set_isolation_level(connection, "AUTOCOMMIT")
+            unless_it_is_ready.pop_all()
+        return connection
+
+    queue = AsyncAdaptedQueuePool(connected, pool_size=size, max_overflow=0, dialect=dialect)
+    engine = Engine(queue, dialect, POSTGRESQL, execution_options={"compiled_cache": COMPILED})
     return Pool(engine)
+
+
+@cache
+def _dialect() -> Dialect:
+    """What SQLAlchemy knows of PostgreSQL. One for all pools of a process: what one has compiled, the others need not;
+    and no pool asks its server again what is so in every version that is served."""
+    dialect: Dialect = create_engine(POSTGRESQL).dialect
+    dialect.server_version_info = (MIN_SERVER,)
+    # A connection whose user was cancelled is cut off at once: saying goodbye would be one more await to be cancelled.
+    dialect.do_terminate = _cut_off  # type: ignore[method-assign]
+    dialect.do_close = _leave  # type: ignore[method-assign]
+    return dialect
 
 
 async def begun(pool: Pool, begin: Begin) -> Connection:

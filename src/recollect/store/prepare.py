@@ -7,12 +7,11 @@ import asyncpg
 from sqlalchemy import text
 
 from recollect.errors import UnsuitableServer
-from recollect.store.connections import Connection, close, connect, make_pool, said_plainly
+from recollect.store.connections import MIN_SERVER, Connection, close, connect, make_pool, said_plainly
 from recollect.store.database import ROLE, SCHEMA, SEARCHING, Database, driver
 from recollect.store.migrations import HEAD, run_migrations
 from recollect.store.standby import ANSWER_SECONDS, ReadAt, Standby
 
-MIN_SERVER = 16
 MIN_PGVECTOR = (0, 8)
 # Any number, the same for every Recollect: whoever prepares a database holds this lock.
 PREPARE_LOCK = 7_265_636_011
