@@ -19,6 +19,7 @@ from recollect.memories.rules import tags
 from recollect.memories.rules.batch import each_checked, refusal
 from recollect.memories.rules.contract import Contract, checked
 from recollect.memories.sql import nodes
+from recollect.memories.turns import turns
 from recollect.model import Added, NewMemory, Node, Note, Refused, Space
 from recollect.recall.sql import lexicon
 from recollect.store.database import Transaction
@@ -64,8 +65,20 @@ async def add_many(
     `atomic` stores all or nothing, and so takes the whole batch in one transaction.
     """
     load = _Load(core, space_id, atomic=atomic, progress=progress)
+    with turns.short():
+        await _load(load, memories, whole=atomic)
+    ids = tuple(id_ for part in load.parts for id_ in part.ids)
+    return Added(
+        ids=ids,
+        refused=tuple(refused for part in load.parts for refused in part.refused),
+        notes=tuple(note for part in load.parts for note in part.notes),
+        postponed=await _settled(core, space_id, ids, wait=wait),
+    )
+
+
+async def _load(load: "_Load", memories: Memories, *, whole: bool) -> None:
     try:
-        async for batch in _batches(memories, whole=atomic):
+        async for batch in _batches(memories, whole=whole):
             await load.take(batch)
             if isinstance(memories, AsyncIterable):  # more may be long in coming
                 await load.until_stored()
@@ -75,13 +88,6 @@ async def add_many(
         raise
     finally:
         await load.leave()
-    ids = tuple(id_ for part in load.parts for id_ in part.ids)
-    return Added(
-        ids=ids,
-        refused=tuple(refused for part in load.parts for refused in part.refused),
-        notes=tuple(note for part in load.parts for note in part.notes),
-        postponed=await _settled(core, space_id, ids, wait=wait),
-    )
 
 
 async def _settled(core: Core, space_id: UUID, ids: Sequence[UUID], *, wait: bool) -> dict[UUID, str]:
@@ -124,10 +130,13 @@ class _Load:
         self.parts: list[Added] = []
 
     async def take(self, given: Sequence[HandedIn]) -> None:
-        """Prepare a batch, and begin to store it when the one before is stored."""
+        """Prepare a batch, and begin to store it when the one before is stored.
+
+        The first of several is prepared alone: two threads would take turns, and the database wait for both.
+        """
         batch = _Batch(given=given, first=self._taken, atomic=self._atomic, now=self._moment_for(len(given)))
         self._taken += len(given)
-        prepared = await self._prepare(batch) if self._storing else None
+        prepared = await self._prepare(batch) if self._storing or len(given) == BATCH else None
         await self.until_stored()
         self._storing = asyncio.create_task(self._store(batch, prepared))
 

@@ -45,6 +45,12 @@ def test_D43_a_word_is_found_in_a_script_without_spaces(text: str, asked: str) -
     assert set(lexical.words(asked)) <= set(lexical.words(text))
 
 
+@given(st.text(st.characters(max_codepoint=127, exclude_characters="0123456789-'")))
+def test_plain_prose_has_the_words_it_has_beside_other_letters(text: str) -> None:
+    """Prose in ASCII is taken apart in a quicker way, which is no other."""
+    assert lexical.words(f"{text} \u03c9") == [*lexical.words(text), "\u03c9"]
+
+
 def test_one_tokeniser_for_both_sides() -> None:
     assert lexical.words("Teas") == lexical.words("tea") == ["tea"]
 

@@ -57,9 +57,12 @@ _UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000
 # Letters of India and their vowel signs, which Python does not count among the letters; not their full stops.
 _INDIC = "\u0900-\u0963\u0971-\u0dff"
 # Compiled when they are first needed, which takes longer than all else here: most texts are ASCII.
-_WORDS = rf"([{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_INDIC}])+)"
+_WORDS = rf"([{_UNSPACED}]+|(?:[a-z0-9]+|[^\W_{_UNSPACED}]+|[{_INDIC}]+)+)"
 _UNSPACED_ONE = f"[{_UNSPACED}]"
 _PLAIN_WORDS = re.compile("([a-z0-9]+)")  # the words of what is ASCII and in lower case, and far quicker
+_PLAIN_JOINTS = re.compile("[0-9-]")  # where it has none of these nothing is joined
+_BLANK = {code: " " for code in range(128) if not chr(code).isalnum()}
+_OTHER_DIGITS = re.compile(r"[^\D0-9]")
 # What is dropped: accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. The vowel signs of
 # other scripts are as much a part of a word as its letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
@@ -222,8 +225,11 @@ def rarities_in(most_possible: float) -> float:
 
 
 def _runs(text: str) -> tuple[list[str], list[str]]:
-    """The runs of letters and digits of a text in lower case, and what stands between each and the one before."""
+    """The runs of letters and digits of a text in lower case, and what stands between each and the one before: of none
+    where nothing is joined."""
     whole = _lowered(text)
+    if whole.isascii() and not _PLAIN_JOINTS.search(whole):
+        return whole.translate(_BLANK).split(), []
     pieces = _PLAIN_WORDS.split(whole) if whole.isascii() else re.split(_WORDS, whole)
     return pieces[1::2], pieces[:-1:2]
 
@@ -234,7 +240,7 @@ def _lowered(text: str) -> str:
     if text.isascii():  # nothing to compose, and far quicker
         return text
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
-    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in text)
+    text = _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     return _ACCENTS.sub("", text)  # those that compose with nothing
 
 
@@ -305,6 +311,8 @@ def _forms(run: str, languages: tuple[str, ...]) -> Mapping[str, frozenset[str]]
 
 def _joined(runs: Sequence[str], betweens: Sequence[str]) -> list[str]:
     """What is also written in one: LH 1078, e-mail, DE89 3704 0044 05, 1,000."""
+    if not betweens:
+        return []
     parts = [n for n, is_word in enumerate(map(str.isalpha, runs)) if not is_word]
     if not _HYPHENS.isdisjoint(betweens):
         parts += [n for n, between in enumerate(betweens) if between in _HYPHENS]
@@ -344,7 +352,7 @@ def _is_prefix(run: str) -> bool:
 
 
 def _has_digit(run: str) -> bool:
-    return not run.isalpha() and any(character.isdigit() for character in run)
+    return not run.isalpha() and (run.isascii() or any(character.isdigit() for character in run))
 
 
 def _is_unspaced(character: str) -> bool:
