@@ -39,7 +39,7 @@ from recollect.model import ContentType, Metadata, NewMemory
 UTF8_MARK = b"\xef\xbb\xbf"
 FOREIGN_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 LONGEST_FRONT_MATTER = 100_000
-LONGEST_EXTRA = 3000  # metadata holds 4,096 bytes, and tags and where a chunk stands need some of them
+LONGEST_EXTRA = 3900  # metadata holds 4,096 bytes, and where a chunk stands needs some of them
 MOST_VALUES = 2000  # metadata holds 4,096 bytes; anchors and aliases can claim millions
 NO_TEXT = "text: name the columns there, one of them text."
 LONGEST_SECTION = 300
