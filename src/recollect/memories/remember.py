@@ -19,7 +19,6 @@ from recollect.memories.rules import tags
 from recollect.memories.rules.batch import each_checked, refusal
 from recollect.memories.rules.contract import Contract, checked
 from recollect.memories.sql import nodes
-from recollect.memories.turns import turns
 from recollect.model import Added, NewMemory, Node, Note, Refused, Space
 from recollect.recall.sql import lexicon
 from recollect.store.database import Transaction
@@ -65,20 +64,8 @@ async def add_many(
     `atomic` stores all or nothing, and so takes the whole batch in one transaction.
     """
     load = _Load(core, space_id, atomic=atomic, progress=progress)
-    with turns.short():
-        await _load(load, memories, whole=atomic)
-    ids = tuple(id_ for part in load.parts for id_ in part.ids)
-    return Added(
-        ids=ids,
-        refused=tuple(refused for part in load.parts for refused in part.refused),
-        notes=tuple(note for part in load.parts for note in part.notes),
-        postponed=await _settled(core, space_id, ids, wait=wait),
-    )
-
-
-async def _load(load: "_Load", memories: Memories, *, whole: bool) -> None:
     try:
-        async for batch in _batches(memories, whole=whole):
+        async for batch in _batches(memories, whole=atomic):
             await load.take(batch)
             if isinstance(memories, AsyncIterable):  # more may be long in coming
                 await load.until_stored()
@@ -88,6 +75,13 @@ async def _load(load: "_Load", memories: Memories, *, whole: bool) -> None:
         raise
     finally:
         await load.leave()
+    ids = tuple(id_ for part in load.parts for id_ in part.ids)
+    return Added(
+        ids=ids,
+        refused=tuple(refused for part in load.parts for refused in part.refused),
+        notes=tuple(note for part in load.parts for note in part.notes),
+        postponed=await _settled(core, space_id, ids, wait=wait),
+    )
 
 
 async def _settled(core: Core, space_id: UUID, ids: Sequence[UUID], *, wait: bool) -> dict[UUID, str]:
