@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from datetime import timedelta
+from uuid import UUID
 
 import anyio
 import asyncpg
@@ -19,7 +20,8 @@ from recollect.memories import embed
 from recollect.memories.sql import jobs, vectors
 from recollect.model import NewMemory
 from recollect.ports import Vectors
-from recollect.store.database import driver
+from recollect.recall.sql import lexicon
+from recollect.store.database import Transaction, driver
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -313,3 +315,22 @@ async def test_D53_statistics_do_not_wait_for_who_builds_an_index(memory: Engine
         async with asyncio.timeout(HANG_SECONDS):
             await vectors.settle(memory.core.database)
         await builder.execute("ROLLBACK")
+
+
+async def test_a_worker_that_a_plan_deadlocks_with_comes_again(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended for good, and whatever was added from then on was never embedded."""
+    case = await memory.cases.add("How do I reset my password?", "Settings, Security, Reset.")
+    await memory.cases.update(case.case_id, query="How do I set a new password?")
+    (renamed,), _ = await memory.plans.list()
+    await memory.undo(renamed.id)
+    index, sent_away = lexicon.index_missing, [asyncpg.DeadlockDetectedError("deadlock detected")]
+
+    async def crossed(db: Transaction, ids: Sequence[UUID]) -> None:
+        if sent_away:
+            raise sent_away.pop()
+        await index(db, ids)
+
+    monkeypatch.setattr(lexicon, "index_missing", crossed)
+    await memory.work()
+    assert not sent_away
+    assert ((await memory.jobs()).pending, (await memory.verify()).faults) == (0, {})

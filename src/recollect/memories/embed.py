@@ -14,6 +14,7 @@ from itertools import islice
 from uuid import UUID
 
 import anyio
+import asyncpg
 import numpy as np
 
 from recollect.engine.core import Core, log
@@ -237,9 +238,17 @@ async def _claimed(core: Core, space: Space, embedder: Embedder, only: Sequence[
             claimed = claimed[: -len(left)]
     # Words need no model: what a plan made or changed is found by them, however long its vector has to wait (D50).
     if unindexed := [job.node_id for job in claimed if not job.is_indexed]:
-        async with core.transaction(space.id) as db:
-            await lexicon.index_missing(db, unindexed)
+        await _index(core, space, unindexed)
     return claimed
+
+
+async def _index(core: Core, space: Space, ids: Sequence[UUID]) -> None:
+    """A plan that changes several texts may hold what this waits for, and wait for what this holds. Then the database
+    sends one of the two away; if it is this one, it comes again, and the plan is done by then."""
+    while True:
+        with contextlib.suppress(asyncpg.DeadlockDetectedError):
+            async with core.transaction(space.id) as db:
+                return await lexicon.index_missing(db, ids)
 
 
 def _portion(claimed: Sequence[jobs.Job]) -> int:
