@@ -8,6 +8,7 @@ import pytest
 
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict
+from recollect.model import Status
 from recollect.plan import Change, Draft, PlanStatus
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.blockers import Place
@@ -45,6 +46,23 @@ async def test_P18_undo_names_the_plan_that_wrote_the_column_not_the_last_that_t
         await graph.plans.undo(first)
     assert str(second) in refused.value.message
     assert str(third) not in refused.value.message
+
+
+async def test_P07_P18_what_was_brought_back_and_archived_once_more_stays_archived(graph: Engine) -> None:
+    """It looks as the first plan left it, but that is the doing of the last: the first has nothing to take back."""
+    (node,) = await some_nodes(graph, 1)
+    plans = []
+    for minute, change in enumerate((graph.forget, graph.restore, graph.forget)):
+        at(graph, NOW + timedelta(minutes=minute))
+        await change(node)
+        plans.append(await plan_of(graph, node))
+    with pytest.raises(Conflict, match="changed back") as refused:
+        await graph.plans.undo(plans[0])
+    assert str(plans[2]) in refused.value.message
+    assert (await graph.get(node)).status is Status.ARCHIVED
+    way_back = await graph.plans.undo(plans[0], with_later=True)
+    assert [step.id for step in way_back.chain] == plans[::-1]
+    assert (await graph.get(node)).status is Status.ACTIVE
 
 
 async def test_P18_following_the_advice_ends(graph: Engine) -> None:

@@ -14,12 +14,18 @@ from itertools import islice
 from uuid import UUID
 
 import anyio
-import asyncpg
 import numpy as np
 
 from recollect.engine.core import Core, log
 from recollect.engine.sql import spaces
-from recollect.errors import DatabaseProblem, ProviderMisbehaved, ProviderProblem, ProviderUnavailable, RecollectError
+from recollect.errors import (
+    Busy,
+    DatabaseProblem,
+    ProviderMisbehaved,
+    ProviderProblem,
+    ProviderUnavailable,
+    RecollectError,
+)
 from recollect.memories.rules.windows import WHOLE, Window, windows
 from recollect.memories.sql import jobs, vectors
 from recollect.model import Kind, Space
@@ -246,7 +252,7 @@ async def _index(core: Core, space: Space, ids: Sequence[UUID]) -> None:
     """A plan that changes several texts may hold what this waits for, and wait for what this holds. Then the database
     sends one of the two away; if it is this one, it comes again, and the plan is done by then."""
     while True:
-        with contextlib.suppress(asyncpg.DeadlockDetectedError):
+        with contextlib.suppress(Busy):
             async with core.transaction(space.id) as db:
                 return await lexicon.index_missing(db, ids)
 

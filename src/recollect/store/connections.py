@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.util import LRUCache, greenlet_spawn
 
-from recollect.errors import DatabaseProblem
+from recollect.errors import Busy, DatabaseProblem
 from recollect.store.embedded.sockets import is_inside
 
 # A server that says nothing for so long is not waited for when we leave.
@@ -43,6 +43,7 @@ DAMAGED = (asyncpg.PostgresSystemError, asyncpg.DataCorruptedError)
 # Another process brought back a backup or upgraded the tables meanwhile: what the driver knows of them holds no more.
 REPLACED = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.InvalidCachedStatementError)
 
+CROSSED = "Somebody else is changing the same rows: try again."
 # The oldest PostgreSQL that is served.
 MIN_SERVER = 16
 POSTGRESQL = make_url("postgresql+asyncpg://")
@@ -294,8 +295,12 @@ async def said_plainly() -> AsyncIterator[None]:
         raise _damaged(error) from error
     except REPLACED as error:
         raise _replaced(error) from error
+    except asyncpg.DeadlockDetectedError as error:
+        raise Busy(CROSSED) from error
     except DBAPIError as error:
         cause = error.orig.__cause__ if error.orig else None
+        if isinstance(cause, asyncpg.DeadlockDetectedError):
+            raise Busy(CROSSED) from error
         if isinstance(cause, DAMAGED):
             raise _damaged(cause) from error
         if isinstance(cause, REPLACED):

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from uuid import UUID
 
+from recollect.plans.sql.usage import USAGE
 from recollect.plans.sql.work import Obstacle
 from recollect.store.database import Transaction
 
@@ -30,6 +31,23 @@ SELECT DISTINCT ON (c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision)
  ORDER BY c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision
 """
 
+# What an undo (the plan $2) is about to take back, and others made something else of since: as likely as not it looks
+# again as it was left.
+MADE_ELSE = f"""
+SELECT DISTINCT ON (i.decision) i.decision, i.table_name, i.row_id, seen.what
+  FROM changes i
+  JOIN decisions u ON u.space_id = $1 AND u.plan_id = i.plan_id AND u.number = i.decision
+  JOIN decisions o ON o.space_id = $1 AND o.plan_id = u.undoes_plan AND o.number = u.undoes
+  JOIN changes c ON c.space_id = $1 AND c.row_id = i.row_id AND c.table_name = i.table_name
+   AND c.plan_id NOT IN (i.plan_id, o.plan_id)
+  JOIN decisions d ON d.space_id = $1 AND d.plan_id = c.plan_id AND d.number = c.decision
+ CROSS JOIN LATERAL jsonb_each(i.before) AS seen(what, value)
+ WHERE i.space_id = $1 AND i.plan_id = $2 AND seen.what <> ALL($3) AND c.after ? seen.what
+   AND c.after->seen.what IS DISTINCT FROM seen.value AND d.applied_at IS NOT NULL
+   AND {WRITTEN} > {WRITTEN.replace("d.", "o.")}
+ ORDER BY i.decision
+"""
+
 # An edge takes a place by coming back, or by being moved there.
 COLUMNS = {"place": ["status", "source", "target"]}
 
@@ -40,6 +58,16 @@ class Write:
 
     place: Place
     undoes: Place | None
+
+
+async def made_else(db: Transaction, inverse: UUID) -> dict[int, Obstacle]:
+    """Decisions of an undo about what was changed since, be it as it was again by now: who archives, brings back and
+    archives once more means the last of it (P07)."""
+    rows = await db.fetch(MADE_ELSE, inverse, sorted(USAGE))
+    return {
+        number: Obstacle(table=table, id=row, what=what, reason=f"its {what} was changed, and changed back")
+        for number, table, row, what in rows
+    }
 
 
 async def blocking(

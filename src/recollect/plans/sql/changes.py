@@ -20,6 +20,7 @@ from recollect.plans.rules.needs import levels
 from recollect.plans.sql import locks
 from recollect.plans.sql import plans as kept
 from recollect.plans.sql.work import AppliedGroups, Work
+from recollect.store.connections import CROSSED
 from recollect.store.database import Transaction, driver
 
 log = Logger("recollect.plans")
@@ -87,7 +88,7 @@ def said_in_words(plan_id: UUID) -> Iterator[None]:
     try:
         yield
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError) as error:
-        raise Busy("Somebody else is changing the same rows: try again.") from error
+        raise Busy(CROSSED) from error
     except asyncpg.IntegrityConstraintViolationError as error:
         log.warning("the database refused a change", plan=str(plan_id), why=error.message, detail=error.detail)
         raise Conflict(_refused(plan_id, error)) from error

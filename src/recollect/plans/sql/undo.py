@@ -16,7 +16,7 @@ from recollect.plan import DecisionStatus, Outcome, Plan, PlanStatus, TakenBack,
 from recollect.plans.rules.needs import falling_with, levels, turned_round
 from recollect.plans.sql import changes, locks, usage
 from recollect.plans.sql import plans as kept
-from recollect.plans.sql.blockers import Place, blocking, standing_since, writes_of
+from recollect.plans.sql.blockers import Place, blocking, made_else, standing_since, writes_of
 from recollect.plans.sql.work import Obstacle, Work
 from recollect.store.database import Transaction, driver
 from recollect.wording import counted
@@ -154,14 +154,17 @@ async def _taken_back(
         await raw.execute("SAVEPOINT way")
         steps = await _steps(db, way)
         inverse, needs, stages = await _turned_round(db, plan, steps, way, now, created_by)
-        work = Work(raw, db.space_id, inverse, now, undoing=True)
-        with changes.said_in_words(plan.id):
-            done = await work.carry_out(needs, stages, {})
-        if not done.stale:
-            await raw.execute("RELEASE way")
-            return steps, work
-        obstacles = {_meant(number, steps): obstacle for number, obstacle in work.obstacles.items()}
+        obstacles = {_meant(number, steps): what for number, what in (await made_else(db, inverse)).items()}
         blockers = await blocking(db, obstacles, inverse, _before(way))
+        if not blockers:
+            work = Work(raw, db.space_id, inverse, now, undoing=True)
+            with changes.said_in_words(plan.id):
+                done = await work.carry_out(needs, stages, {})
+            if not done.stale:
+                await raw.execute("RELEASE way")
+                return steps, work
+            obstacles = {_meant(number, steps): obstacle for number, obstacle in work.obstacles.items()}
+            blockers = await blocking(db, obstacles, inverse, _before(way))
         await raw.execute("ROLLBACK TO way")
         if not with_later or not await _longer(db, way, blockers):
             raise Conflict(await _explain(db, obstacles, blockers))

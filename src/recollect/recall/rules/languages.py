@@ -142,3 +142,24 @@ BLOCKS = (
     (0x1F00, "latin"),
     (0x2000, "greek"),
 )
+# Scripts that put no space between words: CJK; Thai and Lao, Tibetan, Burmese, Khmer.
+UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff"
+# Letters of India and their vowel signs, which Python does not count among the letters; not their full stops.
+INDIC = "\u0900-\u0963\u0971-\u0dff"
+# What is dropped: accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. The vowel signs of
+# other scripts are as much a part of a word as its letters.
+ACCENTS = "[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
+# Letters that no normal form takes apart, and letters of Arabic script that keyboards mix up.
+LIKE = {
+    "đ": "d",
+    "ð": "d",
+    "ł": "l",
+    "ø": "o",
+    "æ": "ae",
+    "œ": "oe",
+    "þ": "th",
+    "ħ": "h",
+    "ı": "i",
+    "ŋ": "n",
+    "ŧ": "t",
+} | {"ك": "ک", "ي": "ی", "ى": "ی", "ة": "ه"}

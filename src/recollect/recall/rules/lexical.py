@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.recall.rules.languages import (
+    ACCENTS,
     ARABIC,
     ASKED_WITH,
     ASKED_WITH_IN_A_ROW,
@@ -35,11 +36,14 @@ from recollect.recall.rules.languages import (
     BLOCKS,
     CYRILLIC,
     DEFAULT,
+    INDIC,
     LANGUAGES_OF,
+    LIKE,
     LITTLE_WORDS,
     NOT_ARABIC,
     NOT_RUSSIAN,
     STOP_WORDS,
+    UNSPACED,
     URDU,
 )
 
@@ -52,26 +56,16 @@ K1 = 1.2
 B = 0.75
 DIMENSIONS = 1_000_000_000
 
-# Scripts that put no space between words: CJK; Thai and Lao, Tibetan, Burmese, Khmer.
-_UNSPACED = "぀-ヿ㐀-䶿一-鿿가-힯豈-﫿\u0e00-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff"
-# Letters of India and their vowel signs, which Python does not count among the letters; not their full stops.
-_INDIC = "\u0900-\u0963\u0971-\u0dff"
 # Compiled when they are first needed, which takes longer than all else here: most texts are ASCII.
-_WORDS = rf"([{_UNSPACED}]+|(?:[a-z0-9]+|[^\W_{_UNSPACED}]+|[{_INDIC}]+)+)"
-_UNSPACED_ONE = f"[{_UNSPACED}]"
+_WORDS = rf"([{UNSPACED}]+|(?:[a-z0-9]+|[^\W_{UNSPACED}]+|[{INDIC}]+)+)"
+_UNSPACED_ONE = f"[{UNSPACED}]"
 _PLAIN_WORDS = re.compile("([a-z0-9]+)")  # the words of what is ASCII and in lower case, and far quicker
 _PLAIN_JOINTS = re.compile("[0-9-]")  # where it has none of these nothing is joined
 _BLANK = {code: " " for code in range(128) if not chr(code).isalnum()}
 _OTHER_DIGITS = re.compile(r"[^\D0-9]")
-# What is dropped: accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. The vowel signs of
-# other scripts are as much a part of a word as its letters.
-_ACCENTS = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+_ACCENTS = re.compile(ACCENTS)
+_LIKE = str.maketrans(LIKE)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
-# Letters that no normal form takes apart, and letters of Arabic script that keyboards mix up.
-_LIKE = str.maketrans(
-    {"đ": "d", "ð": "d", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h", "ı": "i", "ŋ": "n", "ŧ": "t"}
-    | {"ك": "ک", "ي": "ی", "ى": "ی", "ة": "ه"}
-)
 # What ids are written with between their parts; a joined one is neither tiny nor a whole table of numbers.
 _SEPARATORS = frozenset(" -./,'\u2010\u2011\u2013\u00a0\u202f")
 _HYPHENS = frozenset("-\u2010\u2011")
@@ -225,8 +219,7 @@ def rarities_in(most_possible: float) -> float:
 
 
 def _runs(text: str) -> tuple[list[str], list[str]]:
-    """The runs of letters and digits of a text in lower case, and what stands between each and the one before: of none
-    where nothing is joined."""
+    """The runs of letters and digits of a text in lower case, and, where some are joined, what stands before each."""
     whole = _lowered(text)
     if whole.isascii() and not _PLAIN_JOINTS.search(whole):
         return whole.translate(_BLANK).split(), []
@@ -311,8 +304,6 @@ def _forms(run: str, languages: tuple[str, ...]) -> Mapping[str, frozenset[str]]
 
 def _joined(runs: Sequence[str], betweens: Sequence[str]) -> list[str]:
     """What is also written in one: LH 1078, e-mail, DE89 3704 0044 05, 1,000."""
-    if not betweens:
-        return []
     parts = [n for n, is_word in enumerate(map(str.isalpha, runs)) if not is_word]
     if not _HYPHENS.isdisjoint(betweens):
         parts += [n for n, between in enumerate(betweens) if between in _HYPHENS]
@@ -479,7 +470,7 @@ def _script(character: str) -> str:
 
 # -- words lightly stemmed: they keep short names apart, which are compared by them; the first edition had them
 
-_LIGHT_WORDS = rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+"
+_LIGHT_WORDS = rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+"
 _SUFFIXES = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 
