@@ -33,18 +33,30 @@ SELECT DISTINCT ON (c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision)
 
 # What an undo (the plan $2) is about to take back, and others made something else of since: as likely as not it looks
 # again as it was left.
+# Each is looked up by its key (OFFSET 0): the planner, which takes a plan just written for a row or two, would else go
+# through all of it for every decision.
 MADE_ELSE = f"""
+WITH mine AS MATERIALIZED (
+    SELECT decision, table_name, row_id, before FROM changes
+     WHERE space_id = $1 AND plan_id = $2 AND before IS NOT NULL)
 SELECT DISTINCT ON (i.decision) i.decision, i.table_name, i.row_id, seen.what
-  FROM changes i
-  JOIN decisions u ON u.space_id = $1 AND u.plan_id = i.plan_id AND u.number = i.decision
-  JOIN decisions o ON o.space_id = $1 AND o.plan_id = u.undoes_plan AND o.number = u.undoes
-  JOIN changes c ON c.space_id = $1 AND c.row_id = i.row_id AND c.table_name = i.table_name
-   AND c.plan_id NOT IN (i.plan_id, o.plan_id)
-  JOIN decisions d ON d.space_id = $1 AND d.plan_id = c.plan_id AND d.number = c.decision
+  FROM mine i
+ CROSS JOIN LATERAL (
+    SELECT undoes_plan, undoes FROM decisions
+     WHERE space_id = $1 AND plan_id = $2 AND number = i.decision OFFSET 0) u
+ CROSS JOIN LATERAL (
+    SELECT {WRITTEN} AS written FROM decisions d
+     WHERE space_id = $1 AND plan_id = u.undoes_plan AND number = u.undoes OFFSET 0) o
+ CROSS JOIN LATERAL (
+    SELECT plan_id, decision, after FROM changes
+     WHERE space_id = $1 AND row_id = i.row_id AND table_name = i.table_name
+       AND plan_id NOT IN ($2, u.undoes_plan) OFFSET 0) c
+ CROSS JOIN LATERAL (
+    SELECT {WRITTEN} AS written FROM decisions d
+     WHERE space_id = $1 AND plan_id = c.plan_id AND number = c.decision AND applied_at IS NOT NULL OFFSET 0) since
  CROSS JOIN LATERAL jsonb_each(i.before) AS seen(what, value)
- WHERE i.space_id = $1 AND i.plan_id = $2 AND seen.what <> ALL($3) AND c.after ? seen.what
-   AND c.after->seen.what IS DISTINCT FROM seen.value AND d.applied_at IS NOT NULL
-   AND {WRITTEN} > {WRITTEN.replace("d.", "o.")}
+ WHERE since.written > o.written AND seen.what <> ALL($3) AND c.after ? seen.what
+   AND c.after->seen.what IS DISTINCT FROM seen.value
  ORDER BY i.decision
 """
 
