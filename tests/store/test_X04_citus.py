@@ -14,12 +14,13 @@ import pytest
 
 from recollect.engine.engine import Engine
 from recollect.errors import Conflict, DatabaseProblem, NotFound, UnsuitableServer
+from recollect.memories.sql import activity
 from recollect.model import NewMemory, Status
 from recollect.settings import Settings
 from recollect.store.database import driver
 from recollect.store.distribute import SPREAD, distribute
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.prepare import open_database
+from recollect.store.prepare import downgrade, open_database, upgrade
 from tests.citus import NODES, SHARD_OF, Cluster, new_database, placed_at, space_on
 from tests.waiting import until_it_holds
 
@@ -64,7 +65,7 @@ async def test_X04_only_an_empty_database_is_distributed_and_only_once(cluster: 
 DISTRIBUTING = """
 import asyncio, sys
 from recollect.store.database import driver
-from recollect.store.prepare import open_database
+from recollect.store.prepare import downgrade, open_database, upgrade
 from recollect.store.distribute import distribute
 async def main():
     database = await open_database(sys.argv[1], pool_size=2)
@@ -292,3 +293,32 @@ async def _answers(memory: Engine, id_: UUID) -> bool:
     except (DatabaseProblem, NotFound):
         return False
     return True
+
+
+HANDED_ON = """
+SELECT distribution_argument_index FROM pg_catalog.pg_dist_object
+ WHERE classid = 'pg_proc'::regclass AND objid = 'recollect.note_recall'::regproc
+"""
+
+
+async def test_X04_a_recall_is_noted_by_the_worker_that_has_its_space(cluster: Cluster) -> None:
+    """Where spaces were spread before the upgrade that hands it on, too."""
+    async with engine_of(await new_database(cluster, "handed")) as engine:
+        await engine.distribute(shards=2)
+        database = engine.core.database
+        await engine.add("The bus leaves at six.")
+        for revision in (None, "0025", "head"):
+            if revision == "0025":
+                await downgrade(database, revision)
+            elif revision:
+                await upgrade(database, revision)
+            await database.leave_connections()
+            async with database.alone() as connection:
+                assert (await connection.fetchval(HANDED_ON) == 0) == (revision != "0025")
+        found = await engine.recall("When does the bus leave?")
+        assert found.id is not None
+        logged = (await engine.recalls()).items
+        assert [(entry.id, entry.memory_ids) for entry in logged] == [(found.id, (found[0].node.id,))]
+        async with engine.core.transaction(engine.space.id) as db:
+            counted = await activity.get_many(db, [found[0].node.id])
+        assert [use.uses for use in counted.values()] == [1]

@@ -213,12 +213,7 @@ class Database:
 
         It may be said twice: a connection that breaks off does not tell what became of it, and the next is asked.
         """
-        role = self.role or "none"
-        if self.distributed:  # Citus hands on what a transaction is told at its beginning, not what a function says
-            async with self.noting(space_id) as db:
-                await db.run(statement, role, *given)
-            return
-        say = methodcaller("execute", statement, space_id, role, *given)
+        say = methodcaller("execute", statement, space_id, self.role or "none", *given)
         async with said_plainly(), aclosing(await begun(self.pool, say)):
             pass
 

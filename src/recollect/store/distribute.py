@@ -22,6 +22,8 @@ EVERYWHERE = "spaces"
 HERE_ALONE = {"api_keys", "sessions", "schedules"}
 FIRST = "nodes"
 SPREAD = (FIRST, *(t.name for t in metadata.sorted_tables if t.name not in {FIRST, EVERYWHERE, *HERE_ALONE}))
+# Called by itself, it runs at the server that has the space; the others are parts of statements, which do so anyway.
+HANDED_ON = "note_recall"
 # What somebody has said or done: none of it may be there yet.
 FILLED = ("nodes", "plans", "recalls", "page_batches", "topics")
 
@@ -44,8 +46,13 @@ BEGIN
                 WHEN '{FIRST}' THEN 'none' ELSE '{SCHEMA}.{FIRST}' END);
         END IF;
     END LOOP;
-    FOR one IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = '{SCHEMA}'::regnamespace LOOP
-        PERFORM create_distributed_function(one.name);
+    FOR one IN SELECT p.oid::regprocedure AS name, p.proname FROM pg_proc p
+                WHERE p.pronamespace = '{SCHEMA}'::regnamespace LOOP
+        IF one.proname = '{HANDED_ON}' THEN
+            PERFORM create_distributed_function(one.name, 'space', colocate_with => '{SCHEMA}.{FIRST}');
+        ELSE
+            PERFORM create_distributed_function(one.name);
+        END IF;
     END LOOP;
 END $$
 """
