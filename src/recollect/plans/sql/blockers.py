@@ -6,7 +6,7 @@ wrote it, and not as the undo of its undo. So whoever follows the advice comes t
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from uuid import UUID
@@ -31,30 +31,46 @@ SELECT DISTINCT ON (c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision)
  ORDER BY c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision
 """
 
-# What an undo (the plan $2) is about to take back, and others made something else of since: as likely as not it looks
-# again as it was left.
+# What an undo (the plan $2, of the plans $4) is about to take back, and others made something else of since: as likely as
+# not it looks again as it was left. Most others wrote all they wrote before: they are left out as a whole.
 # Each is looked up by its key (OFFSET 0): the planner, which takes a plan just written for a row or two, would else go
 # through all of it for every decision.
 MADE_ELSE = f"""
-WITH mine AS MATERIALIZED (
-    SELECT decision, table_name, row_id, before FROM changes
-     WHERE space_id = $1 AND plan_id = $2 AND before IS NOT NULL)
+WITH others AS MATERIALIZED (
+    SELECT i.decision, i.table_name, i.row_id, c.plan_id, c.decision AS theirs
+      FROM (SELECT decision, table_name, row_id FROM changes
+             WHERE space_id = $1 AND plan_id = $2 AND before IS NOT NULL OFFSET 0) i
+     CROSS JOIN LATERAL (
+        SELECT plan_id, decision FROM changes
+         WHERE space_id = $1 AND row_id = i.row_id AND table_name = i.table_name
+           AND plan_id <> $2 AND (plan_id <> ALL($4) OR cardinality($4) > 1) OFFSET 0) c),
+later AS MATERIALIZED (
+    SELECT o.plan_id FROM (SELECT DISTINCT plan_id FROM others) o
+     CROSS JOIN LATERAL (
+        SELECT max({WRITTEN}) AS last FROM decisions d
+         WHERE space_id = $1 AND plan_id = o.plan_id AND applied_at IS NOT NULL) theirs
+     WHERE theirs.last > (SELECT min({WRITTEN}) FROM decisions d
+                           WHERE space_id = $1 AND plan_id = ANY($4) AND applied_at IS NOT NULL))
 SELECT DISTINCT ON (i.decision) i.decision, i.table_name, i.row_id, seen.what
-  FROM mine i
+  FROM others i JOIN later ON later.plan_id = i.plan_id
  CROSS JOIN LATERAL (
     SELECT undoes_plan, undoes FROM decisions
-     WHERE space_id = $1 AND plan_id = $2 AND number = i.decision OFFSET 0) u
+     WHERE space_id = $1 AND plan_id = $2 AND number = i.decision AND undoes_plan <> i.plan_id OFFSET 0) u
  CROSS JOIN LATERAL (
     SELECT {WRITTEN} AS written FROM decisions d
      WHERE space_id = $1 AND plan_id = u.undoes_plan AND number = u.undoes OFFSET 0) o
  CROSS JOIN LATERAL (
-    SELECT plan_id, decision, after FROM changes
-     WHERE space_id = $1 AND row_id = i.row_id AND table_name = i.table_name
-       AND plan_id NOT IN ($2, u.undoes_plan) OFFSET 0) c
- CROSS JOIN LATERAL (
     SELECT {WRITTEN} AS written FROM decisions d
-     WHERE space_id = $1 AND plan_id = c.plan_id AND number = c.decision AND applied_at IS NOT NULL OFFSET 0) since
- CROSS JOIN LATERAL jsonb_each(i.before) AS seen(what, value)
+     WHERE space_id = $1 AND plan_id = i.plan_id AND number = i.theirs AND applied_at IS NOT NULL OFFSET 0) since
+ CROSS JOIN LATERAL (
+    SELECT before FROM changes
+     WHERE space_id = $1 AND plan_id = $2 AND decision = i.decision AND row_id = i.row_id
+       AND table_name = i.table_name OFFSET 0) mine
+ CROSS JOIN LATERAL (
+    SELECT after FROM changes
+     WHERE space_id = $1 AND plan_id = i.plan_id AND decision = i.theirs AND row_id = i.row_id
+       AND table_name = i.table_name OFFSET 0) c
+ CROSS JOIN LATERAL jsonb_each(mine.before) AS seen(what, value)
  WHERE since.written > o.written AND seen.what <> ALL($3) AND c.after ? seen.what
    AND c.after->seen.what IS DISTINCT FROM seen.value
  ORDER BY i.decision
@@ -72,10 +88,10 @@ class Write:
     undoes: Place | None
 
 
-async def made_else(db: Transaction, inverse: UUID) -> dict[int, Obstacle]:
-    """Decisions of an undo about what was changed since, be it as it was again by now: who archives, brings back and
-    archives once more means the last of it (P07)."""
-    rows = await db.fetch(MADE_ELSE, inverse, sorted(USAGE))
+async def made_else(db: Transaction, inverse: UUID, of: Collection[UUID]) -> dict[int, Obstacle]:
+    """Decisions of an undo, `of` some plans, about what was changed since, be it as it was again by now: who archives,
+    brings back and archives once more means the last of it (P07)."""
+    rows = await db.fetch(MADE_ELSE, inverse, sorted(USAGE), list(of))
     return {
         number: Obstacle(table=table, id=row, what=what, reason=f"its {what} was changed, and changed back")
         for number, table, row, what in rows
