@@ -154,7 +154,9 @@ async def _taken_back(
         await raw.execute("SAVEPOINT way")
         steps = await _steps(db, way)
         inverse, needs, stages = await _turned_round(db, plan, steps, way, now, created_by)
-        obstacles = {_meant(number, steps): what for number, what in (await made_else(db, inverse, way.numbers)).items()}
+        obstacles = {
+            _meant(number, steps): what for number, what in (await made_else(db, inverse, way.numbers)).items()
+        }
         blockers = await blocking(db, obstacles, inverse, _before(way))
         if not blockers:
             work = Work(raw, db.space_id, inverse, now, undoing=True)
