@@ -126,6 +126,23 @@ async def test_X04_every_kind_of_thing_is_kept_found_tidied_and_undone(spread: E
     assert (await memory.doctor()).nodes >= 5
 
 
+async def test_X04_links_are_merged_used_taken_back_and_brought_again(spread: Engine) -> None:
+    """Undo writes documents that it puts together from rows: Citus refuses to do both at once."""
+    memory = await spread.in_space((await spread.add_space("links")).slug)
+    a, b = [(await memory.add(text)).id for text in ("Linh drinks tea", "Bao grows coffee")]
+    links = {(await memory.graph.link(a, b, relation, strength=0.5)).id for relation in ("knows", "extends")}
+    merge = await memory.plans.propose("merge-edges")
+    await memory.plans.apply(merge.id)
+    (other,) = links - {merge.decisions[0].subject}
+    undo = await memory.plans.undo(merge.id)
+    await memory.graph.reinforce(other, "traversal")
+    redo = await memory.plans.undo(undo.plan_id)
+    keeper = next(edge for edge in await memory.graph.edges(a) if edge.id != other)
+    assert keeper.activation_count == 1
+    await memory.plans.undo(redo.plan_id)
+    assert {edge.id: edge.activation_count for edge in await memory.graph.edges(a)} == {keeper.id: 0, other: 1}
+
+
 async def test_X04_each_shard_shows_its_rows_to_their_own_space_alone(spread: Engine, cluster: Cluster) -> None:
     for node in WORKERS:
         one, other = [await space_on(spread, cluster, node, f"guard{node}{which}") for which in "ab"]

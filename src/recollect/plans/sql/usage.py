@@ -32,15 +32,17 @@ UPDATE changes c SET before = f.before, after = f.after FROM found f
  WHERE c.space_id = $1 AND c.plan_id = f.plan_id AND c.decision = f.decision AND c.number = f.number
 """
 
+# (Documents are put together before they are written, here and below: Citus cannot do both at once.)
 # An edge that comes out of its keeper may be used before it goes in once more: how often it had been used by then is
 # kept with the decision that takes it out, and goes on to the one that takes that back.
 USE_THEN = """
 WITH out AS MATERIALIZED (
-    SELECT c.decision, jsonb_object_agg(c.row_id, jsonb_build_array(e.activation_count, e.reinforce_count)) AS use
+    SELECT c.decision, jsonb_build_object('use_then', jsonb_object_agg(
+               c.row_id, jsonb_build_array(e.activation_count, e.reinforce_count))) AS use
       FROM changes c JOIN edges e ON e.space_id = $1 AND e.id = c.row_id
      WHERE c.space_id = $1 AND c.plan_id = $2 AND c.table_name = 'edges' AND c.before->>'merged_into' IS NOT NULL
      GROUP BY c.decision)
-UPDATE decisions d SET factors = d.factors || jsonb_build_object('use_then', o.use) FROM out o
+UPDATE decisions d SET factors = d.factors || o.use FROM out o
  WHERE d.space_id = $1 AND d.plan_id = $2 AND d.number = o.decision
 """
 # More, or less where it has given back what it had taken in itself; by decision, each of which takes back its own.
@@ -58,15 +60,18 @@ SELECT decision, keeper, walked, reinforced FROM (
 """
 # The keeper counts it, and its journal says so: $3 is the decision, $4 the keeper.
 JOURNAL_USED_SINCE = """
-UPDATE changes c
-   SET before = jsonb_build_object('activation_count', e.activation_count, 'reinforce_count', e.reinforce_count)
-                || c.before,
-       after = c.after || jsonb_build_object(
-                   'activation_count', coalesce((c.after->>'activation_count')::int8, e.activation_count) + $5::int8,
-                   'reinforce_count', coalesce((c.after->>'reinforce_count')::int8, e.reinforce_count) + $6::int8)
-  FROM edges e
- WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = $3 AND c.table_name = 'edges' AND c.row_id = $4
-   AND c.before IS NOT NULL AND c.after IS NOT NULL AND e.space_id = $1 AND e.id = $4
+WITH counted AS MATERIALIZED (
+    SELECT c.number,
+           jsonb_build_object('activation_count', e.activation_count, 'reinforce_count', e.reinforce_count)
+           || c.before AS before,
+           c.after || jsonb_build_object(
+               'activation_count', coalesce((c.after->>'activation_count')::int8, e.activation_count) + $5::int8,
+               'reinforce_count', coalesce((c.after->>'reinforce_count')::int8, e.reinforce_count) + $6::int8) AS after
+      FROM changes c JOIN edges e ON e.space_id = $1 AND e.id = c.row_id
+     WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = $3 AND c.table_name = 'edges' AND c.row_id = $4
+       AND c.before IS NOT NULL AND c.after IS NOT NULL)
+UPDATE changes c SET before = n.before, after = n.after FROM counted n
+ WHERE c.space_id = $1 AND c.plan_id = $2 AND c.decision = $3 AND c.number = n.number
 """
 COUNT_USED_SINCE = """
 UPDATE edges SET activation_count = activation_count + $3, reinforce_count = reinforce_count + $4
