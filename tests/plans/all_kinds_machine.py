@@ -35,6 +35,7 @@ from recollect.schedules.rules.timing import Timing
 from recollect.schedules.run import Ran
 from recollect.schedules.sql import schedules
 from recollect.settings import Settings
+from recollect.store.database import SCHEMA
 from recollect.store.tables import metadata
 from tests.plan_support import TWINS
 from tests.plans.all_kinds import (
@@ -80,6 +81,7 @@ AT_ONCE: dict[str, Any] = {"brake_share": 1.0, "gate_min_edges": 0, "gate_min_da
 COPIED = ("nodes", "aliases", "embeddings", "activity", "lexicon", "term_stats", "spellings", "lexicon_totals")
 SOMEBODY_WAITS = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
 TEXT = "what carries it, whatever it is made of"
+IN_SCHEMA = {"search_path": f"{SCHEMA},public"}
 UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Links between the nodes by number; weak ones are 40 days old, and made by the machine.
 WEAK = (0.04, "auto", 40)
@@ -722,7 +724,7 @@ def run_elsewhere(do: Callable[[int, int], None], done: int, total: int) -> None
 
 async def look_beside(dsn: str, space_id: UUID, doing: Future[object]) -> World:
     """The space as it is once somebody has done something there, or waits for another to be done."""
-    connection = await asyncpg.connect(dsn)
+    connection = await asyncpg.connect(dsn, server_settings=IN_SCHEMA)
 
     async def is_done_or_waits() -> bool:
         return doing.done() or await connection.fetchval(SOMEBODY_WAITS)
@@ -746,7 +748,7 @@ def opened(database_url: str) -> Iterator[None]:
     ):
         patch.setattr("recollect.plans.apply.MOST_TOGETHER", 1)
         AllKinds.dsn = AllKinds.memory.core.database.dsn
-        AllKinds.connection = AllKinds.runner.run(asyncpg.connect(AllKinds.dsn))
+        AllKinds.connection = AllKinds.runner.run(asyncpg.connect(AllKinds.dsn, server_settings=IN_SCHEMA))
         AllKinds.first = None
         first = AllKinds()
         first.add_what_all_begin_with()
