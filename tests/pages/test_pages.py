@@ -22,6 +22,7 @@ from recollect.pages.rules.decisions import NodeStatus, SubgraphStatus, Verdict
 from recollect.pages.rules.page import WikiPage
 from recollect.pages.rules.similarity import SuppliedScores
 from recollect.plan import DecisionStatus, PlanStatus
+from recollect.plans import apply as applying
 from recollect.settings import Settings
 from recollect.store.database import driver
 from tests.conftest import fresh_space
@@ -29,7 +30,7 @@ from tests.local_server import Reply
 from tests.model_server import ModelServer
 from tests.pages.rules.page_support import id_of, page, parse_plan
 from tests.pages.rules.test_B19_walkthrough import NEW, OLD, SCORES
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, until_it_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -308,6 +309,26 @@ async def test_B27_plan_md_is_current_while_the_merge_is_under_way(
     """The file is looked at in the midst of the run: what is done says so, the rest waits; none is half a file."""
     monkeypatch.setattr(apply, "FOLLOW_SECONDS", 0.01)
     monkeypatch.setattr(apply, "FOLLOW_SHARE", 1.0)
+    written = 0
+    write, carry_out = apply.write_plan_md, applying._Applying._groups
+
+    async def written_once_more(*given: Any) -> None:
+        nonlocal written
+        await write(*given)
+        written += 1
+
+    async def after_which_it_is_written(self: applying._Applying, batch: Any) -> None:
+        """The second writing from now on began after the groups were there."""
+        await carry_out(self, batch)
+        enough = written + 2
+
+        async def is_written() -> bool:
+            return written >= enough
+
+        await until_it_holds(is_written)
+
+    monkeypatch.setattr(apply, "write_plan_md", written_once_more)
+    monkeypatch.setattr(applying._Applying, "_groups", after_which_it_is_written)
     new = [one for n in range(6 * TOGETHER) for one in (page(f"P{n}", f"I{n}"), page(f"I{n}"))]
     found = await proposed(memory, *new, given={})
     file = tmp_path / "plan.md"
