@@ -31,8 +31,8 @@ SELECT DISTINCT ON (c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision)
  ORDER BY c.row_id, {WRITTEN}, p.created_at, c.plan_id, c.decision
 """
 
-# What an undo (the plan $2, of the plans $4) is about to take back, and others made something else of since: as likely as
-# not it looks again as it was left. Most others wrote all they wrote before: they are left out as a whole.
+# What an undo (the plan $2, of the plans $4) is about to take back, and others made something else of since: as likely
+# as not it looks again as it was left. Most others wrote all they wrote before: they are left out as a whole.
 # Each is looked up by its key (OFFSET 0): the planner, which takes a plan just written for a row or two, would else go
 # through all of it for every decision.
 MADE_ELSE = f"""
