@@ -206,6 +206,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return found
 
 
+@pytest.fixture
+def one_server(request: pytest.FixtureRequest) -> None:
+    """For what only one server has: triggers of a test's own, its plans of statements, databases made of another."""
+    if request.config.getoption("--citus"):
+        pytest.skip("it looks at what only one server has")
+
+
 @pytest.fixture(scope="session")
 def server_url(server: EmbeddedServer) -> str:
     return server.url

@@ -31,6 +31,7 @@ async def grow(memory: Engine, number: int) -> None:
         await make(memory, f"elephant {'abcdefghij'[place]}", text=f"number {place} of its kind, {place * 7}")
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_C01_detection_comes_every_so_many_ticks_and_changes_nothing(ticking: Engine) -> None:
     await make(ticking, "tea house")
     await make(ticking, "Tea House")

@@ -443,6 +443,7 @@ async def mend(memory: Engine, statement: str) -> None:
     await connection.close()
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_B20_B23_what_was_not_written_fails_the_audit_three_times_and_leaves_no_trace(memory: Engine) -> None:
     mending = await break_store(memory, "I1", "NEW.text := 'nothing of what was submitted';")
     try:
@@ -468,6 +469,7 @@ async def test_B20_B23_what_was_not_written_fails_the_audit_three_times_and_leav
     assert await edges(memory) == {("P1", "implemented_by", "I1")}
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_B22_B23_a_retry_keeps_whole_what_the_first_try_lost(memory: Engine) -> None:
     """The store drops a text that is not marked as kept whole: the second try, made with the findings, passes."""
     await brought_in(memory, page("I1", text="What the old page says about loading."))
@@ -483,6 +485,7 @@ async def test_B22_B23_a_retry_keeps_whole_what_the_first_try_lost(memory: Engin
     assert "about saving" in (await texts(memory))[id_of("I1")]
 
 
+@pytest.mark.usefixtures("one_server")
 @pytest.mark.parametrize("which", [0, -1])
 async def test_B25_P07_one_undo_takes_back_a_whole_import_however_many_tries_it_took(
     memory: Engine, which: int
@@ -508,6 +511,7 @@ async def test_B25_P07_one_undo_takes_back_a_whole_import_however_many_tries_it_
     assert await world(memory) == after
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_B21_an_edge_that_is_missing_fails_the_audit(memory: Engine) -> None:
     mending = await break_store(
         memory,

@@ -88,8 +88,9 @@ def assert_no_group_is_half_done(memory: Recollect, plan: UUID) -> int:
 
 def begun(url: str, space: str, plan: UUID, most: int = EVERYTHING) -> "subprocess.Popen[str]":
     """A process that applies the plan."""
+    named = f"{url}{'&' if '?' in url else '?'}application_name={NAME}"
     return programs.Popen(
-        [sys.executable, "-c", CHILD, f"{url}&application_name={NAME}", space, str(plan), str(most)],
+        [sys.executable, "-c", CHILD, named, space, str(plan), str(most)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -149,6 +149,7 @@ async def execute(graph: Engine, statement: str, *values: object) -> None:
         await (await driver(db)).execute(statement, *values)
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_P15_the_database_refuses_a_living_edge_at_a_merged_node(graph: Engine) -> None:
     a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
     await graph.concepts.merge(a, b)
@@ -163,6 +164,7 @@ async def test_P15_the_database_refuses_a_living_edge_at_a_merged_node(graph: En
     assert HANGING not in (await graph.verify()).faults
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_P15_verify_names_living_edges_at_merged_nodes(graph: Engine) -> None:
     a, b, c = await some_concepts(graph, "Anna Karenina", "Bezukhov", "Cossacks")
     await graph.concepts.merge(a, b)

@@ -104,6 +104,7 @@ async def test_a_long_plan_comes_whole_and_in_order(served: Engine, monkeypatch:
     assert [one for piece in pieces[1:] for one in piece] == long
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_what_the_other_process_refuses_is_said_here(served: Engine) -> None:
     nowhere = served.core.database.dsn.replace("/recollect?", f"/nowhere_{uuid4().hex[:8]}?")
     with pytest.raises(DatabaseProblem, match="createdb"):

@@ -42,6 +42,7 @@ async def kept_plan(memory: Engine, statement: str) -> str:
     return "\n".join(line[0] for line in lines)
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_D53_plans_are_kept_unless_a_filter_makes_each_question_another(
     memory: Engine, statements: dict[str, str]
 ) -> None:
@@ -66,6 +67,7 @@ async def test_D53_a_plan_that_was_made_for_few_texts_looks_them_up_by_their_key
         assert "Seq Scan" not in await kept_plan(memory, statement)
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_D53_a_kept_plan_walks_the_index_of_its_model(settings: Settings, statements: dict[str, str]) -> None:
     async with Engine(settings.model_copy(update={"hnsw_min_rows": 1})) as memory:
         await memory.add_many([f"The kettle number {n} is blue" for n in range(5)])

@@ -414,6 +414,7 @@ async def test_the_word_weights_follow_the_mean_length(memory: Engine) -> None:
     assert texts(await memory.recall("short"))[0] == "short one"
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_the_lexical_search_uses_its_index_as_the_working_role(memory: Engine) -> None:
     await teach(memory, *(f"entry {n} about thing{n}" for n in range(400)))
     async with memory.core.database.alone() as connection:
@@ -444,6 +445,7 @@ async def test_D25_a_metadata_filter_finds_nothing_of_another_space_and_applies_
         assert texts(await memory.recall("what?", wanted=replace(some, thread="kitchen"), weak=True)) == [FACTS[0]]
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_a_metadata_filter_uses_its_index_as_the_working_role(memory: Engine) -> None:
     await teach(memory, *(f"entry {n}" for n in range(400)), metadata={"extra": {"part": 1}})
     await teach(memory, "the one", metadata={"extra": {"part": 2}})

@@ -129,6 +129,7 @@ async def test_D44_the_beginning_of_a_word_that_is_there_is_not_taken_for_a_slip
     assert len(by_words(await memory.recall("boil?"))) == 2
 
 
+@pytest.mark.usefixtures("one_server")
 async def test_D44_spellings_stay_in_their_space_and_are_found_by_their_index(memory: Engine) -> None:
     await remember(memory, *TEXTS)
     async with memory.core.transaction(memory.space.id) as db:  # of a few words an index is not the quickest way

@@ -49,7 +49,7 @@ CASES = "consolidate_cases"  # on Sundays, by the clock
 
 
 @pytest.fixture
-def alone(database_url: str, tmp_path: Path) -> Iterator[Settings]:
+def alone(database_url: str, one_server: None, tmp_path: Path) -> Iterator[Settings]:
     """A database of the test's own: the scheduler looks at all spaces. Its gate is open unless a test closes it."""
     name = f"scheduler_{uuid4().hex[:12]}"
     asyncio.run(in_server(database_url, f"CREATE DATABASE {name} TEMPLATE {MADE}"))
