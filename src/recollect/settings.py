@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from recollect.errors import InvalidInput
 from recollect.wording import cannot_be
@@ -139,6 +139,12 @@ class Settings(BaseModel):
     log_format: Literal["console", "json"] = Field("console", description="Logs for people or for machines.")
     backup_keep: int = Field(7, ge=1, description="How many daily backups `recollect maintain` keeps.")
     job_keep_days: int = Field(30, ge=0, description="Completed jobs older than this are cleared by `maintain`.")
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _none_if_empty(cls, home: Any) -> Any:
+        """An empty path would be the current directory, wherever that is."""
+        return home or None
 
     @classmethod
     def load(cls, **given: Any) -> "Settings":

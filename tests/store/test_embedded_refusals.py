@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import DatabaseProblem, DataDirectoryProblem, ServerDidNotStart, UnsuitableServer
+from recollect.settings import Settings
 from recollect.store.embedded import EmbeddedServer, clean_environment, tool
 from recollect.store.embedded import cluster as cluster_module
 from recollect.store.embedded.account import current_account
@@ -238,3 +239,8 @@ def test_tools_for_backups_work(version: int) -> None:
     assert "CREATE TABLE public.notes" in dump
     with pytest.raises(UnsuitableServer, match="pg_nothing"):
         tool("pg_nothing", version)
+
+
+def test_an_empty_home_is_the_usual_one_and_not_the_current_directory() -> None:
+    assert Settings.load(home="").home is None
+    assert Settings.load(home="here").home == Path("here")
