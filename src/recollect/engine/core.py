@@ -32,6 +32,7 @@ from recollect.store.locks import Lease
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.graph.adjacency import Adjacencies
+    from recollect.recall.sql.in_memory import VectorsInMemory
 
 log = Logger("recollect")
 
@@ -154,9 +155,9 @@ class Core:
     # So many of those work at a time: each takes its own memory and a connection, however many ask.
     beside: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(2))
     # How many vectors a kind of search looks at, and when they were counted.
-    counts: dict[tuple[UUID, str, tuple[str, ...]], tuple[int, float]] = field(default_factory=dict)
+    counts: dict[Hashable, tuple[int, float]] = field(default_factory=dict)
     # And how long each way to the nearest took there lately.
-    paces: dict[tuple[UUID, str, tuple[str, ...]], Pace] = field(default_factory=dict)
+    paces: dict[Hashable, Pace] = field(default_factory=dict)
     # How many texts came in since the statistics of the database were made last, as far as this process knows.
     unsettled: int = 0
     # Whether there are any, as far as this process has looked.
@@ -170,6 +171,7 @@ class Core:
         self._notifiers: tuple[Notifier, ...] | None = None
         self._reranker: Reranker | None = None
         self._adjacencies: Adjacencies | None = None
+        self._vectors: VectorsInMemory | None = None
         self.lease = Lease(self.database)
 
     def embedder(self, model: str | None = None) -> Embedder:
@@ -194,6 +196,15 @@ class Core:
 
             self._adjacencies = Adjacencies()
         return self._adjacencies
+
+    @property
+    def vectors(self) -> "VectorsInMemory":
+        """The vectors that this process keeps in memory."""
+        if self._vectors is None:
+            from recollect.recall.sql.in_memory import VectorsInMemory
+
+            self._vectors = VectorsInMemory(most_mb=self.settings.vectors_in_memory_mb)
+        return self._vectors
 
     def reranker(self) -> Reranker | None:
         """The configured reranker, made once; None where there is none."""
@@ -259,8 +270,9 @@ class Core:
                 stack.push_async_callback(model.close)
             for embedder in set(self.embedders.values()):
                 stack.push_async_callback(embedder.close)
-            if self._adjacencies is not None:
-                await self._adjacencies.close()
+            for kept in (self._adjacencies, self._vectors):
+                if kept is not None:
+                    await kept.close()
 
 
 class Face:

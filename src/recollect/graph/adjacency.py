@@ -8,7 +8,6 @@ A node that was archived or came back changes none of its edges' rows; so where 
 sleeping nodes are compared too, and the edges of those that differ are read again.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -21,13 +20,12 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import RecollectError
+from recollect.engine.keeping import IDLE_SECONDS, Keeping
 from recollect.graph.rules.adjacency import FEW, Adjacency, adjacency_of, updated
 from recollect.graph.rules.arrays import as_text, as_uuids
 from recollect.graph.rules.spread import FADE, HOPS, LEAST, Reached, SpreadLink, spread, spread_over
 from recollect.graph.sql import edges, graph
 from recollect.graph.sql.graph import Moment
-from recollect.logs import Logger
 from recollect.plans.sql.reader import StoreReader
 from recollect.store.database import Transaction
 from recollect.wording import counted
@@ -35,9 +33,6 @@ from recollect.wording import counted
 if TYPE_CHECKING:
     from recollect.engine.core import Core
 
-log = Logger("recollect.graph")
-
-IDLE_SECONDS = 900.0
 MOST_GRAPHS = 8
 # More changes than these are not mended one by one: the graph is read anew.
 MOST_CHANGES = 50_000
@@ -63,19 +58,11 @@ class Walk:
     how: str
 
 
-class Adjacencies:
+class Adjacencies(Keeping[UUID, Kept]):
     """One graph a space, each current whenever it is handed out."""
 
     def __init__(self, *, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
-        self._idle_seconds, self._clock = idle_seconds, clock
-        self._kept: dict[UUID, Kept] = {}
-        self._used_at: dict[UUID, float] = {}
-        self._loading: dict[UUID, asyncio.Task[None]] = {}
-        self._waking: asyncio.TimerHandle | None = None
-        self._is_closing = False
-
-    def __len__(self) -> int:
-        return len(self._kept)
+        super().__init__(most=MOST_GRAPHS, idle_seconds=idle_seconds, clock=clock)
 
     async def current(self, db: Transaction) -> Adjacency | None:
         """The graph of a space as this connection sees it; None where it is not kept."""
@@ -93,79 +80,17 @@ class Adjacencies:
     async def loaded(self, db: Transaction) -> Adjacency:
         """The same; where it is not kept it is read now."""
         adjacency = await self.current(db)
-        return adjacency if adjacency is not None else await self._load(db)
+        if adjacency is None:
+            self._keep(db.space_id, kept := await self._read(db, db.space_id))
+            adjacency = kept.adjacency
+        return adjacency
 
-    def load_soon(self, core: "Core", space_id: UUID) -> None:
-        """Read a graph in the background, unless that is being done."""
-        if not self._is_closing and space_id not in self._kept and space_id not in self._loading:
-            self._loading[space_id] = asyncio.create_task(self._load_alone(core, space_id))
-
-    def is_asked_again(self, space_id: UUID) -> bool:
-        """Whether a graph was asked for before, a short while ago."""
-        return self._clock() - self._used_at.get(space_id, -np.inf) <= self._idle_seconds
-
-    async def settled(self) -> None:
-        """Wait until nothing is being read."""
-        await asyncio.gather(*self._loading.values())
-
-    def forget(self) -> None:
-        """Keep none of them any more."""
-        self._kept.clear()
-        self._used_at.clear()
-
-    async def close(self) -> None:
-        """What is being read is read to the end of its step: a connection that is cut off amid a COPY is lost."""
-        self._is_closing = True
-        await self.settled()
-        if self._waking is not None:
-            self._waking.cancel()
-        self.forget()
-
-    async def _load_alone(self, core: "Core", space_id: UUID) -> None:
-        """In the background nobody hears a problem: walks go on in the database, and the log knows why."""
-        try:
-            async with core.database.snapshot(space_id) as db:
-                if not self._is_closing:
-                    await self._load(db)
-        except RecollectError as problem:
-            log.warning("the graph could not be read into memory", why=problem.message)
-        finally:
-            self._loading.pop(space_id, None)
-
-    async def _load(self, db: Transaction) -> Adjacency:
+    async def _read(self, db: Transaction, key: UUID) -> Kept:
         # The moment first: whatever is written while we read is then read again.
         moment = await graph.moment(db)
         asleep = await graph.asleep(db)
         columns = await StoreReader(db).edges()
-        adjacency = await anyio.to_thread.run_sync(adjacency_of, columns)
-        self._keep(db.space_id, Kept(adjacency=adjacency, moment=moment, asleep=asleep))
-        return adjacency
-
-    def _keep(self, space_id: UUID, snapshot: Kept) -> None:
-        self._kept[space_id] = snapshot
-        self._used_at[space_id] = self._clock()
-        for other in sorted(self._kept, key=self._used_at.__getitem__)[:-MOST_GRAPHS]:
-            self._drop(other)
-        self._wake_later()
-
-    def _drop(self, space_id: UUID) -> None:
-        self._kept.pop(space_id, None)
-        self._used_at.pop(space_id, None)
-
-    def drop_idle(self) -> None:
-        """Give back the memory of graphs that nobody walked for a while."""
-        for space_id in [id_ for id_ in self._kept if not self.is_asked_again(id_)]:
-            self._drop(space_id)
-
-    def _wake_later(self) -> None:
-        if self._waking is None:
-            self._waking = asyncio.get_running_loop().call_later(self._idle_seconds, self._wake)
-
-    def _wake(self) -> None:
-        self._waking = None
-        self.drop_idle()
-        if self._kept:
-            self._wake_later()
+        return Kept(adjacency=await anyio.to_thread.run_sync(adjacency_of, columns), moment=moment, asleep=asleep)
 
 
 async def walk(core: "Core", db: Transaction, seeds: Mapping[UUID, float]) -> Walk:
@@ -174,7 +99,7 @@ async def walk(core: "Core", db: Transaction, seeds: Mapping[UUID, float]) -> Wa
     adjacency = await core.adjacencies.current(db)
     if adjacency is None:
         if again:
-            core.adjacencies.load_soon(core, db.space_id)
+            core.adjacencies.load_soon(core, db.space_id, db.space_id)
         reached = await _walk_in_database(db, seeds, core.now())
         if reached is not None:
             return Walk(reached=reached, how="in the database")

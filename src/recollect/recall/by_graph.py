@@ -15,8 +15,8 @@ from recollect.memories.sql import nodes
 from recollect.model import Hit, Parts, Query, Recall
 from recollect.ports import Vectors
 from recollect.recall.rules import ranking
-from recollect.recall.rules.ranking import Numbers
-from recollect.recall.search import LIMIT, calibration_of
+from recollect.recall.rules.ranking import Numbers, calibration_of
+from recollect.recall.search import LIMIT
 from recollect.recall.sql import filtered
 from recollect.recall.sql.candidates import CandidateQuery
 from recollect.store.database import Transaction

@@ -13,8 +13,7 @@ from recollect.engine.sql import spaces
 from recollect.errors import InvalidInput
 from recollect.memories.rules.contract import checked_space_settings
 from recollect.providers.embedders import embed_readable
-from recollect.recall.rules.ranking import Calibration, histogram, measured_calibration
-from recollect.recall.search import calibration_of
+from recollect.recall.rules.ranking import Calibration, calibration_of, histogram, measured_calibration
 from recollect.recall.sql import samples
 from recollect.store.database import Transaction
 

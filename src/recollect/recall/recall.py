@@ -11,7 +11,7 @@ is the reranker's. Last, the question is noted in the query log, and the use of 
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import NamedTuple
@@ -27,8 +27,8 @@ from recollect.graph.sql import edges
 from recollect.memories.rules.text import is_storable
 from recollect.model import Hit, LeftOut, LoggedHit, Mode, Parts, Query, Recall, RecallLog, TokenUsage
 from recollect.ports import Embedder, Vectors
-from recollect.recall.rules import lexical, ranking
-from recollect.recall.search import LIMIT, Search, is_selective
+from recollect.recall.rules import lexical, ranking, selection
+from recollect.recall.search import LIMIT, Search
 from recollect.recall.sql import candidates, logs
 from recollect.store.database import Transaction, read
 from recollect.wording import check_limit, listed
@@ -80,7 +80,7 @@ async def _answered(
     embedder, notes = _embedder(core, last.model if last else None)
     asked = await embedded(core, embedder, query.text)
     notes = (*notes, asked.why_not) if asked.why_not else notes
-    is_plain = not (is_selective(query.wanted) or query.include_summaries)
+    is_plain = not (selection.is_selective(query.wanted) or query.include_summaries)
     async with core.search(space_id, keeps_plans=is_plain) as db:
         seen = await candidates.first_look(db, query.text, languages=last.languages if last else ())
         core.seen[space_id] = SeenSpace(seen.model, seen.languages, seen.vectors)
@@ -170,7 +170,7 @@ def as_key(query: Query) -> str:
 
 
 async def repeated(
-    core: Core, space_id: UUID, version: int, query: Query, search: Callable[[], Awaitable[Recall]]
+    core: Core, space_id: UUID, version: Hashable, query: Query, search: Callable[[], Awaitable[Recall]]
 ) -> Recall:
     """What `search` finds, or found a moment ago in the same state of the space.
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -22,10 +22,11 @@ from recollect.ports import Embedder
 from recollect.recall.filtered import candidates_within
 from recollect.recall.rules import ranking, selection
 from recollect.recall.rules.passages import passage_of
-from recollect.recall.rules.ranking import Calibration, Numbers, shipped
+from recollect.recall.rules.ranking import Calibration, Numbers
 from recollect.recall.sql import candidates, logs
 from recollect.recall.sql import windows as windows_sql
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, LexicalQuestion
+from recollect.recall.sql.in_memory import Among, KeptVectors
 from recollect.store.database import Transaction
 from recollect.wording import counted
 
@@ -96,14 +97,15 @@ class Search:
         self.core, self.db, self.query = core, db, query
         self.model = embedder.model
         self.kinds = [str(kind) for kind in query.wanted.kinds]
-        self.is_selective = is_selective(query.wanted)
+        self.among = Among(db.space_id, self.model, embedder.dim, tuple(self.kinds))
+        self.is_selective = selection.is_selective(query.wanted)
         # So many of the most promising are looked at.
         self.most = max(LOOKED_AT, 2 * (query.limit or LIMIT))
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
         self.profile = ranking.PROFILES[query.mode]
         self.cools_down = self.profile.cools_down
-        self.calibration = calibration_of(seen.settings, self.model)
+        self.calibration = ranking.calibration_of(seen.settings, self.model)
         self.asked = CandidateQuery(
             model=self.model,
             dim=embedder.dim,
@@ -113,7 +115,7 @@ class Search:
             mean_length=seen.mean_length,
             with_summaries=self.with_summaries,
         )
-        self.documents = seen.documents
+        self.documents, self.version = seen.documents, seen.version
         self.breadth = BROADEST
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
@@ -165,15 +167,23 @@ class Search:
 
     async def _gathered(self) -> list[Candidate]:
         """Of the whole space, by whichever way to the nearest is the faster one here."""
-        exactly = await self.exactly()
+        kept = await self._kept()
+        exactly = kept is not None or await self.exactly()
         started = time.perf_counter()
-        both_legs = await candidates.gathered(
-            self.db, self.asked, kinds=self.kinds, exactly=exactly, promise=self._promise(), breadth=self.breadth
-        )
-        if pace := self.core.paces.get(self._key):
+        find = partial(candidates.gathered, self.db, self.asked, kinds=self.kinds, promise=self._promise())
+        both_legs = await find(exactly=exactly, breadth=self.breadth, kept=kept)
+        if kept is None and (pace := self.core.paces.get(self.among)):
             pace.took(exactly, time.perf_counter() - started)
         self.ways |= {"by_vector": both_legs.by_vector, "by_words": both_legs.by_words}
         return both_legs.candidates
+
+    async def _kept(self) -> KeptVectors | None:
+        """The vectors of this space, where they are kept in memory as they are."""
+        if self.asked.vector is None or not self.may_be_many:
+            return None
+        if kept := self.core.vectors.of(self.core, self.among, version=self.version, count=await self._count()):
+            self.ways["search"] = f"exact: {counted(len(kept.ids), 'vector')} in memory"
+        return kept
 
     def _promise(self) -> candidates.Promise:
         return candidates.Promise(
@@ -216,28 +226,28 @@ class Search:
             self.ways["search"] = "by words alone"
             return True
         least, most = self.core.settings.hnsw_min_rows, candidates.MEASURED_UP_TO
-        count = await self._count() if self.documents * MOST >= least else 0
-        if count:
-            self.breadth = min(max(round(count / max(self.documents, 1)), 1), BROADEST)
+        count = await self._count() if self.may_be_many else 0
         if count < least:
             self.ways["search"] = "exact: every vector"
             return True
-        exactly = count <= most and bool(self.core.paces.setdefault(self._key, Pace(True, False)).way())
+        exactly = count <= most and bool(self.core.paces.setdefault(self.among, Pace(True, False)).way())
         rows = counted(count, "vector") if count <= most else f"over {most:,} vectors"
         self.ways["search"] = f"{'exact' if exactly else 'HNSW'}: {rows}"
         return exactly
 
     @property
-    def _key(self) -> tuple[UUID, str, tuple[str, ...]]:
-        return self.db.space_id, self.model, tuple(self.kinds)
+    def may_be_many(self) -> bool:
+        """Whether there can be so many vectors that it pays to count them: a text has as many as it has windows."""
+        return self.documents * MOST >= self.core.settings.hnsw_min_rows
 
     async def _count(self) -> int:
         """Counted at most every half minute: it decides between exact and HNSW, and nothing else."""
-        key = self._key
-        count, at = self.core.counts.get(key, (0, -math.inf))
+        count, at = self.core.counts.get(self.among, (0, -math.inf))
         if time.monotonic() - at > COUNT_SECONDS:
             count = await candidates.count(self.db, model=self.model, kinds=self.kinds)
-            self.core.counts[key] = (count, time.monotonic())
+            self.core.counts[self.among] = (count, time.monotonic())
+        if count:
+            self.breadth = min(max(round(count / max(self.documents, 1)), 1), BROADEST)
         return count
 
     async def _arranged(self, ranked: Ranked) -> list[int]:
@@ -355,12 +365,6 @@ class Search:
         return passages
 
 
-def calibration_of(settings: Mapping[str, Any], model: str) -> Calibration:
-    """The one measured for this space, else the one that comes with the embedder (D28a)."""
-    measured = settings.get("calibrations", {}).get(model)
-    return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
-
-
 def _parts(ranked: Ranked, places: Sequence[int]) -> list[dict[str, float]]:
     """The scores of what is kept, laid open; activation is the graph's."""
     columns = [np.round(getattr(ranked, name)[places], 6).tolist() for name in LAID_OPEN]
@@ -379,12 +383,6 @@ def _source(ranked: Ranked, i: int) -> str:
     if ranked.lexical[i] > 0 and ranked.similarity[i] > 0:
         return "both"
     return "words" if ranked.lexical[i] > 0 else "vector"
-
-
-def is_selective(node_filter: NodeFilter) -> bool:
-    """Whether anything beyond kind and status was asked for."""
-    within = node_filter.thread is not None or node_filter.category or node_filter.metadata
-    return bool(within or node_filter.subtypes or node_filter.created_from or node_filter.created_to)
 
 
 # -- the numbers of each candidate, place by place, and what they add up to: the rules of ranking over whole columns

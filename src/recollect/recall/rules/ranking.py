@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -343,6 +344,12 @@ SHIPPED = {
 def shipped(model: str) -> Calibration:
     """The calibration that comes with an embedder, by its provider; a model of one's own is best measured."""
     return SHIPPED.get(model.split(":")[0], SHIPPED["minilm"])
+
+
+def calibration_of(settings: Mapping[str, Any], model: str) -> Calibration:
+    """The one measured for this space, else the one that comes with the embedder (D28a)."""
+    measured = settings.get("calibrations", {}).get(model)
+    return Calibration(low=measured["low"], high=measured["high"]) if measured else shipped(model)
 
 
 def soft(values: Numbers) -> Numbers:

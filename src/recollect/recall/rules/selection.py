@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.model import NodeFilter
 from recollect.recall.rules.ranking import RELATED, Profile
 
 ABSOLUTE_FLOOR = 0.55
@@ -175,3 +176,9 @@ def select(
     capped(selection, profile.cap)
     capped(selection, most, "limit")
     return selection
+
+
+def is_selective(wanted: NodeFilter) -> bool:
+    """Whether anything beyond kind and status was asked for."""
+    within = wanted.thread is not None or wanted.category or wanted.metadata
+    return bool(within or wanted.subtypes or wanted.created_from or wanted.created_to)

@@ -14,10 +14,11 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import HalfVector, SparseVector
+from pgvector import HalfVector, SparseVector, Vector
 
 from recollect.errors import NotFound
 from recollect.recall.rules import lexical, spelling
+from recollect.recall.sql.in_memory import KeptVectors
 from recollect.store.database import Transaction
 
 POOL = 200
@@ -33,7 +34,7 @@ FIRST_LOOK = """
 SELECT s.settings, s.embedding_model, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
        t.documents, t.edition, t.languages, t.weighted_mean,
-       pg_stat_get_live_tuples('embeddings'::regclass) AS vectors,
+       'embeddings'::regclass::int8 AS vectors_table, pg_stat_get_live_tuples('embeddings'::regclass) AS vectors,
        ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
        ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
@@ -216,7 +217,8 @@ class FirstLook:
     # The model whose vectors search uses there, and the settings of the space.
     model: str | None
     settings: Mapping[str, Any]
-    version: int
+    # Of the space, and the table it is counted for: who restores a backup may count anew, in other tables.
+    version: tuple[int, int]
     waiting: bool
     # How many texts the space holds, of any kind, and how many words they have in the mean.
     documents: int
@@ -282,7 +284,7 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
     return FirstLook(
         model=row["embedding_model"],
         settings=row["settings"],
-        version=row["version"],
+        version=(row["vectors_table"], row["version"]),
         waiting=row["waiting"],
         documents=asked_words.documents,
         mean_length=row["weighted_mean"] or 1.0,
@@ -371,6 +373,10 @@ def vector_leg(asked: CandidateQuery, *, kinds: str, exactly: bool, most: int) -
     return f"SELECT node_id AS id, 1 - ({distance}) AS cosine {rows} ORDER BY {distance} LIMIT {most}"
 
 
+FOUND_IN_MEMORY = """
+SELECT encode(substring($13::bytea FROM 16 * place::int4 - 15 FOR 16), 'hex')::uuid AS id, cosine::float8
+  FROM unnest($14::vector::real[]) WITH ORDINALITY AS found(cosine, place)
+"""
 NONE_IS_NEAR = "SELECT NULL::uuid AS id, NULL::float8 AS cosine WHERE $3::halfvec IS NOT NULL"
 
 
@@ -396,30 +402,48 @@ class Gathered:
 
 
 async def gathered(
-    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, breadth: int = 1
+    db: Transaction,
+    asked: CandidateQuery,
+    *,
+    kinds: Sequence[str],
+    exactly: bool,
+    promise: Promise,
+    breadth: int = 1,
+    kept: KeptVectors | None = None,
 ) -> Gathered:
     """The most promising of a whole space, with what ranking needs to know of them.
 
-    `breadth` is how many vectors a text has about.
+    `breadth` is how many vectors a text has about; those that are `kept` in memory are looked at there.
     """
     most = breadth * POOL
     while True:
-        both_legs = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most)
+        near = None if kept is None or asked.vector is None else kept.nearest(asked.vector, most)
+        both_legs = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most, found=near)
         if both_legs.by_vector >= ENOUGH or both_legs.windows < most or most >= MOST_LOOKED_AT:
             return both_legs
         most *= 4
 
 
 async def _gathered(
-    db: Transaction, asked: CandidateQuery, *, kinds: Sequence[str], exactly: bool, promise: Promise, most: int
+    db: Transaction,
+    asked: CandidateQuery,
+    *,
+    kinds: Sequence[str],
+    exactly: bool,
+    promise: Promise,
+    most: int,
+    found: tuple[bytes, Vector] | None,
 ) -> Gathered:
-    near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked, kinds="$6", exactly=exactly, most=most)
+    if asked.vector is None:
+        near = NONE_IS_NEAR
+    else:
+        near = FOUND_IN_MEMORY if found else vector_leg(asked, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL, most=most)
     words = asked.words or LexicalQuestion(match=[], weights=NO_WORDS, most_possible=0.0)
     records = await db.fetch(
         f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
         *(asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
-        *(promise.lexical_share, promise.low, promise.high, promise.most, words.each),
+        *(promise.lexical_share, promise.low, promise.high, promise.most, words.each, *(found or ())),
     )
     by_vector, by_words, windows = records[0][-3:] if records else (0, 0, 0)
     rows_ = [Candidate._make(tuple(row)[:-3]) for row in records]

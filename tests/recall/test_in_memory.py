@@ -1,0 +1,194 @@
+"""The vectors kept in memory find what the database finds, whoever writes to it (D53)."""
+
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+
+from recollect.engine.engine import Engine
+from recollect.model import Kind, Mode, NodeFilter, Recall, Status
+from recollect.recall.sql import in_memory
+from recollect.recall.sql.in_memory import Among, KeptVectors, VectorsInMemory
+from recollect.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+WORDS = "tea green Hanoi train bicycle rain garden passport kitchen music winter harbour violin bread letter"
+
+
+@pytest.fixture(autouse=True)
+def kept_however_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_memory, "LEAST", 1)
+
+
+@pytest.fixture
+async def told(memory: Engine) -> Engine:
+    """Fifty-five sentences and one long text, with their vectors."""
+    chosen = random.Random(1)
+    for _ in range(55):
+        await memory.add(" ".join(chosen.sample(WORDS.split(), 6)), wait=False)
+    await memory.add(" ".join(f"{word} of number {n}." for n in range(60) for word in WORDS.split()), wait=False)
+    await memory.work()
+    return memory
+
+
+@pytest.fixture
+async def beside(told: Engine, settings: Settings) -> AsyncIterator[Engine]:
+    """Another process that keeps nothing: it writes, and tells what the database finds."""
+    async with Engine(settings.model_copy(update={"vectors_in_memory_mb": 0})) as other:
+        yield await other.in_space(told.space.slug)
+
+
+async def asked(memory: Engine, question: str = "green tea in Hanoi", **given: Any) -> Recall:
+    """Searched for, also where the same was found a moment ago; what is being read is read before anybody asks on."""
+    memory.core.recalls.clear()
+    found = await memory.recall(question, **given)
+    await memory.core.vectors.settled()
+    return found
+
+
+def way(recall: Recall) -> str:
+    return str(recall.ways["search"])
+
+
+def found(recall: Recall) -> list[tuple[object, ...]]:
+    return [(hit.node.id, hit.passage, pytest.approx(hit.score, abs=2e-5)) for hit in recall]
+
+
+async def kept(memory: Engine) -> None:
+    """Asked as often as it takes."""
+    for _ in range(3):
+        last = await asked(memory)
+    assert way(last).endswith("in memory")
+
+
+async def test_D53_who_asks_an_unchanged_space_again_is_answered_from_memory(told: Engine, beside: Engine) -> None:
+    ways = [way(await asked(told)) for _ in range(3)]
+    assert ways[:2] == ["exact: every vector"] * 2
+    vectors = int(ways[2].split()[1])
+    assert ways[2] == f"exact: {vectors} vectors in memory"
+    assert vectors > 56
+    for question in ("green tea in Hanoi", "a violin by the harbour", "passport", "zzz"):
+        assert found(await asked(told, question)) == found(await asked(beside, question))
+
+
+async def test_D53_what_somebody_else_writes_is_found_at_once(told: Engine, beside: Engine) -> None:
+    await kept(told)
+    added = await beside.add("green tea in Hanoi, as always", wait=True)
+    assert added.id in [hit.node.id for hit in await asked(told)]
+    await kept(told)
+    await beside.forget(added.id)
+    assert added.id not in [hit.node.id for hit in await asked(told)]
+    await kept(told)
+    assert added.id not in [hit.node.id for hit in await asked(told)]
+
+
+async def test_D53_it_finds_the_same_whatever_is_done_in_whatever_order(told: Engine, beside: Engine) -> None:
+    chosen = random.Random(7)
+    written = [node.id for node in (await told.list()).items]
+    gone: list[UUID] = []
+
+    async def add() -> None:
+        written.append((await beside.add(" ".join(chosen.sample(WORDS.split(), 5)), wait=chosen.random() < 0.5)).id)
+
+    async def forget() -> None:
+        gone.append(written.pop(chosen.randrange(len(written))))
+        await beside.forget(gone[-1])
+
+    async def restore() -> None:
+        if gone:
+            written.append(gone.pop())
+            is_forgotten = (await beside.get(written[-1])).status is Status.ARCHIVED
+            await (beside.restore if is_forgotten else beside.include)(written[-1])
+
+    async def correct() -> None:
+        wrong = written.pop(chosen.randrange(len(written)))
+        written.append((await beside.correct(wrong, " ".join(chosen.sample(WORDS.split(), 7)))).id)
+
+    async def exclude() -> None:
+        gone.append(written.pop(chosen.randrange(len(written))))
+        await beside.exclude(gone[-1])
+
+    async def work() -> None:
+        await beside.work()
+
+    from_memory = 0
+    for _ in range(60):
+        for _ in range(chosen.choice((0, 1, 1, 2))):
+            await chosen.choice((add, forget, exclude, restore, correct, work))()
+        question = " ".join(chosen.sample(WORDS.split(), 3))
+        ours = await asked(told, question)
+        assert found(ours) == found(await asked(beside, question)), way(ours)
+        from_memory += way(ours).endswith("in memory")
+    assert from_memory >= 5
+
+
+async def test_kinds_are_kept_apart(told: Engine, beside: Engine) -> None:
+    await told.concepts.add("green tea")
+    await told.work()
+    await kept(told)
+    for _ in range(3):
+        concepts = await asked(told, kinds=[Kind.CONCEPT])
+    assert way(concepts) == "exact: 1 vector in memory"
+    assert found(concepts) == found(await asked(beside, kinds=[Kind.CONCEPT]))
+    assert len(told.core.vectors) == 2
+
+
+async def test_what_keeps_to_a_filter_or_cannot_be_read_is_asked_of_the_database(told: Engine) -> None:
+    await kept(told)
+    assert not way(await asked(told, wanted=NodeFilter(thread="nowhere"))).endswith("in memory")
+    assert way(await asked(told, mode=Mode.RECALL)).endswith("in memory")
+
+
+async def test_none_are_kept_where_none_are_wanted_or_too_many_there(told: Engine, beside: Engine) -> None:
+    for _ in range(4):
+        assert way(await asked(beside)) == "exact: every vector"
+    assert len(beside.core.vectors) == 0
+    few = VectorsInMemory(most_mb=1)
+    among = Among(told.space.id, "a model", 64, ("memory",))
+    for _ in range(3):
+        assert few.of(told.core, among, version=(1, 1), count=2**20 // 256 + 1) is None
+    await few.settled()
+    assert len(few) == 0
+
+
+async def test_a_restored_backup_counts_anew(told: Engine) -> None:
+    """In other tables: the version of a space may be one that was there before, with other texts."""
+    await kept(told)
+    (among,) = told.core.vectors._kept
+    table, version = told.core.vectors._kept[among].version
+    assert told.core.vectors.of(told.core, among, version=(table + 1, version), count=55) is None
+    await told.core.vectors.settled()
+
+
+async def test_as_many_as_fit_those_asked_for_last() -> None:
+    vectors = VectorsInMemory(most_mb=1)
+    keys = [Among(uuid4(), "a model", 64, ("memory",)) for _ in range(3)]
+    third = np.ones((2**20 // 256 // 2, 64), dtype=np.float32)
+    for key in keys:
+        vectors._keep(key, KeptVectors(version=(1, 1), ids=np.zeros(len(third), "V16"), rows=third))
+    assert list(vectors._kept) == keys[1:]
+    await vectors.close()
+
+
+def test_what_is_nowhere_is_near_to_nothing() -> None:
+    ids = np.array([uuid4().bytes, uuid4().bytes], dtype="V16")
+    rows = in_memory._of_length_one(np.array([[0.0, 0.0], [0.0, 3.0]], dtype=np.float16))
+    kept = KeptVectors(version=(1, 1), ids=ids, rows=rows)
+    assert kept.nearest(np.array([0.0, 2.0], dtype=np.float32), 5)[1].to_list() == [0.0, 1.0]
+    assert kept.nearest(np.zeros(2, dtype=np.float32), 5)[1].to_list() == [0.0, 0.0]
+
+
+def test_the_nearest_are_the_nearest() -> None:
+    rows = np.random.default_rng(3).normal(size=(500, 64)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    ids = np.array([uuid4().bytes for _ in rows], dtype="V16")
+    asked = np.random.default_rng(4).normal(size=64).astype(np.float32)
+    few, cosines = KeptVectors(version=(1, 1), ids=ids, rows=rows).nearest(asked, 20)
+    right = rows @ (asked / np.linalg.norm(asked))
+    best = np.argsort(-right)[:20]
+    assert {few[start : start + 16] for start in range(0, len(few), 16)} == {ids[place].tobytes() for place in best}
+    assert sorted(cosines.to_numpy()) == pytest.approx(sorted(right[best]), abs=1e-3)
