@@ -67,6 +67,8 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["spaces", "set", "default"], 2, "nothing to set", "give --tag"),
     (["serve", "--port", "99999"], 2, "port cannot be 99999", "at most 65535"),
     (["cases", "add", "why?"], 2, "--answer is missing", "as in `recollect cases add"),
+    (["cases", "add", "why?", "--answer", "--category", "tea"], 2, "--answer needs a value", "--category is an option"),
+    (["plan", "list", "--policy", "nosuch"], 2, "There is no policy 'nosuch'", "one of prune,"),
     (["never-merge", "add", "--from", "missing.csv"], 2, "missing.csv cannot be read", "name a file"),
 ]
 

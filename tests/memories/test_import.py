@@ -168,6 +168,21 @@ async def test_D08_importing_again_changes_nothing(memory: Engine, tmp_path: Pat
     assert await everything(memory) == before
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_what_was_forgotten_is_not_passed_over_in_silence(memory: Engine, tmp_path: Path, dry_run: bool) -> None:
+    write(tmp_path, {f"{name}.md": f"{name} drinks green tea." for name in ("Linh", "Minh", "Hoa")})
+    await memory.import_([tmp_path])
+    by_text = {node.text: node.id for node in await everything(memory)}
+    await memory.forget(by_text["Linh drinks green tea."])
+    await memory.exclude(by_text["Hoa drinks green tea."])
+    report = await memory.import_([tmp_path], dry_run=dry_run)
+    assert (report.added, report.already_there, report.refused) == (0, 3, ())
+    assert [note.message for note in report.notes] == [
+        "2 texts are there already, but forgotten or kept out of recall: "
+        "`recollect restore` or `recollect include` brings one back."
+    ]
+
+
 async def test_D08_a_document_that_grew_adds_only_what_is_new(memory: Engine, tmp_path: Path) -> None:
     write(tmp_path, {"a.md": document("alpha", "beta", "gamma")})
     await memory.import_([tmp_path], options=SMALL, wait=False)
@@ -245,9 +260,7 @@ async def test_G08_no_note_is_refused_for_its_tags(memory: Engine, tmp_path: Pat
     said = [str(line) for line in report.notes]
     assert any("unfit.md: 2 tags of the front matter were left out: a tag has 1 to 100" in line for line in said)
     assert any("many.md" in line and "of its tags were left out, for want of room" in line for line in said)
-    aside = (
-        "tags are not registered in this strict space, and were kept in metadata.extra: machine learning, AI, tag-0000"
-    )
+    aside = "tags are not registered in this strict space, and kept in metadata.extra: machine learning, AI, tag-0000"
     assert any(aside in line for line in said) is strict
     nodes = {} if dry_run else {node.text: node for node in await everything(memory)}
     if nodes and strict:

@@ -689,6 +689,7 @@ async def bad_calls(graph: Engine, plan: UUID) -> Sequence[tuple[Any, type[Excep
         (graph.plans.propose("prune", {"threshold": "much"}), InvalidInput),
         (graph.plans.list(limit=0), InvalidInput),
         (graph.plans.list(status="finished"), InvalidInput),
+        (graph.plans.list(policy="nosuch"), InvalidInput),
     ]
 
 

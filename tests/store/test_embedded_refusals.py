@@ -172,6 +172,27 @@ def test_full_disk_leaves_nothing_behind(place: Path) -> None:
     assert listing(home_of(place / "home").postgres) == []
 
 
+@pytest.fixture(params=[2, 8])
+def small_disk(request: pytest.FixtureRequest, place: Path) -> Iterator[Path]:
+    """A disk of so many megabytes, which whoever may mount one can fill."""
+    disk = place / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={request.param}m", "tmpfs", disk], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("only who may mount a disk can fill it")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_a_disk_without_room_is_called_so(small_disk: Path) -> None:
+    """At times the server that is being made is ended by it, and its last words are no more than that it was."""
+    home = small_disk / "home"
+    assert f"The disk of {home} has no room for a new database" in refusal(DataDirectoryProblem, home)
+    assert listing(home_of(home).postgres) == []
+
+
 def test_impatience_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody has the server's lock and no process of it is to be seen: as if it ran in another container."""
     with (home / "server.lock").open() as lock:

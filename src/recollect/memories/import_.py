@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from uuid import UUID
 
 import anyio.to_thread
@@ -295,6 +295,7 @@ class _Tally:
     woven: Woven = field(default_factory=Woven)
     # Tags of notes that a strict space does not know; a mapping keeps their order.
     set_aside: dict[str, None] = field(default_factory=dict)
+    forgotten: set[UUID] = field(default_factory=set)
 
     def note(self, line: SourceLine) -> None:
         """Once only: the chunks of a document all say the same."""
@@ -306,6 +307,8 @@ class _Tally:
         return self.added + self.already_there + sum(line.what == "refused" for line in self.lines)
 
     def report(self, *, dry_run: bool) -> ImportReport:
+        if self.forgotten:
+            self.lines.insert(0, SourceLine(what="note", file="", message=_about_forgotten(len(self.forgotten))))
         if self.set_aside:
             self.lines.insert(0, SourceLine(what="note", file="", message=_about_set_aside([*self.set_aside])))
         return ImportReport(
@@ -323,12 +326,13 @@ class _Tally:
 
 def _about_set_aside(tags: Sequence[str]) -> str:
     names = ", ".join(tags[:MOST_NAMED]) + (", ..." if len(tags) > MOST_NAMED else "")
-    tags_were = (
-        "1 tag is not registered in this strict space, and was"
-        if len(tags) == 1
-        else (f"{len(tags):,} tags are not registered in this strict space, and were")
-    )
-    return f"{tags_were} kept in metadata.extra: {names}."
+    tags_are = counted(len(tags), "tag is", "tags are")
+    return f"{tags_are} not registered in this strict space, and kept in metadata.extra: {names}."
+
+
+def _about_forgotten(count: int) -> str:
+    there = f"{counted(count, 'text is', 'texts are')} there already, but forgotten or kept out of recall"
+    return f"{there}: `recollect restore` or `recollect include` brings one back."
 
 
 class _Desk:
@@ -371,7 +375,9 @@ class _Desk:
 
     async def _twins(self, batch: Sequence[FoundInFile]) -> Sequence[nodes.Twin | None]:
         async with self.core.transaction(self.space_id) as db:
-            return await nodes.existing(db, [record.memory for record in batch])
+            twins = await nodes.existing(db, [record.memory for record in batch])
+        self.tally.forgotten |= {twin.id for twin in twins if twin and twin.by == "text" and twin.out_of_recall}
+        return twins
 
     async def _link(self, there: Sequence[tuple[FoundInFile, UUID]]) -> None:
         """Give each chunk that is there already the parent that brought it again."""
@@ -472,8 +478,7 @@ class _Linked:
 
 
 def _with_parents(metadata: Metadata, chunks: Sequence[FoundInFile], contract: Contract) -> _Linked:
-    count = 0
-    lines: list[SourceLine] = []
+    count, lines = 0, list[SourceLine]()
     for chunk in chunks:
         new_metadata = with_parent(metadata, chunk.memory.metadata)
         if new_metadata == metadata:
@@ -489,11 +494,7 @@ def _with_parents(metadata: Metadata, chunks: Sequence[FoundInFile], contract: C
 
 
 def _decide(draft: Draft, node: Node, metadata: Metadata, chunks: Sequence[FoundInFile], now: str) -> None:
-    before: dict[str, Any] = {
-        "metadata": node.metadata,
-        "version": node.version,
-        "updated_at": node.updated_at.isoformat(),
-    }
+    before = {"metadata": node.metadata, "version": node.version, "updated_at": node.updated_at.isoformat()}
     after = {"metadata": metadata, "version": node.version + 1, "updated_at": now}
     change = draft.patch("nodes", node.id, before, after)
     draft.decide("link", node.id, f"also a chunk of {chunks[0].file}"[:1000], [change])

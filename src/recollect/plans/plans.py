@@ -10,13 +10,15 @@ from recollect.plan import Decision, DecisionStatus, Outcome, Plan, PlanStatus, 
 from recollect.plans import apply, propose, review, run, undo
 from recollect.plans import show as shown
 from recollect.plans.apply import Progress, Started
-from recollect.plans.registry import POLICIES
+from recollect.plans.registry import policy_named
 from recollect.plans.run import Tidied
 from recollect.plans.show import PolicyInfo, ShownPlan
 from recollect.plans.sql import plans
 from recollect.store.database import reads
 from recollect.wording import check_limit
 
+# What plans bear in the place of a policy that no policy proposed.
+NOT_TIDYING = (propose.HAND, propose.UNDO, "import")
 # Decisions are numbered from 1, in a column of four bytes.
 LAST_NUMBER = 2**31 - 1
 
@@ -200,7 +202,7 @@ def _check_numbers(numbers: Sequence[int], field: str) -> None:
 
 def _whole_name(policy: str) -> str:
     """The name that plans bear, also where a policy is called as on the command line."""
-    return next((known_policy.name for known_policy in POLICIES.values() if policy == known_policy.short), policy)
+    return policy if policy in NOT_TIDYING else policy_named(policy).name
 
 
 def _status(name: str) -> PlanStatus:

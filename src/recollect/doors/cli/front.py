@@ -5,7 +5,9 @@ Some words lead to a command of another name, as people expect them to; a word t
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import pairwise, takewhile
 from typing import Any
 
 import typer
@@ -43,7 +45,21 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise InvalidInput(_no_such(args[0], ctx.command_path, sorted(self.commands)))
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        _check_values(getattr(command, "params", ()), rest)
+        return name, command, rest
+
+
+def _check_values(params: Iterable[Any], given: Iterable[str]) -> None:
+    """An option in the place of a value is a value that was forgotten, not one that is meant."""
+    options = [param for param in params if param.param_type_name == "option"]
+    names = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    with_value = {name for option in options if not option.is_flag for name in option.opts}
+    for name, value in pairwise(takewhile(lambda word: word != "--", given)):
+        if name in with_value and value in names:
+            raise InvalidInput(
+                f"{name} needs a value after it, and {value} is an option: {name}={value} if you mean it."
+            )
 
 
 class Front(CommandGroup):

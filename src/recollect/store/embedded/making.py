@@ -16,6 +16,8 @@ from recollect.store.embedded.tuning import WAL_SEGMENT_MB, memory_bytes, settin
 
 DATABASE = OWNER = "recollect"
 UNFINISHED = "initdb-"
+NO_SPACE = "No space left on device"
+TAKES_MB = 36
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,11 @@ class Maker:
         )
 
     def _refuse_unmade(self, made: subprocess.CompletedProcess[str]) -> None:
+        if made.returncode and NO_SPACE in made.stderr:  # that may be said long before the last lines
+            raise DataDirectoryProblem(
+                f"The disk of {self.home.path} has no room for a new database, which takes {TAKES_MB} MB: "
+                f"make room there. {ELSEWHERE}"
+            )
         if made.returncode:
             raise DataDirectoryProblem(
                 f"The database could not be made in {self.home.path}: {essence(made.stderr)}. Mend that. {ELSEWHERE}"
