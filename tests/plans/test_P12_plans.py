@@ -94,7 +94,7 @@ class P:
 
     @property
     def first(self) -> "P":
-        """The plan itself, or the one that it brought again: the undo of an undo is what the first of them took back."""
+        """The plan itself, or the one that it brought again: the undo of an undo is what the first took back."""
         return self if self.undoes is None or self.undoes.undoes is None else self.undoes.undoes.first
 
 
