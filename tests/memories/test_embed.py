@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
+from recollect.engine import worker
+from recollect.engine.core import Core
 from recollect.engine.engine import Engine
+from recollect.engine.worker import work_once
 from recollect.errors import ProviderMisbehaved, ProviderUnavailable
 from recollect.memories import embed
 from recollect.memories.sql import jobs, vectors
@@ -22,7 +25,7 @@ from recollect.model import NewMemory
 from recollect.ports import Vectors
 from recollect.recall.sql import lexicon
 from recollect.store.database import Transaction, driver
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, until_it_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -292,6 +295,34 @@ async def test_D13_D33_the_hnsw_index_is_built_when_it_pays_and_used(memory: Eng
         async with engine.core.database.owner() as connection:
             await connection.execute(text(f"DROP INDEX {state.name}"))
         assert not await vectors.rebuild_index(engine.core.database, embedder.model, embedder.dim)
+
+
+async def test_D53_who_comes_and_goes_begins_no_index(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off, it would begin anew with the next who comes, and take the cores from whoever asks meanwhile."""
+    in_haste = {"embedder": "hashing:40", "hnsw_min_rows": 30, "worker_poll_seconds": 0.01, "space": memory.space.slug}
+    async with Engine(memory.settings.model_copy(update=in_haste)) as engine:
+        rounds: list[bool] = []
+
+        async def noted(core: Core, *, builds_index: bool) -> int:
+            rounds.append(builds_index)
+            return await work_once(core, builds_index=builds_index)
+
+        async def went_round() -> bool:
+            return len(rounds) >= 5
+
+        async def is_built() -> bool:
+            return await vectors.is_indexed(engine.core.database, "hashing:40", 40)
+
+        monkeypatch.setattr(worker, "work_once", noted)
+        await texts_of(engine, 30)
+        async with worker.working(engine.core):
+            await until_it_holds(went_round)
+        assert (any(rounds), await is_built()) == (False, False)
+        monkeypatch.setattr(worker, "STAYS_SECONDS", 0.0)
+        async with worker.working(engine.core):
+            await until_it_holds(is_built)
+        async with engine.core.database.owner() as connection:
+            await connection.execute(text(f"DROP INDEX {vectors.index_name('hashing:40', 40)}"))
 
 
 async def test_D27_recall_gives_the_nearest_twenty_in_order(memory: Engine) -> None:

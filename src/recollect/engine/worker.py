@@ -1,6 +1,7 @@
 """The worker: embeds what was added, space by space, and builds the vector index when it pays."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,25 +17,29 @@ from recollect.memories import embed
 log = Logger("recollect.worker")
 # Then the next space has its turn: a long import in one must not hold up a single note in another.
 BATCHES_A_ROUND = 4
+# Who comes and goes begins no index: its building takes the cores from whoever asks meanwhile, and one that is broken
+# off begins anew with the next who comes.
+STAYS_SECONDS = 30.0
 
 
-async def work_once(core: Core) -> int:
+async def work_once(core: Core, *, builds_index: bool = True) -> int:
     """One round over all spaces; returns how many nodes were embedded."""
     async with core.database.owner() as connection:
         all_spaces = await spaces.list_all(connection)
     done = 0
     for space in all_spaces:
         done += await embed.work(core, space.id, batches=BATCHES_A_ROUND)
-    if done == 0:
+    if done == 0 and builds_index:
         await embed.ensure_index(core, core.embedder())
     return done
 
 
 async def work_forever(core: Core) -> None:
     """Until cancelled. Trouble with the database or a provider is logged and tried again, never fatal."""
+    began = time.monotonic()
     while True:
         try:
-            done = await work_once(core)
+            done = await work_once(core, builds_index=time.monotonic() - began >= STAYS_SECONDS)
         except (RecollectError, OSError) as problem:
             log.warning("the worker will try again", why=str(problem))
             done = 0
