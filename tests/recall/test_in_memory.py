@@ -22,6 +22,7 @@ WORDS = "tea green Hanoi train bicycle rain garden passport kitchen music winter
 @pytest.fixture(autouse=True)
 def kept_however_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_memory, "LEAST", 1)
+    monkeypatch.setattr(in_memory, "ASKED_BEFORE", 2)
 
 
 @pytest.fixture
@@ -73,6 +74,19 @@ async def test_D53_who_asks_an_unchanged_space_again_is_answered_from_memory(tol
     assert vectors > 56
     for question in ("green tea in Hanoi", "a violin by the harbour", "passport", "zzz"):
         assert found(await asked(told, question)) == found(await asked(beside, question))
+
+
+async def test_D53_who_writes_between_any_two_questions_has_nothing_read(
+    told: Engine, beside: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_memory, "ASKED_BEFORE", 3)
+    for number in range(4):
+        for _ in range(2):
+            assert way(await asked(told)) == "exact: every vector"
+        await beside.add(f"cup of tea number {number}", wait=True)
+    assert len(told.core.vectors) == 0
+    assert [way(await asked(told)) for _ in range(4)][2:] == ["exact: every vector", way(await asked(told))]
+    assert len(told.core.vectors) == 1
 
 
 async def test_D53_what_somebody_else_writes_is_found_at_once(told: Engine, beside: Engine) -> None:

@@ -1,7 +1,7 @@
 """What a process keeps of spaces in memory because it is asked for again and again: graphs, and vectors.
 
-It is read in the background when it is asked for a second time, so that who asks once does not wait for it, and given
-back when nobody has asked for it for a while. Whether it is still as the database has it, whoever keeps it asks there.
+It is read in the background when it is asked for again, so that who asks once does not wait for it, and given back when
+nobody has asked for it for a while. Whether it is still as the database has it, whoever keeps it asks there.
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
 They are those of one version of a space. The first look of every recall reads the version as it is (the database raises
 it in the transaction that changes the space), and what is kept of another one is not used: whoever writes, the answer
-is that of the database. An unchanged space that is asked a second time is read in the background; until then, and
-after each change, the database looks itself.
+is that of the database. To read them costs what ten or twenty questions gain: so after each change the database is
+asked some times first, and then they are read in the background. Who writes between few questions has none read in vain.
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Fewer are looked at in the database as fast, and of more nobody counts how many they are.
 LEAST, MOST = 1_000, 50_000
 BYTES_A_NUMBER = 4
+ASKED_BEFORE = 8
 NEARLY_NOTHING = 1e-12
 VERSION = "SELECT 'embeddings'::regclass::int8, coalesce(max(version), 0) FROM space_versions WHERE space_id = $1"
 VECTORS = """
@@ -67,10 +68,11 @@ class VectorsInMemory(Keeping[Among, KeptVectors]):
 
     def __init__(self, *, most_mb: int) -> None:
         super().__init__(most=most_mb * 2**20)
-        self._asked: dict[Among, tuple[int, int]] = {}
+        # Which version was asked last, and how often.
+        self._asked: dict[Among, tuple[tuple[int, int], int]] = {}
 
     def of(self, core: "Core", among: Among, *, version: tuple[int, int], count: int) -> KeptVectors | None:
-        """Those of this version; None where the database is to look itself. Who asks twice has them read."""
+        """Those of this version; None where the database is to look itself. Who asks often has them read."""
         if not LEAST <= count <= min(MOST, self._most / (BYTES_A_NUMBER * among.dim)):
             return None
         kept = self._kept.get(among)
@@ -78,9 +80,10 @@ class VectorsInMemory(Keeping[Among, KeptVectors]):
             self._used_at[among] = self._clock()
             return kept
         self._drop(among)
-        if self._asked.get(among) == version:
+        last, times = self._asked.get(among, (version, 0))
+        self._asked[among] = version, times = version, times + 1 if last == version else 1
+        if times >= ASKED_BEFORE:
             self.load_soon(core, among.space_id, among)
-        self._asked[among] = version
         return None
 
     def forget(self) -> None:
