@@ -3,7 +3,7 @@
 They are those of one version of a space. The first look of every recall reads the version as it is (the database raises
 it in the transaction that changes the space), and what is kept of another one is not used: whoever writes, the answer
 is that of the database. To read them costs what ten or twenty questions gain: so after each change the database is
-asked some times first, and then they are read in the background. Who writes between few questions has none read in vain.
+asked some times first, and then they are read in the background. Who writes between few questions has none read.
 """
 
 from dataclasses import dataclass
