@@ -80,8 +80,9 @@ class VectorsInMemory(Keeping[Among, KeptVectors]):
             self._used_at[among] = self._clock()
             return kept
         self._drop(among)
-        last, times = self._asked.get(among, (version, 0))
-        self._asked[among] = version, times = version, times + 1 if last == version else 1
+        last, before = self._asked.get(among, (version, 0))
+        times = before + 1 if last == version else 1
+        self._asked[among] = (version, times)
         if times >= ASKED_BEFORE:
             self.load_soon(core, among.space_id, among)
         return None
