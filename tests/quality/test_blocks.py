@@ -231,7 +231,7 @@ class Reader:
     def _answers(self, server: "subprocess.Popen[bytes]") -> bool:
         assert server.poll() is None, (self.directory.parent / "server.log").read_text()
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health/ready").is_success
+            return httpx.get(f"http://127.0.0.1:{self.port}/health/ready", verify=False).is_success
         except httpx.TransportError:
             return False
 

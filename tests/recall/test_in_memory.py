@@ -2,13 +2,16 @@
 
 import random
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
+import anyio
 import numpy as np
 import pytest
 
+from recollect.engine import keeping
 from recollect.engine.engine import Engine
+from recollect.errors import RecollectError
 from recollect.model import Kind, Mode, NodeFilter, Recall, Status
 from recollect.recall.sql import in_memory
 from recollect.recall.sql.in_memory import Among, KeptVectors, VectorsInMemory
@@ -16,6 +19,7 @@ from recollect.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
+HALF = 2**20 // (64 * 4 + 16) // 2
 WORDS = "tea green Hanoi train bicycle rain garden passport kitchen music winter harbour violin bread letter"
 
 
@@ -162,7 +166,7 @@ async def test_none_are_kept_where_none_are_wanted_or_too_many_there(told: Engin
         assert way(await asked(beside)) == "exact: every vector"
     assert len(beside.core.vectors) == 0
     few = VectorsInMemory(most_mb=1)
-    among = Among(told.space.id, "a model", 64, ("memory",))
+    among = Among(1, told.space.id, "a model", 64, ("memory",))
     for _ in range(3):
         assert few.of(told.core, among, version=(1, 1), count=2**20 // 256 + 1) is None
     await few.settled()
@@ -180,28 +184,122 @@ async def test_a_restored_backup_counts_anew(told: Engine) -> None:
 
 async def test_as_many_as_fit_those_asked_for_last() -> None:
     vectors = VectorsInMemory(most_mb=1)
-    keys = [Among(uuid4(), "a model", 64, ("memory",)) for _ in range(3)]
-    third = np.ones((2**20 // 256 // 2, 64), dtype=np.float32)
+    keys = [Among(1, uuid4(), "a model", 64, ("memory",)) for _ in range(3)]
     for key in keys:
-        vectors._keep(key, KeptVectors(version=(1, 1), ids=np.zeros(len(third), "V16"), rows=third))
+        vectors._keep(key, half_of_a_megabyte())
     assert list(vectors._kept) == keys[1:]
     await vectors.close()
 
 
-def test_what_is_nowhere_is_near_to_nothing() -> None:
+def half_of_a_megabyte(version: int = 1) -> KeptVectors:
+    rows = np.ones((HALF, 64), dtype=np.float32)
+    return KeptVectors(version=(1, version), ids=np.zeros(len(rows), "V16"), rows=rows)
+
+
+class Loads(VectorsInMemory):
+    """Notes what it would read, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__(most_mb=1)
+        self.begun: list[Among] = []
+
+    def load_soon(self, core: Any, space_id: UUID, key: Among) -> None:
+        self.begun.append(key)
+
+
+async def test_what_does_not_fit_beside_what_others_ask_for_is_not_read_in_vain() -> None:
+    """Else each of three spaces that are asked in turn would push out the next, and none be there when it is asked."""
+    vectors, nobody = Loads(), cast("Any", None)
+    first, second, third = (Among(1, uuid4(), "a model", 64, ("memory",)) for _ in range(3))
+    vectors._keep(first, half_of_a_megabyte())
+    vectors._keep(second, half_of_a_megabyte())
+    for _ in range(20):
+        for key in (first, second, third):
+            vectors.of(nobody, key, version=(1, 1), count=HALF)
+    assert not vectors.begun
+    for key in (third, second, third):  # nobody asks for the first any more
+        vectors.of(nobody, key, version=(1, 1), count=HALF)
+    assert vectors.begun == [third]
+    await vectors.close()
+
+
+async def test_who_looked_before_the_last_change_takes_nothing_from_the_others() -> None:
+    vectors, nobody = Loads(), cast("Any", None)
+    key = Among(1, uuid4(), "a model", 64, ("memory",))
+    vectors._keep(key, half_of_a_megabyte(version=2))
+    assert vectors.of(nobody, key, version=(1, 1), count=HALF) is None
+    assert vectors.of(nobody, key, version=(1, 2), count=HALF) is not None
+    assert vectors.of(nobody, key, version=(1, 3), count=HALF) is None
+    assert len(vectors) == 0
+    await vectors.close()
+
+
+async def test_where_all_is_gone_nothing_is_near(told: Engine, beside: Engine) -> None:
+    await asked(told)
+    for node in (await beside.list(limit=100)).items:
+        await beside.forget(node.id)
+    for _ in range(4):
+        assert not await asked(told)
+    assert len(told.core.vectors) == 1
+
+
+async def test_what_cannot_be_read_is_not_tried_at_every_question(
+    told: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = 0
+
+    async def fail(*_: object) -> KeptVectors:
+        nonlocal tried
+        tried += 1
+        raise (RecollectError("no") if tried % 2 else ValueError("nonsense"))
+
+    monkeypatch.setattr(told.core.vectors, "_read", fail)
+    for _ in range(8):
+        assert way(await asked(told)) == "exact: every vector"
+    assert tried == 4
+    await told.core.vectors.close()
+
+
+async def test_closing_waits_for_what_is_being_read_but_not_for_good(
+    told: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = anyio.Event(), anyio.Event()
+
+    async def stand_still(*_: object) -> KeptVectors:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    monkeypatch.setattr(told.core.vectors, "_read", stand_still)
+    for _ in range(2):
+        told.core.recalls.clear()
+        await told.recall("green tea")
+    await begun.wait()
+    monkeypatch.setattr(keeping, "CLOSE_SECONDS", 0.1)
+    await told.core.vectors.close()
+    assert ended.is_set()
+    assert len(await asked(told, "green tea")) > 0
+
+
+async def test_what_is_nowhere_is_near_to_nothing() -> None:
     ids = np.array([uuid4().bytes, uuid4().bytes], dtype="V16")
     rows = in_memory._of_length_one(np.array([[0.0, 0.0], [0.0, 3.0]], dtype=np.float16))
     kept = KeptVectors(version=(1, 1), ids=ids, rows=rows)
-    assert kept.nearest(np.array([0.0, 2.0], dtype=np.float32), 5)[1].to_list() == [0.0, 1.0]
-    assert kept.nearest(np.zeros(2, dtype=np.float32), 5)[1].to_list() == [0.0, 0.0]
+    assert (await kept.nearest(np.array([0.0, 2.0], dtype=np.float32), 5))[1].to_list() == [0.0, 1.0]
+    assert (await kept.nearest(np.zeros(2, dtype=np.float32), 5))[1].to_list() == [0.0, 0.0]
 
 
-def test_the_nearest_are_the_nearest() -> None:
+@pytest.mark.parametrize("in_passing", [10_000, 100])
+async def test_the_nearest_are_the_nearest(in_passing: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_memory, "IN_PASSING", in_passing)
     rows = np.random.default_rng(3).normal(size=(500, 64)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     ids = np.array([uuid4().bytes for _ in rows], dtype="V16")
     asked = np.random.default_rng(4).normal(size=64).astype(np.float32)
-    few, cosines = KeptVectors(version=(1, 1), ids=ids, rows=rows).nearest(asked, 20)
+    few, cosines = await KeptVectors(version=(1, 1), ids=ids, rows=rows).nearest(asked, 20)
     right = rows @ (asked / np.linalg.norm(asked))
     best = np.argsort(-right)[:20]
     assert {few[start : start + 16] for start in range(0, len(few), 16)} == {ids[place].tobytes() for place in best}

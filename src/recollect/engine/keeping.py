@@ -12,8 +12,11 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
+import anyio
+
 from recollect.errors import RecollectError
 from recollect.logs import Logger
+from recollect.store.connections import CLOSE_SECONDS
 from recollect.store.database import Transaction
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ class Keeping(ABC, Generic[K, V]):
         self._kept: dict[K, V] = {}
         self._used_at: dict[K, float] = {}
         self._loading: dict[K, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()  # each takes a connection, and much more memory than what is kept
         self._waking: asyncio.TimerHandle | None = None
         self._is_closing = False
 
@@ -61,7 +65,8 @@ class Keeping(ABC, Generic[K, V]):
 
     async def settled(self) -> None:
         """Wait until nothing is being read."""
-        await asyncio.gather(*self._loading.values())
+        while self._loading:
+            await asyncio.wait(self._loading.values())  # which breaks nothing off where somebody waits no longer
 
     def forget(self) -> None:
         """Keep nothing any more."""
@@ -69,9 +74,14 @@ class Keeping(ABC, Generic[K, V]):
         self._used_at.clear()
 
     async def close(self) -> None:
-        """What is being read is read to the end of its step: a connection that is cut off amid a COPY is lost."""
+        """What is being read is read to its end, for a while: a connection that is cut off amid a COPY is lost."""
         self._is_closing = True
-        await self.settled()
+        with anyio.move_on_after(CLOSE_SECONDS):
+            await self.settled()
+        for stuck in self._loading.values():
+            stuck.cancel()
+        with anyio.move_on_after(CLOSE_SECONDS):
+            await self.settled()
         if self._waking is not None:
             self._waking.cancel()
         self.forget()
@@ -84,11 +94,13 @@ class Keeping(ABC, Generic[K, V]):
     async def _load_alone(self, core: "Core", space_id: UUID, key: K) -> None:
         """In the background nobody hears a problem: the database goes on answering, and the log knows why."""
         try:
-            async with core.database.snapshot(space_id) as db:
+            async with self._one_at_a_time, core.database.snapshot(space_id) as db:
                 if not self._is_closing:
                     self._keep(key, await self._read(db, key))
         except RecollectError as problem:
             log.warning("a space could not be read into memory", why=problem.message)
+        except Exception:  # a fault of ours: nobody waits for this, and closing must not fail by it
+            log.exception("a space could not be read into memory")
         finally:
             self._loading.pop(key, None)
 

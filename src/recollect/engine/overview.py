@@ -15,7 +15,7 @@ from recollect.model import JobCounts
 from recollect.plans.questions import KINDS, open_questions
 
 GROWTH = timedelta(days=30)
-IndexWord = Literal["ready", "not needed yet", "being built", "empty"]
+IndexWord = Literal["ready", "not needed yet", "to be built", "empty"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,4 +58,4 @@ async def _index(core: Core, model: str | None, dim: int | None) -> IndexWord:
     if await vectors.is_indexed(core.database, model, dim):
         return "ready"
     rows = (await vectors.index_state(core.database, model, dim)).rows
-    return "not needed yet" if rows < core.settings.hnsw_min_rows else "being built"
+    return "not needed yet" if rows < core.settings.hnsw_min_rows else "to be built"

@@ -10,10 +10,12 @@ model), or the answer is not what was asked for. Nothing is retried here. The AP
 
 import json
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any, Literal
 
 import anyio
@@ -69,6 +71,12 @@ HINTS: dict[Setting, ErrorHints] = {
 }
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Whom to trust, read once: reading all of them takes longer than many a request."""
+    return httpx.create_ssl_context()
+
+
 class Endpoint:
     """POSTs JSON to one address. `who` names the server in messages, `model` what is asked of it, if it is one."""
 
@@ -99,6 +107,7 @@ class Endpoint:
             headers=dict(headers),
             timeout=None,  # the whole request has one limit, in post; httpx's are for each wait within it
             trust_env=address.host not in LOOPBACK,  # a proxy cannot reach the server beside us
+            verify=_certificates(),
         )
 
     async def post(self, body: Mapping[str, Any]) -> httpx.Response:

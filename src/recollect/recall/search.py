@@ -97,7 +97,7 @@ class Search:
         self.core, self.db, self.query = core, db, query
         self.model = embedder.model
         self.kinds = [str(kind) for kind in query.wanted.kinds]
-        self.among = Among(db.space_id, self.model, embedder.dim, tuple(self.kinds))
+        self.among = Among(seen.version[0], db.space_id, self.model, embedder.dim, tuple(sorted(self.kinds)))
         self.is_selective = selection.is_selective(query.wanted)
         # So many of the most promising are looked at.
         self.most = max(LOOKED_AT, 2 * (query.limit or LIMIT))

@@ -81,6 +81,9 @@ class Transaction:
         return done
 
 
+# The server since it was started, as a number: one that took over, or was brought back from a backup, may count what
+# the former counted once more, for other rows.
+SERVER = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8"
 SCHEMA = "recollect"
 ROLE = "recollect_app"
 

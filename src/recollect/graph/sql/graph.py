@@ -16,15 +16,15 @@ from recollect.graph.sql import edges
 from recollect.graph.sql.edges import ALIVE, ALIVE_BUT
 from recollect.memories.sql import nodes
 from recollect.model import Edge, Kind, Node, Status, Topic
-from recollect.store.database import Transaction
+from recollect.store.database import SERVER, Transaction
 from recollect.store.tables import topics
 
 # Every transaction below `since` has ended and is seen from here; so what is seen later and not now was written by one
 # that is not below it. `table` is another after a restore, or on another server, when nothing kept in memory is worth
 # anything. It is asked where the rows are: that server counts the transactions.
-MOMENT = """
+MOMENT = f"""
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8 AS since,
-       (SELECT system_identifier FROM pg_control_system()) # 'edges'::regclass::oid::int8 AS "table",
+       {SERVER} # 'edges'::regclass::oid::int8 AS "table",
        coalesce(v.version, 0) AS version, (SELECT count(*) FROM
            (SELECT FROM edges WHERE space_id = $1 AND changed_in >= $2 LIMIT $3) AS written) AS changed
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id WHERE s.id = $1

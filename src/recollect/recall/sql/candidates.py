@@ -18,23 +18,23 @@ from pgvector import HalfVector, SparseVector, Vector
 
 from recollect.errors import NotFound
 from recollect.recall.rules import lexical, spelling
-from recollect.recall.sql.in_memory import KeptVectors
+from recollect.recall.sql.in_memory import MOST, TABLES, KeptVectors
 from recollect.store.database import Transaction
 
 POOL = 200
 # Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
 ENOUGH = 20
 # Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
-MEASURED_UP_TO = 50_000
+MEASURED_UP_TO = MOST
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
 # How many vectors there are is asked of a function: Citus cannot plan a look into the catalog beside its own tables.
-FIRST_LOOK = """
+FIRST_LOOK = f"""
 SELECT s.settings, s.embedding_model, coalesce(v.version, 0) AS version,
        EXISTS (SELECT FROM embedding_jobs WHERE space_id = $1 AND status IN ('pending', 'processing')) AS waiting,
        t.documents, t.edition, t.languages, t.weighted_mean,
-       'embeddings'::regclass::int8 AS vectors_table, pg_stat_get_live_tuples('embeddings'::regclass) AS vectors,
+       {TABLES} AS tables, pg_stat_get_live_tuples('embeddings'::regclass) AS vectors,
        ARRAY(SELECT term FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS terms,
        ARRAY(SELECT documents FROM term_stats WHERE space_id = $1 AND term = ANY($2) ORDER BY term) AS containing
   FROM spaces s LEFT JOIN space_versions v ON v.space_id = s.id LEFT JOIN lexicon_totals t ON t.space_id = s.id
@@ -284,7 +284,7 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
     return FirstLook(
         model=row["embedding_model"],
         settings=row["settings"],
-        version=(row["vectors_table"], row["version"]),
+        version=(row["tables"], row["version"]),
         waiting=row["waiting"],
         documents=asked_words.documents,
         mean_length=row["weighted_mean"] or 1.0,
@@ -417,7 +417,7 @@ async def gathered(
     """
     most = breadth * POOL
     while True:
-        near = None if kept is None or asked.vector is None else kept.nearest(asked.vector, most)
+        near = None if kept is None or asked.vector is None else await kept.nearest(asked.vector, most)
         both_legs = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most, found=near)
         if both_legs.by_vector >= ENOUGH or both_legs.windows < most or most >= MOST_LOOKED_AT:
             return both_legs
