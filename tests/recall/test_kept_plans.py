@@ -69,7 +69,8 @@ async def test_D53_a_plan_that_was_made_for_few_texts_looks_them_up_by_their_key
 
 @pytest.mark.usefixtures("one_server")
 async def test_D53_a_kept_plan_walks_the_index_of_its_model(settings: Settings, statements: dict[str, str]) -> None:
-    async with Engine(settings.model_copy(update={"hnsw_min_rows": 1})) as memory:
+    # A model that no other test uses: all spaces of a database share the index of a model, and this one stays.
+    async with Engine(settings.model_copy(update={"hnsw_min_rows": 1, "embedder": "hashing:44"})) as memory:
         await memory.add_many([f"The kettle number {n} is blue" for n in range(5)])
         await embed.ensure_index(memory.core, memory.core.embedder())
         for n in range(8):  # each way is tried
