@@ -253,10 +253,13 @@ async def test_X04_a_space_moves_to_another_server_while_people_read_and_write(
     async def write() -> None:
         while not moved.is_set():
             written.append((await memory.add(f"written meanwhile, {len(written)}", wait=False)).id)
+
+    async def ask() -> None:
+        while not moved.is_set():
             assert (await memory.recall("before the move"))[0].node.id == first.id
 
     coordinator = await asyncpg.connect(cluster.url)
-    writing = asyncio.create_task(write())
+    people = [asyncio.create_task(does()) for does in (write, ask, ask, ask)]
     try:
         await coordinator.execute(
             "SELECT citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, 'force_logical')",
@@ -265,11 +268,11 @@ async def test_X04_a_space_moves_to_another_server_while_people_read_and_write(
             cluster.port + 2,
         )
         moved.set()
-        await writing
+        await asyncio.gather(*people)
         assert await placed_at(coordinator, memory.space.id) == cluster.port + 2
     finally:
         moved.set()
-        await asyncio.gather(writing, return_exceptions=True)
+        await asyncio.gather(*people, return_exceptions=True)
         await coordinator.close()
     assert len(written) > 0
     assert {one.id for one in (await memory.list(limit=1000)).items} == {first.id, *written}
