@@ -63,7 +63,7 @@ async def restore(core: Core, file: Path, *, overwrite: bool = False) -> int:
     await _run(lambda programs: dumps.restore(core.database.dsn, file, programs, shards=shards, grants=grants))
     core.recalls.clear()  # a backup of the first version has no versions of spaces
     core.adjacencies.forget()
-    core.vectors.forget()
+    core.in_memory.forget()
     await core.database.leave_connections()  # the types of the old schema are gone, and connections remember them
     await upgrade(core.database)
     async with core.database.owner() as connection:

@@ -32,7 +32,7 @@ from recollect.store.locks import Lease
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.graph.adjacency import Adjacencies
-    from recollect.recall.sql.in_memory import VectorsInMemory
+    from recollect.recall.sql.in_memory import SpacesInMemory
 
 log = Logger("recollect")
 
@@ -171,7 +171,7 @@ class Core:
         self._notifiers: tuple[Notifier, ...] | None = None
         self._reranker: Reranker | None = None
         self._adjacencies: Adjacencies | None = None
-        self._vectors: VectorsInMemory | None = None
+        self._in_memory: SpacesInMemory | None = None
         self.lease = Lease(self.database)
 
     def embedder(self, model: str | None = None) -> Embedder:
@@ -198,13 +198,13 @@ class Core:
         return self._adjacencies
 
     @property
-    def vectors(self) -> "VectorsInMemory":
-        """The vectors that this process keeps in memory."""
-        if self._vectors is None:
-            from recollect.recall.sql.in_memory import VectorsInMemory
+    def in_memory(self) -> "SpacesInMemory":
+        """The spaces that this process searches in memory."""
+        if self._in_memory is None:
+            from recollect.recall.sql.in_memory import SpacesInMemory
 
-            self._vectors = VectorsInMemory(most_mb=self.settings.vectors_in_memory_mb)
-        return self._vectors
+            self._in_memory = SpacesInMemory(most_mb=self.settings.search_in_memory_mb)
+        return self._in_memory
 
     def reranker(self) -> Reranker | None:
         """The configured reranker, made once; None where there is none."""
@@ -270,7 +270,7 @@ class Core:
                 stack.push_async_callback(model.close)
             for embedder in set(self.embedders.values()):
                 stack.push_async_callback(embedder.close)
-            for kept in (self._adjacencies, self._vectors):
+            for kept in (self._adjacencies, self._in_memory):
                 if kept is not None:
                     await kept.close()
 

@@ -25,8 +25,8 @@ from recollect.recall.rules.passages import passage_of
 from recollect.recall.rules.ranking import Calibration, Numbers
 from recollect.recall.sql import candidates, logs
 from recollect.recall.sql import windows as windows_sql
-from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, LexicalQuestion
-from recollect.recall.sql.in_memory import Among, KeptVectors
+from recollect.recall.sql.candidates import Candidate, CandidateQuery, FirstLook, Gathered, LexicalQuestion
+from recollect.recall.sql.in_memory import Among, LookInMemory
 from recollect.store.database import Transaction
 from recollect.wording import counted
 
@@ -99,7 +99,6 @@ class Search:
         self.kinds = [str(kind) for kind in query.wanted.kinds]
         self.among = Among(seen.version[0], db.space_id, self.model, embedder.dim, tuple(sorted(self.kinds)))
         self.is_selective = selection.is_selective(query.wanted)
-        # So many of the most promising are looked at.
         self.most = max(LOOKED_AT, 2 * (query.limit or LIMIT))
         # RECALL and CHALLENGE speak of what was said, never of what was made of it (D39).
         self.with_summaries = query.include_summaries and query.mode not in (Mode.RECALL, Mode.CHALLENGE)
@@ -116,6 +115,7 @@ class Search:
             with_summaries=self.with_summaries,
         )
         self.documents, self.version = seen.documents, seen.version
+        self.look: LookInMemory | None = None
         self.breadth = BROADEST
         self.ways: dict[str, object] = {}
         self.notes: tuple[str, ...] = ()
@@ -167,23 +167,33 @@ class Search:
 
     async def _gathered(self) -> list[Candidate]:
         """Of the whole space, by whichever way to the nearest is the faster one here."""
-        kept = await self._kept()
-        exactly = kept is not None or await self.exactly()
-        started = time.perf_counter()
-        find = partial(candidates.gathered, self.db, self.asked, kinds=self.kinds, promise=self._promise())
-        both_legs = await find(exactly=exactly, breadth=self.breadth, kept=kept)
-        if kept is None and (pace := self.core.paces.get(self.among)):
-            pace.took(exactly, time.perf_counter() - started)
+        self.look = await self._in_memory()
+        both_legs = (
+            self.look.gathered(self._promise(), breadth=self.breadth) if self.look else await self._by_database()
+        )
         self.ways |= {"by_vector": both_legs.by_vector, "by_words": both_legs.by_words}
         return both_legs.candidates
 
-    async def _kept(self) -> KeptVectors | None:
-        """The vectors of this space, where they are kept in memory as they are."""
+    async def _in_memory(self) -> LookInMemory | None:
+        """A look at this space in memory, where it is kept there as it is."""
         if self.asked.vector is None or not self.may_be_many:
             return None
-        if kept := self.core.vectors.of(self.core, self.among, version=self.version, count=await self._count()):
-            self.ways["search"] = f"exact: {counted(len(kept.ids), 'vector')} in memory"
-        return kept
+        words = self.documents * self.asked.mean_length
+        of = self.core.in_memory.of
+        kept = of(self.core, self.among, version=self.version, vectors=await self._count(), words=words)
+        if kept is None:
+            return None
+        self.ways["search"] = f"exact: {counted(len(kept.vectors.rows), 'vector')} in memory"
+        return await kept.look(self.asked, self.asked.vector)
+
+    async def _by_database(self) -> Gathered:
+        exactly = await self.exactly()
+        started = time.perf_counter()
+        find = partial(candidates.gathered, self.db, self.asked, kinds=self.kinds, promise=self._promise())
+        both_legs = await find(exactly=exactly, breadth=self.breadth)
+        if pace := self.core.paces.get(self.among):
+            pace.took(exactly, time.perf_counter() - started)
+        return both_legs
 
     def _promise(self) -> candidates.Promise:
         return candidates.Promise(
@@ -201,7 +211,10 @@ class Search:
             return []
         relevance = self._rank(threaded).relevance
         best = [threaded[i] for i in np.argsort(-relevance, kind="stable")[: candidates.FLOW_FROM]]
-        return await candidates.neighbours(self.db, self.asked, best, pool_ids={candidate.id for candidate in pool})
+        pool_ids = {candidate.id for candidate in pool}
+        if self.look:
+            return self.look.neighbours(best, pool_ids=pool_ids)
+        return await candidates.neighbours(self.db, self.asked, best, pool_ids=pool_ids)
 
     async def _by_passages(self, pool: list[Candidate]) -> list[Candidate]:
         """Long texts by the words of the passage that is nearest: what is scattered over all of them is mostly chance.
@@ -410,7 +423,7 @@ def rank(
         window = ranking.together(held, length, rarities, asked.mean_length, before, after)
         beside = ranking.lexical_match(np.where(is_turn, window, words), asked.most_possible)
         lexical = ranking.with_neighbours(lexical, beside)
-        coverage = _covered(held, rarities, asked.most_possible, before, after)
+        coverage = ranking.covered(held, rarities, asked.most_possible, before, after)
         about = _covered_of_the_matter(held, rarities, asked.words, coverage, before, after)
     own = says * ranking.own_relevance(lexical, similarity, by_words_alone=asked.vector is None)
     flow = ranking.flow(own, before, after)
@@ -457,16 +470,6 @@ def _held(pool: Sequence[Candidate], words: LexicalQuestion) -> Numbers:
     return held.reshape(len(pool), len(words.rarities))
 
 
-def _covered(
-    held: Numbers, rarities: Numbers, most_possible: float, before: NDArray[np.int64], after: NDArray[np.int64]
-) -> Numbers:
-    """How much of what was asked each covers: of a turn half alone, half together with its neighbours."""
-    padded = np.vstack([held, np.zeros((1, held.shape[1]))])
-    window = held + padded[before] + padded[after]
-    own, together = (ranking.coverage(weights, rarities, most_possible) for weights in (held, window))
-    return ranking.with_neighbours(own, together)
-
-
 def _covered_of_the_matter(
     held: Numbers,
     rarities: Numbers,
@@ -479,7 +482,7 @@ def _covered_of_the_matter(
     if not words.asked_about or words.asked_about == words.most_possible:
         return coverage
     matter = np.array([term not in words.asking for term in words.rarities])
-    return _covered(held[:, matter], rarities[matter], words.asked_about, before, after)
+    return ranking.covered(held[:, matter], rarities[matter], words.asked_about, before, after)
 
 
 def _columns(pool: Sequence[Candidate], *names: str) -> list[Numbers]:

@@ -222,8 +222,8 @@ class Database:
             async with said_plainly(), aclosing(await begun(self.pool, say)):
                 pass
         except asyncpg.InsufficientPrivilegeError:
-            # Citus hands the statement to the server that has the space. Where the space has left that one just then, it
-            # goes on to the next, which hears no settings outside a transaction, so row-level security refuses it.
+            # Citus hands the statement to the server that has the space. Where the space has left that one just then,
+            # it goes on to the next, which hears no settings outside a transaction: row-level security refuses it.
             if not self.distributed:
                 raise
             async with self.noting(space_id) as db:

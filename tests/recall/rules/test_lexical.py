@@ -177,7 +177,7 @@ def test_D44_joining_makes_no_words_of_plain_prose() -> None:
 
 
 def test_D44_the_first_edition_is_asked_for_while_texts_are_in_it() -> None:
-    assert "pric" in {form for one in lexical.asked("prices", edition=1) for form in one.stems(())}
+    assert "pric" in {form for one in lexical.asked_before("prices") for form in one.stems(())}
     assert "pric" not in forms("prices")
 
 

@@ -135,12 +135,8 @@ def _heading(text: str) -> tuple[list[str], list[str]]:
     return runs, _joined(runs, between)
 
 
-def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTLE_WORDS) -> list[AskedWord]:
-    """The words of a question, each once, in the forms that any of these languages would give it.
-
-    Each language costs a stemmer's time for each word, so a space is asked in those that it holds. Where some texts are
-    still indexed as in an earlier edition, their forms are asked for beside.
-    """
+def asked(text: str, *, languages: Iterable[str] = LITTLE_WORDS) -> list[AskedWord]:
+    """The words of a question, each once, in the forms that any of these languages (each takes time) would give it."""
     runs, between = _runs(text)
     likely = likely_languages(set(runs))
     own = likely[0] if len(likely) == 1 and likely[0] in LITTLE_WORDS else DEFAULT
@@ -151,9 +147,12 @@ def asked(text: str, *, edition: int = EDITION, languages: Iterable[str] = LITTL
         asked_words[-1] = replace(asked_words[-1], is_last=True)
     joined_words = _joined(runs, between)
     asked_words += [AskedWord(spelled=joined, forms=_forms(joined, latin), is_bonus=True) for joined in joined_words]
-    if edition < EDITION:
-        asked_words += [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in light_words(text)]
     return list({word.spelled: word for word in reversed(asked_words)}.values())[::-1]
+
+
+def asked_before(text: str) -> list[AskedWord]:
+    """The words of a question, each once, as texts were indexed in the first edition."""
+    return [AskedWord(spelled=word, forms={word: _ANY}, is_bonus=True) for word in dict.fromkeys(light_words(text))]
 
 
 def fold(text: str) -> str:

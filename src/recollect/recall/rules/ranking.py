@@ -162,6 +162,16 @@ def coverage(held: Numbers, rarities: Numbers, most_possible: float) -> Numbers:
     return share
 
 
+def covered(
+    held: Numbers, rarities: Numbers, most_possible: float, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> Numbers:
+    """How much of what was asked each covers: of a turn half alone, half together with its neighbours."""
+    padded = np.vstack([held, np.zeros((1, held.shape[1]))])
+    window = held + padded[before] + padded[after]
+    alone, joined = (coverage(weights, rarities, most_possible) for weights in (held, window))
+    return with_neighbours(alone, joined)
+
+
 def standing_out(similarity: Numbers) -> Numbers:
     """How far each candidate's meaning stands out from the background: in a chat about one thing everything is alike,
     and being alike says little."""

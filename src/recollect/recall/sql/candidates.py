@@ -2,8 +2,9 @@
 needs to know of them.
 
 Few rows are answered exactly, many through HNSW; the choice is made from counts, and told. Rows come
-back as plain values: ranking works on arrays. What keeps to a filter is in recall/sql/filtered, long texts are read by
-windows in recall/sql/windows, and texts are indexed by their words in recall/sql/lexicon.
+back as plain values: ranking works on arrays. What keeps to a filter is in recall/sql/filtered, what is kept in memory
+in recall/sql/in_memory, long texts are read by windows in recall/sql/windows, and texts are indexed by their words in
+recall/sql/lexicon.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,21 +15,22 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import HalfVector, SparseVector, Vector
+from pgvector import HalfVector, SparseVector
 
 from recollect.errors import NotFound
 from recollect.recall.rules import lexical, spelling
-from recollect.recall.sql.in_memory import MOST, TABLES, KeptVectors
-from recollect.store.database import Transaction
+from recollect.store.database import SERVER, Transaction
 
 POOL = 200
 # Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
 ENOUGH = 20
 # Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
-MEASURED_UP_TO = MOST
+MEASURED_UP_TO = 50_000
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
+# The tables in which a version counts: those of a restored backup are others, and so are those of another server.
+TABLES = f"'embeddings'::regclass::int8 # {SERVER}"
 # How many vectors there are is asked of a function: Citus cannot plan a look into the catalog beside its own tables.
 FIRST_LOOK = f"""
 SELECT s.settings, s.embedding_model, coalesce(v.version, 0) AS version,
@@ -134,7 +136,7 @@ class LexicalQuestion:
         return [sparse({term: 1.0}) for term in self.rarities]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownWords:
     """What a space knows of a question's words: how many texts hold each, and which languages it holds."""
 
@@ -148,14 +150,17 @@ class KnownWords:
     def spoken(self) -> frozenset[str]:
         return spoken(self.languages, self.documents)
 
-    def terms(self, word: lexical.AskedWord) -> list[int]:
-        """The numbers under which a word is there."""
-        numbers = {lexical.term(form, lexical.salt_of(self.space_id)) for form in word.stems(self.spoken)}
-        return sorted(number for number in numbers if self.containing.get(number, 0) > 0)
+    @cached_property
+    def terms(self) -> Mapping[str, Sequence[int]]:
+        """The numbers under which each word is there."""
+        spoken, salt = self.spoken, lexical.salt_of(self.space_id)
+        numbers = {word.spelled: {lexical.term(form, salt) for form in word.stems(spoken)} for word in self.words}
+        return {word: sorted(n for n in those if self.containing.get(n, 0) > 0) for word, those in numbers.items()}
 
     def unknown(self) -> list[lexical.AskedWord]:
         """Those that occur nowhere and may be misspelled, or not yet typed to their end."""
-        return [word for word in self.words if word.can_be_unfinished and not word.is_bonus and not self.terms(word)]
+        words = (word for word in self.words if word.can_be_unfinished and not word.is_bonus)
+        return [word for word in words if not self.terms[word.spelled]]
 
     def weighed(self, meant: Mapping[str, Sequence[MeantWord]] | None = None) -> LexicalQuestion | None:
         """A question's words weighed by their rarity; None when no word of it could find anything.
@@ -166,10 +171,10 @@ class KnownWords:
         weights: dict[int, float] = {}
         possible: list[tuple[float, bool]] = []
         asking: set[int] = set()
-        in_one = [word.spelled for word in self.words if word.is_bonus and self.terms(word)]
+        in_one = [word.spelled for word in self.words if word.is_bonus and self.terms[word.spelled]]
         matched: dict[int, int] = {}
         for word in self.words:
-            terms = dict.fromkeys(self.terms(word), 1.0)
+            terms = dict.fromkeys(self.terms[word.spelled], 1.0)
             containing = sum(self.containing[term] for term in terms)
             for meant_word in (meant or {}).get(word.spelled, ()):
                 terms[meant_word.term], containing = meant_word.worth, containing + meant_word.documents
@@ -266,16 +271,20 @@ async def first_look(db: Transaction, text: str, *, languages: Collection[str] =
 
     `languages` are those that the space was last seen to hold beside English. Should it hold others, it is asked again.
     """
-    terms = terms_of(db.space_id, lexical.asked(text, edition=0, languages=languages))
-    row = await db.fetchrow(FIRST_LOOK, terms)
+    words, before = lexical.asked(text, languages=languages), lexical.asked_before(text)
+    row = await db.fetchrow(FIRST_LOOK, terms_of(db.space_id, [*words, *before]))
     if row is None:
         raise NotFound("This space is gone: `recollect spaces` lists those that are there.")
     beside_english = spoken(row["languages"] or {}, row["documents"] or 0)
     if not beside_english <= {*languages}:
         return await first_look(db, text, languages=beside_english | {*languages})
+    if beside_english < {*languages}:
+        words = lexical.asked(text, languages=beside_english)
+    if (row["edition"] or lexical.EDITION) < lexical.EDITION:  # some texts are still indexed as they were before
+        words += [word for word in before if word.spelled not in {one.spelled for one in words}]
     asked_words = KnownWords(
         space_id=db.space_id,
-        words=lexical.asked(text, edition=row["edition"] or lexical.EDITION, languages=beside_english),
+        words=words,
         documents=row["documents"] or 0,
         containing=dict(zip(row["terms"], row["containing"], strict=True)),
         languages=row["languages"] or {},
@@ -303,9 +312,6 @@ def terms_of(space_id: UUID, words: Sequence[lexical.AskedWord]) -> list[int]:
 def spoken(languages: Mapping[str, int], documents: int) -> frozenset[str]:
     """The languages of which a space holds more than a few texts, English aside."""
     return frozenset(language for language, count in languages.items() if count >= LANGUAGE_SHARE * documents)
-
-
-# -- a question
 
 
 async def meant(db: Transaction, unknown: Sequence[lexical.AskedWord]) -> dict[str, list[MeantWord]]:
@@ -373,10 +379,6 @@ def vector_leg(asked: CandidateQuery, *, kinds: str, exactly: bool, most: int) -
     return f"SELECT node_id AS id, 1 - ({distance}) AS cosine {rows} ORDER BY {distance} LIMIT {most}"
 
 
-FOUND_IN_MEMORY = """
-SELECT encode(substring($13::bytea FROM 16 * place::int4 - 15 FOR 16), 'hex')::uuid AS id, cosine::float8
-  FROM unnest($14::vector::real[]) WITH ORDINALITY AS found(cosine, place)
-"""
 NONE_IS_NEAR = "SELECT NULL::uuid AS id, NULL::float8 AS cosine WHERE $3::halfvec IS NOT NULL"
 
 
@@ -409,19 +411,22 @@ async def gathered(
     exactly: bool,
     promise: Promise,
     breadth: int = 1,
-    kept: KeptVectors | None = None,
 ) -> Gathered:
     """The most promising of a whole space, with what ranking needs to know of them.
 
-    `breadth` is how many vectors a text has about; those that are `kept` in memory are looked at there.
+    `breadth` is how many vectors a text has about.
     """
     most = breadth * POOL
     while True:
-        near = None if kept is None or asked.vector is None else await kept.nearest(asked.vector, most)
-        both_legs = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most, found=near)
-        if both_legs.by_vector >= ENOUGH or both_legs.windows < most or most >= MOST_LOOKED_AT:
+        both_legs = await _gathered(db, asked, kinds=kinds, exactly=exactly, promise=promise, most=most)
+        if is_enough(both_legs, most):
             return both_legs
         most *= 4
+
+
+def is_enough(found: Gathered, most: int) -> bool:
+    """Whether the nearest `most` vectors are of enough texts, or no more are to be had."""
+    return found.by_vector >= ENOUGH or found.windows < most or most >= MOST_LOOKED_AT
 
 
 async def _gathered(
@@ -432,18 +437,14 @@ async def _gathered(
     exactly: bool,
     promise: Promise,
     most: int,
-    found: tuple[bytes, Vector] | None,
 ) -> Gathered:
-    if asked.vector is None:
-        near = NONE_IS_NEAR
-    else:
-        near = FOUND_IN_MEMORY if found else vector_leg(asked, kinds="$6", exactly=exactly, most=most)
+    near = NONE_IS_NEAR if asked.vector is None else vector_leg(asked, kinds="$6", exactly=exactly, most=most)
     legs = GATHERED.format(near=near, pool=POOL, most=most)
     words = asked.words or LexicalQuestion(match=[], weights=NO_WORDS, most_possible=0.0)
     records = await db.fetch(
         f"{legs} {_details(asked, OF_GATHERED, each='$12', more=', g.near, g.matched, g.windows')}",
         *(asked.model, asked.half, words.weights, words.match, list(kinds), promise.full_match),
-        *(promise.lexical_share, promise.low, promise.high, promise.most, words.each, *(found or ())),
+        *(promise.lexical_share, promise.low, promise.high, promise.most, words.each),
     )
     by_vector, by_words, windows = records[0][-3:] if records else (0, 0, 0)
     rows_ = [Candidate._make(tuple(row)[:-3]) for row in records]

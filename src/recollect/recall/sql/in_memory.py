@@ -1,48 +1,70 @@
-"""The vectors of spaces that are asked again and again, kept in memory: the nearest of 20,000 in a few milliseconds.
+"""What recall looks at of a space that is asked again and again, kept in memory: both legs in a few milliseconds.
 
-They are those of one version of a space. The first look of every recall reads the version as it is (the database raises
-it in the transaction that changes the space), and what is kept of another one is not used: whoever writes, the answer
-is that of the database. To read them costs what ten or twenty questions gain: so after each change the database is
-asked some times first, and then they are read in the background. Who writes between few questions has none read; nor
-has who would have to push out what others asked for meanwhile, or nobody would ever find theirs.
+It is that of one version of a space. The first look of every recall reads the version as it is (the database raises it
+in the transaction that changes the space), and what is kept of another one is not used: whoever writes, the answer is
+that of the database. To read it costs what ten or twenty questions gain: so after each change the database is asked
+some times first, and then it is read in the background. Who writes between few questions has nothing read; nor has who
+would have to push out what others asked for meanwhile, or nobody would ever find theirs.
+
+What is found is what `candidates.gathered` finds, by the same rules. What a filter leaves, the windows of long texts
+and the texts themselves are asked of the database.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import Vector
 
 from recollect.engine.core import Cache
 from recollect.engine.keeping import IDLE_SECONDS, Keeping
-from recollect.store.copying import copied, row_with_vector
-from recollect.store.database import SERVER, Transaction
+from recollect.ports import Vectors
+from recollect.recall.sql import candidates
+from recollect.recall.sql.candidates import POOL, TABLES, Candidate, CandidateQuery, Gathered, Promise
+from recollect.store.copying import SparseRows, copied, copied_sparse, row_of, row_with_vector
+from recollect.store.database import Transaction
 
 if TYPE_CHECKING:
     from recollect.engine.core import Core
 
 # Fewer are looked at in the database as fast, and of more nobody counts how many they are.
-LEAST, MOST = 1_000, 50_000
-BYTES_A_NUMBER, BYTES_AN_ID = 4, 16
+LEAST, MOST = 1_000, candidates.MEASURED_UP_TO
+BYTES_A_NUMBER, BYTES_A_WORD, BYTES_A_TEXT = 4, 8, 160
 ASKED_BEFORE = 8
 MOST_COUNTED = 1_000
 # More are compared beside the event loop, so that others are answered meanwhile.
 IN_PASSING = 10_000
 NEARLY_NOTHING = 1e-12
-# The tables in which a version counts: those of a restored backup are others, and so are those of another server.
-TABLES = f"'embeddings'::regclass::int8 # {SERVER}"
 VERSION = f"SELECT {TABLES}, coalesce(max(version), 0) FROM space_versions WHERE space_id = $1"
+THREADS = """
+SELECT DISTINCT thread FROM nodes
+ WHERE space_id = $1 AND kind = ANY($2) AND recallable AND thread IS NOT NULL ORDER BY thread
+"""
+# Threads by their number in that order. NULLs come last there; in binary none can be sent.
+TEXTS = """
+SELECT n.id, CASE WHEN n.thread IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY n.thread) - 1 END,
+       coalesce(n.position, -1), date_part('epoch', n.created_at), coalesce(n.importance, 'NaN'),
+       coalesce(l.length, 0)::float8
+  FROM nodes n LEFT JOIN lexicon l ON l.space_id = $1 AND l.node_id = n.id
+ WHERE n.space_id = $1 AND n.kind = ANY($2::text[]) AND n.recallable
+"""
+TEXT = row_of(
+    [("id", "V16"), ("thread", ">i8"), ("position", ">i8")]
+    + [(name, ">f8") for name in ("moment", "importance", "length")]
+)
 VECTORS = """
 SELECT node_id, vector FROM embeddings
  WHERE space_id = $1 AND model = $2 AND dim = $3 AND kind = ANY($4::text[]) AND recallable
 """
+WORDS = "SELECT node_id, bm25 FROM lexicon WHERE space_id = $1 AND kind = ANY($2::text[]) AND recallable"
 
 
 class Among(NamedTuple):
-    """Which vectors: in which tables, of which space, those of a model, of some kinds of nodes."""
+    """What is searched: in which tables, which space, by the vectors of which model, some kinds of nodes."""
 
     tables: int
     space_id: UUID
@@ -50,9 +72,9 @@ class Among(NamedTuple):
     dim: int
     kinds: tuple[str, ...]
 
-    def weight(self, count: int) -> int:
-        """The bytes that so many of them take."""
-        return count * (BYTES_A_NUMBER * self.dim + BYTES_AN_ID)
+    def weight(self, vectors: int, words: float = 0.0) -> float:
+        """About the bytes that so many vectors take, and the texts of which they are."""
+        return vectors * (BYTES_A_NUMBER * self.dim + BYTES_A_TEXT) + words * BYTES_A_WORD
 
 
 class AskedVersion(NamedTuple):
@@ -64,50 +86,273 @@ class AskedVersion(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeptVectors:
-    """The vectors of one version of a space, each of length one, and the nodes they are of."""
+class KeptTexts:
+    """What ranking needs to know of each text, in the order of their ids."""
 
-    version: tuple[int, int]
-    ids: NDArray[np.void]
+    ids: NDArray[np.bytes_]
+    uuids: Sequence[UUID]
+    thread: NDArray[np.int64]  # which of the threads; -1 for none
+    position: NDArray[np.int64]
+    moment: NDArray[np.float64]
+    importance: NDArray[np.float64]  # NaN for none
+    length: NDArray[np.float64]
+    threads: Sequence[str]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.void], threads: Sequence[str]) -> "KeptTexts":
+        rows = rows[np.argsort(_comparable(rows["id"]), kind="stable")]
+        return cls(
+            ids=_comparable(rows["id"]),
+            uuids=[UUID(bytes=id_.tobytes()) for id_ in rows["id"]],
+            thread=rows["thread"].astype(np.int64),
+            position=rows["position"].astype(np.int64),
+            moment=rows["moment"].astype(np.float64),
+            importance=rows["importance"].astype(np.float64),
+            length=rows["length"].astype(np.float64),
+            threads=threads,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def rows_of(self, ids: NDArray[np.void]) -> NDArray[np.int64]:
+        """Where some of them are; -1 for what is none of them."""
+        if not len(self):
+            return np.full(len(ids), -1)
+        wanted = _comparable(ids)
+        rows = np.minimum(np.searchsorted(self.ids, wanted), len(self) - 1)
+        return np.where(self.ids[rows] == wanted, rows, -1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptVectors:
+    """Vectors, each of length one, in the order of the texts that they are of; and where those of each text begin."""
+
+    texts: NDArray[np.int64]
+    firsts: NDArray[np.int64]
     rows: NDArray[np.float32]
 
-    async def nearest(self, vector: NDArray[np.float32], most: int) -> tuple[bytes, Vector]:
-        """The ids of the nearest few, one after the other, and their cosines: to a vector as the database gets it.
+    @classmethod
+    def of(cls, found: NDArray[np.void], texts: KeptTexts) -> "KeptVectors":
+        of = texts.rows_of(found["id"])
+        order = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
+        firsts = np.flatnonzero(np.diff(of[order], prepend=-1))
+        return cls(texts=of[order], firsts=firsts, rows=_of_length_one(found["vector"][order]))
 
-        Not as arrays of ids and of numbers, each of which would be looked at on its way to the database.
-        """
-        if len(self.ids) <= IN_PASSING:
-            return self._nearest(vector, most)
-        return await anyio.to_thread.run_sync(self._nearest, vector, most)
-
-    def _nearest(self, vector: NDArray[np.float32], most: int) -> tuple[bytes, Vector]:
-        asked = vector.astype(np.float16)
+    def cosines(self, vector: Vectors) -> NDArray[np.float32]:
         # Row by row, in this thread: those of a matrix product would wait for each other busily, and so do the others.
-        cosines = np.vecdot(self.rows, _of_length_one(asked))
-        few = np.argpartition(-cosines, most)[:most] if most < len(cosines) else np.arange(len(cosines))
-        return self.ids[few].tobytes(), Vector(cosines[few])
+        cosines: NDArray[np.float32] = np.vecdot(self.rows, _of_length_one(vector.astype(np.float16)))
+        return cosines
+
+    def best(self, cosines: NDArray[np.float32], count: int) -> NDArray[np.float64]:
+        """The best of each text; 0 for one that has none."""
+        best = np.zeros(count)
+        if len(cosines):
+            best[self.texts[self.firsts]] = np.maximum.reduceat(cosines, self.firsts)
+        return best
 
 
-class VectorsInMemory(Keeping[Among, KeptVectors]):
-    """Those of one version of each space, as many as fit."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptWords:
+    """Which texts hold each word, and how much it says about them: word by word, as they are numbered."""
+
+    terms: NDArray[np.int64]
+    firsts: NDArray[np.int64]  # where the texts of each begin, and where the last end
+    texts: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, found: SparseRows, texts: KeptTexts) -> "KeptWords":
+        holders = np.repeat(texts.rows_of(found.ids), found.sizes).astype(np.int32)
+        order = np.argsort(found.places, kind="stable")
+        order = order[holders[order] >= 0]
+        terms, firsts = np.unique(found.places[order], return_index=True)
+        return cls(
+            terms=terms.astype(np.int64) + 1,  # sparse vectors are sent counted from 0, and terms count from 1
+            firsts=np.append(firsts, len(order)),
+            texts=holders[order],
+            weights=found.numbers[order],
+        )
+
+    def holding(self, terms: Sequence[int], count: int) -> NDArray[np.int64]:
+        """The texts that hold any of some words, in their order."""
+        holds = np.zeros(count, dtype=np.bool_)
+        for term in terms:
+            holds[self.texts[self._of(term)]] = True
+        return np.flatnonzero(holds)
+
+    def held(self, terms: Collection[int], count: int) -> NDArray[np.float32]:
+        """The weight of each of some words (a row) in each text (a column)."""
+        held = np.zeros((len(terms), count), dtype=np.float32)
+        for row, term in zip(held, terms, strict=True):
+            of = self._of(term)
+            row[self.texts[of]] = self.weights[of]
+        return held
+
+    def _of(self, term: int) -> slice:
+        at = int(np.searchsorted(self.terms, term))
+        is_there = at < len(self.terms) and self.terms[at] == term
+        return slice(self.firsts[at], self.firsts[at + 1]) if is_there else slice(0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptSpace:
+    """One version of a space, as far as recall looks at all of it."""
+
+    version: tuple[int, int]
+    texts: KeptTexts
+    vectors: KeptVectors
+    words: KeptWords
+
+    @classmethod
+    def of(
+        cls,
+        version: tuple[int, int],
+        texts: NDArray[np.void],
+        threads: Sequence[str],
+        vectors: NDArray[np.void],
+        words: SparseRows,
+    ) -> "KeptSpace":
+        known = KeptTexts.of(texts, threads)
+        return cls(
+            version=version,
+            texts=known,
+            vectors=KeptVectors.of(vectors, known),
+            words=KeptWords.of(words, known),
+        )
+
+    async def look(self, asked: CandidateQuery, vector: Vectors) -> "LookInMemory":
+        if len(self.vectors.rows) <= IN_PASSING:
+            return LookInMemory(self, asked, vector)
+        return await anyio.to_thread.run_sync(LookInMemory, self, asked, vector)
+
+    @cached_property
+    def turns(self) -> dict[tuple[int, int], list[int]]:
+        """Which texts stand where in which thread."""
+        turns: dict[tuple[int, int], list[int]] = {}
+        in_thread = np.flatnonzero(self.texts.thread >= 0)
+        places = zip(self.texts.thread[in_thread].tolist(), self.texts.position[in_thread].tolist(), strict=True)
+        for row, place in zip(in_thread.tolist(), places, strict=True):
+            turns.setdefault(place, []).append(row)
+        return turns
+
+    @property
+    def weight(self) -> int:
+        """The bytes it takes."""
+        words = self.words.terms.nbytes + self.words.texts.nbytes + self.words.weights.nbytes
+        return self.vectors.rows.nbytes + words + len(self.texts) * BYTES_A_TEXT
+
+
+class LookInMemory:
+    """One question, how near it is to each text of a space, and what they hold of its words."""
+
+    def __init__(self, kept: KeptSpace, asked: CandidateQuery, vector: Vectors) -> None:
+        self._kept, self._asked = kept, asked
+        self._cosines = kept.vectors.cosines(vector)
+        self._cosine = kept.vectors.best(self._cosines, len(kept.texts))
+        worth = asked.words.rarities if asked.words else {}
+        self._held = kept.words.held(worth, len(kept.texts))
+        self._words = np.einsum("w,wt->t", np.array([*worth.values()], dtype=np.float32), self._held)
+        self._rows: dict[UUID, int] = {}  # of those that were handed out
+
+    def gathered(self, promise: Promise, *, breadth: int) -> Gathered:
+        """What the statement `candidates.GATHERED` gathers."""
+        most = breadth * POOL
+        while not candidates.is_enough(found := self._gathered(promise, most), most):
+            most *= 4
+        return found
+
+    def neighbours(self, near: Sequence[Candidate], *, pool_ids: Collection[UUID]) -> list[Candidate]:
+        """The texts before and after some candidates in their threads, those that are not candidates yet."""
+        texts, turns = self._kept.texts, self._kept.turns
+        at = [(int(texts.thread[row]), int(texts.position[row])) for row in (self._rows[one.id] for one in near)]
+        places = [(thread, position + step) for thread, position in at if thread >= 0 for step in (-1, 1)]
+        rows = np.unique(np.array([row for place in places for row in turns.get(place, ())], dtype=np.int64))
+        return [one for one in self._candidates(rows) if one.id not in pool_ids]
+
+    def _gathered(self, promise: Promise, most: int) -> Gathered:
+        is_near, windows, farthest = self._near(most)
+        is_matched, poorest = self._matched()
+        either = np.flatnonzero(is_near | is_matched)
+        cosine = np.where(is_near[either], self._cosine[either], farthest)
+        words = np.where(is_matched[either], self._words[either], poorest)
+        full_match = max(float(self._words[is_matched].max(initial=0.0)), promise.full_match, NEARLY_NOTHING)
+        by_meaning = np.maximum(cosine - promise.low, 0.0) / (promise.high - promise.low)
+        promises = promise.lexical_share * words / full_match + (1 - promise.lexical_share) * by_meaning
+        best = either[np.argsort(-promises, kind="stable")[: promise.most]]
+        return Gathered(
+            candidates=self._candidates(best),
+            by_vector=int(np.count_nonzero(is_near)),
+            by_words=int(np.count_nonzero(is_matched)),
+            windows=windows,
+        )
+
+    def _near(self, most: int) -> tuple[NDArray[np.bool_], int, float]:
+        """The texts of the nearest so many vectors, how many these are, and how near any other may be."""
+        nearest = _greatest(self._cosines, most)
+        farthest = float(self._cosines[nearest].min()) if len(nearest) == most else 0.0
+        return self._these(self._kept.vectors.texts[nearest]), len(nearest), farthest
+
+    def _matched(self) -> tuple[NDArray[np.bool_], float]:
+        """The texts that hold most of the words, of those that hold one of the rarer; and what others hold at most."""
+        match = self._asked.words.match if self._asked.words else ()
+        holding = self._kept.words.holding(match, len(self._kept.texts))
+        matched = holding[_greatest(self._words[holding], POOL)]
+        return self._these(matched), float(self._words[matched].min()) if len(matched) == POOL else 0.0
+
+    def _these(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        these = np.zeros(len(self._kept.texts), dtype=np.bool_)
+        these[rows] = True
+        return these
+
+    def _candidates(self, rows: NDArray[np.int64]) -> list[Candidate]:
+        texts = self._kept.texts
+        at = rows.tolist()
+        ids = [texts.uuids[row] for row in at]
+        self._rows |= zip(ids, at, strict=True)
+        told = (texts.thread, texts.position, texts.moment, texts.importance)
+        asked = (self._cosine, self._words, texts.length)
+        columns = [column[rows].tolist() for column in (*told, *asked)]
+        numbers = zip(*columns, self._held[:, rows].T.tolist(), strict=True)
+        return [
+            Candidate(
+                id_,
+                texts.threads[thread] if thread >= 0 else None,
+                position if thread >= 0 else None,
+                moment,
+                None if importance != importance else importance,
+                *rest,
+            )
+            for id_, (thread, position, moment, importance, *rest) in zip(ids, numbers, strict=True)
+        ]
+
+
+class SpacesInMemory(Keeping[Among, KeptSpace]):
+    """One version of each space, as many as fit."""
 
     def __init__(self, *, most_mb: int) -> None:
         super().__init__(most=most_mb * 2**20)
         # Those that are not kept.
         self._asked: Cache[AskedVersion] = Cache(most=MOST_COUNTED, seconds=IDLE_SECONDS)
 
-    def of(self, core: "Core", among: Among, *, version: tuple[int, int], count: int) -> KeptVectors | None:
-        """Those of this version; None where the database is to look itself. Who asks often has them read."""
-        if not LEAST <= count <= MOST or among.weight(count) > self._most:
+    def of(
+        self, core: "Core", among: Among, *, version: tuple[int, int], vectors: int, words: float
+    ) -> KeptSpace | None:
+        """That version; None where the database is to look itself. Who asks often has it read.
+
+        It has about so many vectors, and so many words in all texts.
+        """
+        weight = among.weight(vectors, words)
+        if not LEAST <= vectors <= MOST or weight > self._most:
             return None
         kept = self._kept.get(among)
         if kept is not None and kept.version >= version:
             self._used_at[among] = self._clock()
             # One that is newer is for those who looked after the change; and of none at all there is no nearest.
-            return kept if kept.version == version and len(kept.ids) else None
+            return kept if kept.version == version and len(kept.vectors.rows) else None
         self._drop(among)
         since = self._asked_often(among, version)
-        if since is not None and self._has_room(among.weight(count), since=since):
+        if since is not None and self._has_room(weight, since=since):
             self.load_soon(core, among.space_id, among)
         return None
 
@@ -130,14 +375,29 @@ class VectorsInMemory(Keeping[Among, KeptVectors]):
         super().forget()
         self._asked.clear()
 
-    def _weight(self, kept: KeptVectors) -> float:
-        return kept.rows.nbytes + kept.ids.nbytes
+    def _weight(self, kept: KeptSpace) -> float:
+        return kept.weight
 
-    async def _read(self, db: Transaction, key: Among) -> KeptVectors:
+    async def _read(self, db: Transaction, key: Among) -> KeptSpace:
         table, version = await db.fetchrow(VERSION)
-        rows = await copied(db, row_with_vector(key.dim), VECTORS, key.model, key.dim, list(key.kinds))
-        vectors = await anyio.to_thread.run_sync(_of_length_one, rows["vector"])
-        return KeptVectors(version=(table, version), ids=np.ascontiguousarray(rows["id"]), rows=vectors)
+        kinds = list(key.kinds)
+        threads = [row["thread"] for row in await db.fetch(THREADS, kinds)]
+        texts = await copied(db, TEXT, TEXTS, kinds)
+        vectors = await copied(db, row_with_vector(key.dim), VECTORS, key.model, key.dim, kinds)
+        words = await copied_sparse(db, WORDS, kinds)
+        return await anyio.to_thread.run_sync(KeptSpace.of, (table, version), texts, threads, vectors, words)
+
+
+def _greatest(numbers: NDArray[Any], most: int) -> NDArray[np.int64]:
+    """Where the greatest few are."""
+    if len(numbers) <= most:
+        return np.arange(len(numbers))
+    return np.argpartition(-numbers, most)[:most]
+
+
+def _comparable(ids: NDArray[np.void]) -> NDArray[np.bytes_]:
+    """Ids in the order in which the database has them."""
+    return np.ascontiguousarray(ids).view("S16")
 
 
 def _of_length_one(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
