@@ -92,7 +92,7 @@ class Settings(BaseModel):
     cache_size: int = Field(256, ge=0, description="Recalls that are kept for repeated questions; 0 = none.")
     cache_seconds: float = Field(60.0, gt=0, description="How long a kept recall may be used; ages count in ranking.")
     search_in_memory_mb: int = Field(
-        64, ge=0, description="Kept in memory by each process, of spaces that are asked again and again; 0 = nothing."
+        256, ge=0, description="Kept in memory by each process, of spaces that are asked again and again; 0 = nothing."
     )
 
     max_text_bytes: int = Field(1_000_000, ge=1, description="Longest text of one memory, in UTF-8 bytes.")

@@ -25,7 +25,7 @@ POOL = 200
 # Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
 ENOUGH = 20
 # Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
-MEASURED_UP_TO = 50_000
+MEASURED_UP_TO, COUNTED_UP_TO = 50_000, 150_000
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
 FLOW_FROM = 60
@@ -359,7 +359,7 @@ def _slips(meant: Mapping[str, int]) -> int:
 
 async def count(db: Transaction, *, model: str, kinds: Sequence[str]) -> int:
     """How many vectors a search would look at, counted no further than needed for the choice."""
-    return int(await db.fetchval(COUNT, model, list(kinds), MEASURED_UP_TO + 1))
+    return int(await db.fetchval(COUNT, model, list(kinds), COUNTED_UP_TO + 1))
 
 
 def vector_leg(asked: CandidateQuery, *, kinds: str, exactly: bool, most: int) -> str:

@@ -12,7 +12,6 @@ and the texts themselves are asked of the database.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -32,12 +31,13 @@ if TYPE_CHECKING:
     from recollect.engine.core import Core
 
 # Fewer are looked at in the database as fast, and of more nobody counts how many they are.
-LEAST, MOST = 1_000, candidates.MEASURED_UP_TO
-BYTES_A_NUMBER, BYTES_A_WORD, BYTES_A_TEXT = 4, 8, 160
+LEAST, MOST = 1_000, candidates.COUNTED_UP_TO
+BYTES_A_NUMBER, BYTES_A_WORD, BYTES_A_TEXT = 4, 8, 220
 ASKED_BEFORE = 8
 MOST_COUNTED = 1_000
 # More are compared beside the event loop, so that others are answered meanwhile.
 IN_PASSING = 10_000
+READ_AT_ONCE = 4_096
 NEARLY_NOTHING = 1e-12
 VERSION = f"SELECT {TABLES}, coalesce(max(version), 0) FROM space_versions WHERE space_id = $1"
 THREADS = """
@@ -97,19 +97,22 @@ class KeptTexts:
     importance: NDArray[np.float64]  # NaN for none
     length: NDArray[np.float64]
     threads: Sequence[str]
+    turns: "KeptTurns"
 
     @classmethod
     def of(cls, rows: NDArray[np.void], threads: Sequence[str]) -> "KeptTexts":
         rows = rows[np.argsort(_comparable(rows["id"]), kind="stable")]
+        thread, position = rows["thread"].astype(np.int64), rows["position"].astype(np.int64)
         return cls(
             ids=_comparable(rows["id"]),
             uuids=[UUID(bytes=id_.tobytes()) for id_ in rows["id"]],
-            thread=rows["thread"].astype(np.int64),
-            position=rows["position"].astype(np.int64),
+            thread=thread,
+            position=position,
             moment=rows["moment"].astype(np.float64),
             importance=rows["importance"].astype(np.float64),
             length=rows["length"].astype(np.float64),
             threads=threads,
+            turns=KeptTurns.of(thread, position),
         )
 
     def __len__(self) -> int:
@@ -125,6 +128,32 @@ class KeptTexts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class KeptTurns:
+    """Which texts stand where in the threads: those that are in one, in the order of their places."""
+
+    positions: NDArray[np.int64]  # all that there are
+    places: NDArray[np.int64]  # of each text its thread and its position, as one number
+    texts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, thread: NDArray[np.int64], position: NDArray[np.int64]) -> "KeptTurns":
+        texts = np.flatnonzero(thread >= 0)
+        positions, numbers = np.unique(position[texts], return_inverse=True)
+        places = thread[texts] * len(positions) + numbers
+        order = np.argsort(places, kind="stable")
+        return cls(positions=positions, places=places[order], texts=texts[order])
+
+    def at(self, thread: NDArray[np.int64], position: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The texts at some places, each once and in their order."""
+        numbers = np.searchsorted(self.positions, position)
+        is_there = (thread >= 0) & np.isin(position, self.positions[numbers[numbers < len(self.positions)]])
+        places = thread[is_there] * len(self.positions) + numbers[is_there]
+        firsts, ends = (np.searchsorted(self.places, places, side=side) for side in ("left", "right"))
+        found = [self.texts[first:end] for first, end in zip(firsts, ends, strict=True)]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class KeptVectors:
     """Vectors, each of length one, in the order of the texts that they are of; and where those of each text begin."""
 
@@ -137,7 +166,10 @@ class KeptVectors:
         of = texts.rows_of(found["id"])
         order = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
         firsts = np.flatnonzero(np.diff(of[order], prepend=-1))
-        return cls(texts=of[order], firsts=firsts, rows=_of_length_one(found["vector"][order]))
+        rows = np.empty((len(order), found["vector"].shape[1]), dtype=np.float32)
+        for start in range(0, len(order), READ_AT_ONCE):  # not all of them once more in memory on their way
+            rows[start : start + READ_AT_ONCE] = _of_length_one(found["vector"][order[start : start + READ_AT_ONCE]])
+        return cls(texts=of[order], firsts=firsts, rows=rows)
 
     def cosines(self, vector: Vectors) -> NDArray[np.float32]:
         # Row by row, in this thread: those of a matrix product would wait for each other busily, and so do the others.
@@ -195,7 +227,7 @@ class KeptWords:
         return slice(self.firsts[at], self.firsts[at + 1]) if is_there else slice(0, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class KeptSpace:
     """One version of a space, as far as recall looks at all of it."""
 
@@ -226,16 +258,6 @@ class KeptSpace:
             return LookInMemory(self, asked, vector)
         return await anyio.to_thread.run_sync(LookInMemory, self, asked, vector)
 
-    @cached_property
-    def turns(self) -> dict[tuple[int, int], list[int]]:
-        """Which texts stand where in which thread."""
-        turns: dict[tuple[int, int], list[int]] = {}
-        in_thread = np.flatnonzero(self.texts.thread >= 0)
-        places = zip(self.texts.thread[in_thread].tolist(), self.texts.position[in_thread].tolist(), strict=True)
-        for row, place in zip(in_thread.tolist(), places, strict=True):
-            turns.setdefault(place, []).append(row)
-        return turns
-
     @property
     def weight(self) -> int:
         """The bytes it takes."""
@@ -264,10 +286,10 @@ class LookInMemory:
 
     def neighbours(self, near: Sequence[Candidate], *, pool_ids: Collection[UUID]) -> list[Candidate]:
         """The texts before and after some candidates in their threads, those that are not candidates yet."""
-        texts, turns = self._kept.texts, self._kept.turns
-        at = [(int(texts.thread[row]), int(texts.position[row])) for row in (self._rows[one.id] for one in near)]
-        places = [(thread, position + step) for thread, position in at if thread >= 0 for step in (-1, 1)]
-        rows = np.unique(np.array([row for place in places for row in turns.get(place, ())], dtype=np.int64))
+        texts = self._kept.texts
+        rows = np.array([self._rows[one.id] for one in near], dtype=np.int64)
+        threads, positions = np.tile(texts.thread[rows], 2), texts.position[rows]
+        rows = texts.turns.at(threads, np.concatenate([positions - 1, positions + 1]))
         return [one for one in self._candidates(rows) if one.id not in pool_ids]
 
     def _gathered(self, promise: Promise, most: int) -> Gathered:
