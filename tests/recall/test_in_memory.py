@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recollect.engine import keeping
 from recollect.engine.engine import Engine
 from recollect.errors import RecollectError
-from recollect.model import Kind, Mode, NodeFilter, Recall, Status
+from recollect.model import Kind, Mode, NewMemory, NodeFilter, Recall, Status
 from recollect.recall.sql import candidates, in_memory
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, Promise
 from recollect.recall.sql.in_memory import Among, KeptSpace, SpacesInMemory
@@ -306,7 +306,9 @@ async def test_what_is_gathered_in_memory_is_what_the_statement_gathers(memory: 
     for number in range(450):
         text = " ".join(chosen.choices(words, weights=range(1, 21), k=chosen.randrange(4, 30)))
         thread, importance = chosen.choice((None, "one", "other")), chosen.choice((None, 0.3))
-        await memory.add(f"{text} {number}", thread=thread, importance=importance, wait=False)
+        position = None if number % 9 else 1000 * number - 10_000
+        given = NewMemory(text=f"{text} {number}", thread=thread, position=position, importance=importance)
+        await memory.add_many([given], wait=False)
     await memory.work()
     embedder = memory.core.embedder()
     for question in ("balado corima dinolt", "galun", "ferun galima zzz", "nothing of it"):

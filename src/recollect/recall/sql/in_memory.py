@@ -10,7 +10,7 @@ What is found is what `candidates.gathered` finds, by the same rules. What a fil
 and the texts themselves are asked of the database.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -44,10 +44,12 @@ THREADS = """
 SELECT DISTINCT thread FROM nodes
  WHERE space_id = $1 AND kind = ANY($2) AND recallable AND thread IS NOT NULL ORDER BY thread
 """
-# Threads by their number in that order. NULLs come last there; in binary none can be sent.
-TEXTS = """
+# In binary no NULL is sent.
+NOWHERE = -(2**63)
+# Threads by their number in that order, in which NULLs come last.
+TEXTS = f"""
 SELECT n.id, CASE WHEN n.thread IS NULL THEN -1 ELSE dense_rank() OVER (ORDER BY n.thread) - 1 END,
-       coalesce(n.position, -1), date_part('epoch', n.created_at), coalesce(n.importance, 'NaN'),
+       coalesce(n.position, {NOWHERE}), date_part('epoch', n.created_at), coalesce(n.importance, 'NaN'),
        coalesce(l.length, 0)::float8
   FROM nodes n LEFT JOIN lexicon l ON l.space_id = $1 AND l.node_id = n.id
  WHERE n.space_id = $1 AND n.kind = ANY($2::text[]) AND n.recallable
@@ -92,7 +94,7 @@ class KeptTexts:
     ids: NDArray[np.bytes_]
     uuids: Sequence[UUID]
     thread: NDArray[np.int64]  # which of the threads; -1 for none
-    position: NDArray[np.int64]
+    position: NDArray[np.int64]  # NOWHERE for none
     moment: NDArray[np.float64]
     importance: NDArray[np.float64]  # NaN for none
     length: NDArray[np.float64]
@@ -137,7 +139,7 @@ class KeptTurns:
 
     @classmethod
     def of(cls, thread: NDArray[np.int64], position: NDArray[np.int64]) -> "KeptTurns":
-        texts = np.flatnonzero(thread >= 0)
+        texts = np.flatnonzero((thread >= 0) & (position != NOWHERE))
         positions, numbers = np.unique(position[texts], return_inverse=True)
         places = thread[texts] * len(positions) + numbers
         order = np.argsort(places, kind="stable")
@@ -213,12 +215,22 @@ class KeptWords:
             holds[self.texts[self._of(term)]] = True
         return np.flatnonzero(holds)
 
-    def held(self, terms: Collection[int], count: int) -> NDArray[np.float32]:
-        """The weight of each of some words (a row) in each text (a column)."""
-        held = np.zeros((len(terms), count), dtype=np.float32)
-        for row, term in zip(held, terms, strict=True):
+    def scores(self, worth: Mapping[int, float], count: int) -> NDArray[np.float64]:
+        """What each text holds of some words, by what these are worth. A question may have thousands of them."""
+        scores = np.zeros(count)
+        for term, weight in worth.items():
             of = self._of(term)
-            row[self.texts[of]] = self.weights[of]
+            scores[self.texts[of]] += weight * self.weights[of]
+        return scores
+
+    def held(self, terms: Collection[int], rows: NDArray[np.int64], count: int) -> NDArray[np.float32]:
+        """The weight of each of some words (a column) in some texts (a row)."""
+        held, in_all = np.zeros((len(rows), len(terms)), dtype=np.float32), np.zeros(count, dtype=np.float32)
+        for column, term in enumerate(terms):
+            of = self._of(term)
+            in_all[self.texts[of]] = self.weights[of]
+            held[:, column] = in_all[rows]
+            in_all[self.texts[of]] = 0.0
         return held
 
     def _of(self, term: int) -> slice:
@@ -272,9 +284,8 @@ class LookInMemory:
         self._kept, self._asked = kept, asked
         self._cosines = kept.vectors.cosines(vector)
         self._cosine = kept.vectors.best(self._cosines, len(kept.texts))
-        worth = asked.words.rarities if asked.words else {}
-        self._held = kept.words.held(worth, len(kept.texts))
-        self._words = np.einsum("w,wt->t", np.array([*worth.values()], dtype=np.float32), self._held)
+        self._worth = asked.words.rarities if asked.words else {}
+        self._words = kept.words.scores(self._worth, len(kept.texts))
         self._rows: dict[UUID, int] = {}  # of those that were handed out
 
     def gathered(self, promise: Promise, *, breadth: int) -> Gathered:
@@ -329,18 +340,19 @@ class LookInMemory:
 
     def _candidates(self, rows: NDArray[np.int64]) -> list[Candidate]:
         texts = self._kept.texts
+        held = self._kept.words.held(self._worth, rows, len(texts))
         at = rows.tolist()
         ids = [texts.uuids[row] for row in at]
         self._rows |= zip(ids, at, strict=True)
         told = (texts.thread, texts.position, texts.moment, texts.importance)
         asked = (self._cosine, self._words, texts.length)
         columns = [column[rows].tolist() for column in (*told, *asked)]
-        numbers = zip(*columns, self._held[:, rows].T.tolist(), strict=True)
+        numbers = zip(*columns, held.tolist(), strict=True)
         return [
             Candidate(
                 id_,
                 texts.threads[thread] if thread >= 0 else None,
-                position if thread >= 0 else None,
+                None if position == NOWHERE else position,
                 moment,
                 None if importance != importance else importance,
                 *rest,
