@@ -23,8 +23,9 @@ function noteOf({ metadata }: Titled): string {
   return typeof section === "string" ? unmarked(section.split(" / ")[0]!) : "";
 }
 
-// The same as graph/rules/titles.py, for texts that the page has whole. A heading with # before it, or with a line drawn below it.
-const HEADING = /^#{1,6}\s+(.+?)\s*#*$|^(?![=\-~*|>]|\s*[-*+]\s)(.*\p{L}.*)\n[=~-]{3,}[ \t]*$/gmu;
+// The same as graph/rules/titles.py, for texts that the page has whole. A heading with # before it, or with a line drawn below it:
+// that is looked for first, else a long line would be gone through once for each letter in it.
+const HEADING = /^#{1,6}\s+(.+?)\s*#*$|^(?![=\-~*|>]|\s*[-*+]\s)(?=.*\n[=~-]{3,}[ \t]*$)(.*\p{L}.*)\n[=~-]{3,}[ \t]*$/gmu;
 
 const MARKED = /[#*`<[|~]|==|--|__|\.\. |^\s*[->+]/;
 

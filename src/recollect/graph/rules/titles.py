@@ -15,8 +15,11 @@ from recollect.model import Node
 MOST_READ = 1_500
 LONGEST = 200
 MARKED = re.compile(r"[#*`<\[|~_]|==|--|\.\. |^\s*[->+]")
+# The line drawn below is looked for first, else a long line would be gone through once for each letter in it.
 HEADING = re.compile(
-    r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?![=\-~*|>]|\s*[-*+]\s)(.*[^\W\d_].*)\n[=~-]{3,}[ \t]*$", re.MULTILINE
+    r"^#{1,6}[ \t]+(.+?)[ \t]*#*$"
+    r"|^(?![=\-~*|>]|\s*[-*+]\s)(?=.*\n[=~-]{3,}[ \t]*$)(.*[^\W\d_].*)\n[=~-]{3,}[ \t]*$",
+    re.MULTILINE,
 )
 LAYOUT = re.compile(
     r"</?(?:p|div|span|a|img|picture|source|br|hr|center|h[1-6]|b|i|em|strong|sub|sup|kbd|details|summary|table|t[rdh]|"
