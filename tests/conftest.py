@@ -28,7 +28,7 @@ from recollect.store.database import Database
 from recollect.store.distribute import distribute
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.prepare import open_database
-from tests import citus
+from tests import citus, room
 from tests.waiting import until
 
 MADE = "made"
@@ -46,7 +46,8 @@ LONG = (
     "web/",
 )
 # Nobody needs these servers after a power failure: they do not wait for the disk. What tests kill is set as users' is.
-HASTE = "fsync = off\nfull_page_writes = off\n"
+# Nor is what they write worth compressing: a database that is made of another is written ahead page by page.
+HASTE = "fsync = off\nfull_page_writes = off\nwal_compression = off\n"
 GARBAGE = 50_000  # objects after which some is looked for, as in the program itself
 # No example is too slow, nor too slow to make: that would be the machine's fault.
 hypothesis.settings.register_profile(
@@ -60,11 +61,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--citus", action="store_true", help="on tables that are spread over two servers (tests/citus.py)")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """What a script starts with `&` ignores Ctrl-C, and so would every program that the tests start and interrupt."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(GARBAGE)
+    if place := room.in_memory():
+        config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
