@@ -12,9 +12,11 @@ and the texts themselves are asked of the database.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+import anyio
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +37,8 @@ LEAST, MOST = 1_000, candidates.COUNTED_UP_TO
 BYTES_A_NUMBER, BYTES_A_WORD, BYTES_A_TEXT = 4, 8, 220
 ASKED_BEFORE = 8
 MOST_COUNTED = 1_000
-# More are compared beside the event loop, so that others are answered meanwhile.
-IN_PASSING = 10_000
+# More are compared beside the event loop, in so many threads: others are answered meanwhile, and other cores help.
+IN_PASSING, SIDE_BY_SIDE = 10_000, 2
 READ_AT_ONCE = 4_096
 NEARLY_NOTHING = 1e-12
 VERSION = f"SELECT {TABLES}, coalesce(max(version), 0) FROM space_versions WHERE space_id = $1"
@@ -173,14 +175,11 @@ class KeptVectors:
             rows[start : start + READ_AT_ONCE] = _of_length_one(found["vector"][order[start : start + READ_AT_ONCE]])
         return cls(texts=of[order], firsts=firsts, rows=rows)
 
-    def cosines(self, vector: Vectors) -> NDArray[np.float32]:
-        # Row by row, in this thread: those of a matrix product would wait for each other busily, and so do the others.
-        cosines: NDArray[np.float32] = np.vecdot(self.rows, _of_length_one(vector.astype(np.float16)))
-        return cosines
-
-    def best(self, cosines: NDArray[np.float32], count: int) -> NDArray[np.float64]:
+    def best(self, cosines: NDArray[np.float32], count: int) -> NDArray[np.float32]:
         """The best of each text; 0 for one that has none."""
-        best = np.zeros(count)
+        if len(cosines) == len(self.firsts) == count:  # as it is where no text is long
+            return cosines
+        best = np.zeros(count, dtype=np.float32)
         if len(cosines):
             best[self.texts[self.firsts]] = np.maximum.reduceat(cosines, self.firsts)
         return best
@@ -188,7 +187,7 @@ class KeptVectors:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeptWords:
-    """Which texts hold each word, and how much it says about them: word by word, as they are numbered."""
+    """Which texts hold each word, and how much it says about them: word by word, and for each text by text."""
 
     terms: NDArray[np.int64]
     firsts: NDArray[np.int64]  # where the texts of each begin, and where the last end
@@ -198,7 +197,7 @@ class KeptWords:
     @classmethod
     def of(cls, found: SparseRows, texts: KeptTexts) -> "KeptWords":
         holders = np.repeat(texts.rows_of(found.ids), found.sizes).astype(np.int32)
-        order = np.argsort(found.places, kind="stable")
+        order = np.lexsort((holders, found.places))
         order = order[holders[order] >= 0]
         terms, firsts = np.unique(found.places[order], return_index=True)
         return cls(
@@ -223,14 +222,13 @@ class KeptWords:
             scores[self.texts[of]] += weight * self.weights[of]
         return scores
 
-    def held(self, terms: Collection[int], rows: NDArray[np.int64], count: int) -> NDArray[np.float32]:
+    def held(self, terms: Collection[int], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The weight of each of some words (a column) in some texts (a row)."""
-        held, in_all = np.zeros((len(rows), len(terms)), dtype=np.float32), np.zeros(count, dtype=np.float32)
+        held = np.zeros((len(rows), len(terms)), dtype=np.float32)
         for column, term in enumerate(terms):
-            of = self._of(term)
-            in_all[self.texts[of]] = self.weights[of]
-            held[:, column] = in_all[rows]
-            in_all[self.texts[of]] = 0.0
+            if len(texts := self.texts[of := self._of(term)]):
+                at = np.minimum(np.searchsorted(texts, rows), len(texts) - 1)
+                held[:, column] = np.where(texts[at] == rows, self.weights[of][at], 0.0)
         return held
 
     def _of(self, term: int) -> slice:
@@ -266,9 +264,17 @@ class KeptSpace:
         )
 
     async def look(self, asked: CandidateQuery, vector: Vectors) -> "LookInMemory":
-        if len(self.vectors.rows) <= IN_PASSING:
-            return LookInMemory(self, asked, vector)
-        return await anyio.to_thread.run_sync(LookInMemory, self, asked, vector)
+        look, count = LookInMemory(self, asked, vector), len(self.vectors.rows)
+        if count <= IN_PASSING:
+            look.weigh_words()
+            look.compare(slice(None))
+            return look
+        size = -(-count // SIDE_BY_SIDE)
+        async with anyio.create_task_group() as side_by_side:
+            side_by_side.start_soon(anyio.to_thread.run_sync, look.weigh_words)
+            for first in range(0, count, size):
+                side_by_side.start_soon(anyio.to_thread.run_sync, look.compare, slice(first, first + size))
+        return look
 
     @property
     def weight(self) -> int:
@@ -282,11 +288,24 @@ class LookInMemory:
 
     def __init__(self, kept: KeptSpace, asked: CandidateQuery, vector: Vectors) -> None:
         self._kept, self._asked = kept, asked
-        self._cosines = kept.vectors.cosines(vector)
-        self._cosine = kept.vectors.best(self._cosines, len(kept.texts))
+        self._vector = _of_length_one(vector.astype(np.float16))
+        self._cosines = np.empty(len(kept.vectors.rows), dtype=np.float32)
         self._worth = asked.words.rarities if asked.words else {}
-        self._words = kept.words.scores(self._worth, len(kept.texts))
+        self._words = np.empty(0)
         self._rows: dict[UUID, int] = {}  # of those that were handed out
+
+    def weigh_words(self) -> None:
+        """What each text holds of the words of the question."""
+        self._words = self._kept.words.scores(self._worth, len(self._kept.texts))
+
+    def compare(self, some: slice) -> None:
+        """How near some of the vectors are."""
+        # Row by row: the threads of a matrix product would wait for each other busily, and so do the others.
+        np.vecdot(self._kept.vectors.rows[some], self._vector, out=self._cosines[some])
+
+    @cached_property
+    def _cosine(self) -> NDArray[np.float32]:
+        return self._kept.vectors.best(self._cosines, len(self._kept.texts))
 
     def gathered(self, promise: Promise, *, breadth: int) -> Gathered:
         """What the statement `candidates.GATHERED` gathers."""
@@ -340,7 +359,7 @@ class LookInMemory:
 
     def _candidates(self, rows: NDArray[np.int64]) -> list[Candidate]:
         texts = self._kept.texts
-        held = self._kept.words.held(self._worth, rows, len(texts))
+        held = self._kept.words.held(self._worth, rows)
         at = rows.tolist()
         ids = [texts.uuids[row] for row in at]
         self._rows |= zip(ids, at, strict=True)
