@@ -47,7 +47,7 @@ TEN = (
     ),
     ("BEAM, the same (BM25 alone: 42.7)", "recall-beam", "recall@10", "{:.1f} %"),
     (
-        "A whole recall over 100,000 memories, against a bare pgvector query that finds as much",
+        "A whole recall over 100,000 memories that stay as they are, against a bare pgvector query that finds as much",
         "recall",
         "recall / bare pgvector top 200 that finds as much, p50",
         "{:.2f} x its time",
