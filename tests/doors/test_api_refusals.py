@@ -95,6 +95,7 @@ BAD_FIELDS: list[tuple[str, Any, str]] = [
     ("source_id", 5, "source_id"),
     ("position", -1, "position"),
     ("position", 2**63, "position"),
+    ("position", 2**62 + 1, "position"),
     ("position", 1.5, "position"),
     ("position", 1, "position"),
 ]

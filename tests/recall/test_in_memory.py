@@ -172,9 +172,9 @@ async def test_none_are_kept_where_none_are_wanted_or_too_many_there(told: Engin
     assert len(beside.core.in_memory) == 0
     few = SpacesInMemory(most_mb=1)
     among = Among(1, told.space.id, "a model", 64, ("memory",))
-    for vectors, words in ((2**20 // 256 + 1, 0), (1, 2**17)):
+    for vectors, texts, words in ((2**20 // 256 + 1, 1, 0), (1, 5_000, 0), (1, 1, 2**17)):
         for _ in range(3):
-            assert few.of(told.core, among, version=(1, 1), vectors=vectors, words=words) is None
+            assert few.of(told.core, among, version=(1, 1), vectors=vectors, texts=texts, words=words) is None
     await few.settled()
     assert len(few) == 0
 
@@ -184,7 +184,9 @@ async def test_a_restored_backup_counts_anew(told: Engine) -> None:
     await kept(told)
     (among,) = told.core.in_memory._kept
     table, version = told.core.in_memory._kept[among].version
-    assert told.core.in_memory.of(told.core, among, version=(table + 1, version), vectors=55, words=55) is None
+    assert (
+        told.core.in_memory.of(told.core, among, version=(table + 1, version), vectors=55, texts=55, words=55) is None
+    )
     await told.core.in_memory.settled()
 
 
@@ -230,10 +232,10 @@ async def test_what_does_not_fit_beside_what_others_ask_for_is_not_read_in_vain(
     vectors._keep(second, half_of_a_megabyte())
     for _ in range(20):
         for key in (first, second, third):
-            vectors.of(nobody, key, version=(1, 1), vectors=HALF, words=0)
+            vectors.of(nobody, key, version=(1, 1), vectors=HALF, texts=HALF, words=0)
     assert not vectors.begun
     for key in (third, second, third):  # nobody asks for the first any more
-        vectors.of(nobody, key, version=(1, 1), vectors=HALF, words=0)
+        vectors.of(nobody, key, version=(1, 1), vectors=HALF, texts=HALF, words=0)
     assert vectors.begun == [third]
     await vectors.close()
 
@@ -242,9 +244,9 @@ async def test_who_looked_before_the_last_change_takes_nothing_from_the_others()
     vectors, nobody = Loads(), cast("Any", None)
     key = Among(1, uuid4(), "a model", 64, ("memory",))
     vectors._keep(key, half_of_a_megabyte(version=2))
-    assert vectors.of(nobody, key, version=(1, 1), vectors=HALF, words=0) is None
-    assert vectors.of(nobody, key, version=(1, 2), vectors=HALF, words=0) is not None
-    assert vectors.of(nobody, key, version=(1, 3), vectors=HALF, words=0) is None
+    assert vectors.of(nobody, key, version=(1, 1), vectors=HALF, texts=HALF, words=0) is None
+    assert vectors.of(nobody, key, version=(1, 2), vectors=HALF, texts=HALF, words=0) is not None
+    assert vectors.of(nobody, key, version=(1, 3), vectors=HALF, texts=HALF, words=0) is None
     assert len(vectors) == 0
     await vectors.close()
 
@@ -330,6 +332,38 @@ async def test_what_is_gathered_in_memory_is_what_the_statement_gathers(memory: 
         assert same(ours.candidates, theirs.candidates)
         assert beside
         assert same(look.neighbours(theirs.candidates[:60], pool_ids=ids(theirs.candidates)), beside)
+
+
+async def test_where_several_stand_at_one_place_it_is_the_same_one_that_counts(told: Engine, beside: Engine) -> None:
+    """In whatever order they were stored, or moved since: else a text would have other neighbours here than there."""
+    chosen = random.Random(5)
+    names = [UUID(int=chosen.getrandbits(128), version=4) for _ in range(150)]
+    await told.add_many(
+        NewMemory(
+            id=id_, text=" ".join(chosen.sample(WORDS.split(), 6)) + f" {n}", thread=f"t{n % 3}", position=n // 18
+        )
+        for n, id_ in enumerate(names)
+    )
+    for id_ in names[::7]:
+        await told.forget(id_)
+        await told.restore(id_)
+    await kept(told)
+    for n in range(12):
+        question = " ".join(chosen.sample(WORDS.split(), 2))
+        ours = await asked(told, question, limit=60, weak=True)
+        assert way(ours).endswith("in memory")
+        assert found(ours) == found(await asked(beside, question, limit=60, weak=True)), n
+
+
+async def test_what_has_outgrown_its_room_is_not_kept_and_pushes_nobody_out() -> None:
+    spaces = SpacesInMemory(most_mb=1)
+    small, large = (Among(1, uuid4(), "a model", 64, ("memory",)) for _ in range(2))
+    spaces._keep(small, half_of_a_megabyte())
+    spaces._keep(large, kept_space(np.ones((3 * HALF, 64), dtype=np.float16)))
+    assert list(spaces._kept) == [small]
+    assert spaces.of(cast("Any", None), small, version=(1, 1), vectors=HALF, texts=in_memory.MOST + 1, words=0) is None
+    assert not spaces._kept
+    await spaces.close()
 
 
 def ids(found: Sequence[Candidate]) -> set[UUID]:

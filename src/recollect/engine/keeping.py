@@ -105,6 +105,8 @@ class Keeping(ABC, Generic[K, V]):
             self._loading.pop(key, None)
 
     def _keep(self, key: K, kept: V) -> None:
+        if self._weight(kept) > self._most:  # it has grown meanwhile: nothing else goes for what cannot stay
+            return
         self._kept[key] = kept
         self._used_at[key] = self._clock()
         by_use = sorted(self._kept, key=self._used_at.__getitem__)

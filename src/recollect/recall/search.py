@@ -178,9 +178,9 @@ class Search:
         """A look at this space in memory, where it is kept there as it is."""
         if self.asked.vector is None or not self.may_be_many:
             return None
-        words = self.documents * self.asked.mean_length
+        about = {"texts": self.documents, "words": math.ceil(self.documents * self.asked.mean_length)}
         of = self.core.in_memory.of
-        kept = of(self.core, self.among, version=self.version, vectors=await self._count(), words=words)
+        kept = of(self.core, self.among, version=self.version, vectors=await self._count(), **about)
         if kept is None:
             return None
         self.ways["search"] = f"exact: {counted(len(kept.vectors.rows), 'vector')} in memory"

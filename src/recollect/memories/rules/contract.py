@@ -22,6 +22,7 @@ FIELDS = ("tags", "type", "source", "source_urls", "extra", "parent_id", "chunk_
 # The names that the source document gives these fields are accepted too.
 ALSO_KNOWN_AS = {"raw_text": "text", "content_type": "subtype", "importance_score": "importance"}
 CLOCKS_MAY_DIFFER = timedelta(days=1)
+LAST_POSITION = 2**62  # those after it are to have a number too
 LONGEST_NAME = 500
 DEEPEST = 50
 
@@ -116,8 +117,8 @@ def checked_importance(importance: object) -> float | None:
 def checked_position(position: object, thread: str | None) -> int | None:
     if position is None:
         return None
-    if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 2**63:
-        refuse("position", f"position is a whole number from 0, not {shown(position)}")
+    if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position <= LAST_POSITION:
+        refuse("position", f"position is a whole number from 0 to {LAST_POSITION:,}, not {shown(position)}")
     if thread is None:
         refuse("position", "a position needs the thread it counts in")
     return position

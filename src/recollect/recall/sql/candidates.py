@@ -473,7 +473,7 @@ def _details(asked: CandidateQuery, source: str, *, each: str = "$5", more: str 
 async def neighbours(
     db: Transaction, asked: CandidateQuery, near: Sequence[Candidate], *, pool_ids: Collection[UUID]
 ) -> list[Candidate]:
-    """The nodes before and after some candidates in their threads, those that are not candidates yet."""
+    """The nodes before and after some candidates in their threads, those that are not candidates yet, by their ids."""
     places = [
         (candidate.thread, candidate.position + step)
         for candidate in near
@@ -483,7 +483,7 @@ async def neighbours(
     if not places:
         return []
     beside = await looked_up(db, asked, BESIDE, *zip(*places, strict=True))
-    return list({candidate.id: candidate for candidate in beside if candidate.id not in pool_ids}.values())
+    return sorted({candidate.id: candidate for candidate in beside if candidate.id not in pool_ids}.values())
 
 
 async def looked_up(db: Transaction, asked: CandidateQuery, source: str, *given: Sequence[Any]) -> list[Candidate]:

@@ -76,9 +76,9 @@ class Among(NamedTuple):
     dim: int
     kinds: tuple[str, ...]
 
-    def weight(self, vectors: int, words: float = 0.0) -> float:
-        """About the bytes that so many vectors take, and the texts of which they are."""
-        return vectors * (BYTES_A_NUMBER * self.dim + BYTES_A_TEXT) + words * BYTES_A_WORD
+    def weight(self, vectors: int, texts: int, words: float) -> float:
+        """About the bytes that so many take."""
+        return vectors * BYTES_A_NUMBER * self.dim + texts * BYTES_A_TEXT + words * BYTES_A_WORD
 
 
 class AskedVersion(NamedTuple):
@@ -315,9 +315,9 @@ class LookInMemory:
         return found
 
     def neighbours(self, near: Sequence[Candidate], *, pool_ids: Collection[UUID]) -> list[Candidate]:
-        """The texts before and after some candidates in their threads, those that are not candidates yet."""
+        """What `candidates.neighbours` finds."""
         texts = self._kept.texts
-        rows = np.array([self._rows[one.id] for one in near], dtype=np.int64)
+        rows = np.array([self._rows[one.id] for one in near if one.position is not None], dtype=np.int64)
         threads, positions = np.tile(texts.thread[rows], 2), texts.position[rows]
         rows = texts.turns.at(threads, np.concatenate([positions - 1, positions + 1]))
         return [one for one in self._candidates(rows) if one.id not in pool_ids]
@@ -328,7 +328,7 @@ class LookInMemory:
         either = np.flatnonzero(is_near | is_matched)
         cosine = np.where(is_near[either], self._cosine[either], farthest)
         words = np.where(is_matched[either], self._words[either], poorest)
-        full_match = max(float(self._words[is_matched].max(initial=0.0)), promise.full_match, NEARLY_NOTHING)
+        full_match = max(float(self._words[is_matched].max(initial=0.0)), promise.full_match, 1e-9)
         by_meaning = np.maximum(cosine - promise.low, 0.0) / (promise.high - promise.low)
         promises = promise.lexical_share * words / full_match + (1 - promise.lexical_share) * by_meaning
         best = either[np.argsort(-promises, kind="stable")[: promise.most]]
@@ -389,14 +389,15 @@ class SpacesInMemory(Keeping[Among, KeptSpace]):
         self._asked: Cache[AskedVersion] = Cache(most=MOST_COUNTED, seconds=IDLE_SECONDS)
 
     def of(
-        self, core: "Core", among: Among, *, version: tuple[int, int], vectors: int, words: float
+        self, core: "Core", among: Among, *, version: tuple[int, int], vectors: int, texts: int, words: float
     ) -> KeptSpace | None:
         """That version; None where the database is to look itself. Who asks often has it read.
 
-        It has about so many vectors, and so many words in all texts.
+        It has about so many vectors, texts, and words in all of them.
         """
-        weight = among.weight(vectors, words)
-        if not LEAST <= vectors <= MOST or weight > self._most:
+        weight = among.weight(vectors, texts, words)
+        if vectors < LEAST or max(vectors, texts) > MOST or weight > self._most:
+            self._drop(among)
             return None
         kept = self._kept.get(among)
         if kept is not None and kept.version >= version:
