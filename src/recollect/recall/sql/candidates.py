@@ -24,7 +24,7 @@ from recollect.store.database import SERVER, Transaction
 POOL = 200
 # Where the windows of a few long texts fill the pool, more of them are looked at, until so many texts are found (D47).
 ENOUGH = 20
-# Up to so many vectors it is measured whether looking at all of them or the index is faster: trying costs little.
+# Up to so many vectors it is tried out whether all of them or the index is faster; and of more nobody counts the rest.
 MEASURED_UP_TO, COUNTED_UP_TO = 50_000, 150_000
 MOST_LOOKED_AT = 16_000
 # Neighbours are looked up for the best so many: flow comes from what is found, not from the long tail.
