@@ -19,7 +19,8 @@ async def test_the_first_load_is_checked_by_keys_before_it_ends(
     new_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some texts come first, so that a connection has made its plans over next to nothing."""
-    monkeypatch.setattr(remember, "BATCH", 20)
+    for size in ("FIRST", "BATCH"):
+        monkeypatch.setattr(remember, size, 20)
     settled: list[int] = []
     really = vectors.settle
 

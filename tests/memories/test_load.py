@@ -18,7 +18,8 @@ BATCH = 20
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remember, "BATCH", BATCH)
+    for size in ("FIRST", "BATCH"):
+        monkeypatch.setattr(remember, size, BATCH)
 
 
 def notes(count: int) -> list[str]:

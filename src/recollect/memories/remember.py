@@ -23,7 +23,8 @@ from recollect.model import Added, NewMemory, Node, Note, Refused, Space
 from recollect.recall.sql import lexicon
 from recollect.store.database import Transaction
 
-BATCH = 2000
+# The first of a load is small: until it is prepared the database has nothing to store.
+FIRST, BATCH = 250, 2000
 
 HandedIn = NewMemory | str | Mapping[str, Any]
 Memories = Iterable[HandedIn] | AsyncIterable[HandedIn]
@@ -130,7 +131,7 @@ class _Load:
         """
         batch = _Batch(given=given, first=self._taken, atomic=self._atomic, now=self._moment_for(len(given)))
         self._taken += len(given)
-        prepared = await self._prepare(batch) if self._storing or len(given) == BATCH else None
+        prepared = await self._prepare(batch) if self._storing or len(given) == FIRST else None
         await self.until_stored()
         self._storing = asyncio.create_task(self._store(batch, prepared))
 
@@ -273,11 +274,12 @@ async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[Han
     if isinstance(memories, str | Mapping):
         raise InvalidInput("Several memories are a list of them: give [text], or `add` the one.", field="memories")
     batch: list[HandedIn] = []
+    size = FIRST
     async for memory in _each(memories):
         batch.append(memory)
-        if len(batch) == BATCH and not whole:
+        if len(batch) == size and not whole:
             yield batch
-            batch = []
+            batch, size = [], BATCH
     if batch:
         yield batch
 

@@ -1,12 +1,15 @@
 """The lexical leg as rules: words, and BM25 as an inner product."""
 
 import math
+import zlib
 from collections import Counter
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.providers.minilm import read_vocabulary
 from recollect.recall.rules import lexical, spelling
 
 
@@ -119,6 +122,54 @@ def forms(asked: str, *languages: str) -> set[str]:
 def test_D44_the_forms_of_a_word_match_in_its_language(text: str, asked: str) -> None:
     entry = lexical.indexed(text)
     assert forms(asked, entry.language) & {*entry.words}
+
+
+@pytest.mark.parametrize(
+    ("language", "checksum"),
+    [
+        ("english", 2_886_609_577),
+        ("german", 2_943_207_793),
+        ("french", 2_289_869_083),
+        ("spanish", 4_158_496_636),
+        ("portuguese", 747_701_741),
+        ("italian", 121_157_857),
+        ("dutch", 451_652_168),
+        ("swedish", 1_408_414_876),
+        ("norwegian", 1_944_753_079),
+        ("danish", 2_594_796_201),
+        ("finnish", 4_172_769_331),
+        ("hungarian", 3_280_430_784),
+        ("romanian", 334_896_612),
+        ("turkish", 2_931_573_200),
+        ("catalan", 807_727_179),
+        ("polish", 3_210_539_680),
+        ("czech", 3_446_101_470),
+        ("indonesian", 201_552_669),
+        ("lithuanian", 3_526_577_626),
+        ("estonian", 495_323_118),
+    ],
+)
+def test_D44_a_language_is_stemmed_as_ever(language: str, checksum: int) -> None:
+    """What is stored was stemmed so. With other stems raise `lexical.EDITION`, and entries are made anew."""
+    words = filter(str.isalpha, filter(str.isascii, read_vocabulary()))
+    assert zlib.crc32(" ".join(lexical.stem(word, language) for word in words).encode()) == checksum
+
+
+@pytest.mark.parametrize(
+    ("language", "letters", "checksum"),
+    [
+        ("russian", "анойеыств", 498_088_951),
+        ("arabic", "اتونيهمبل", 2_779_356_910),
+        ("persian", "اتونیهمبر", 1_487_735_101),
+        ("greek", "ανοσειςυμ", 1_054_467_201),
+        ("hindi", "नमकरताोंि", 2_603_919_058),
+        ("tamil", "கமநதலாிுள்", 2_752_245_839),
+        ("armenian", "անեորւմիկ", 1_472_426_429),
+    ],
+)
+def test_D44_a_script_is_stemmed_as_ever(language: str, letters: str, checksum: int) -> None:
+    words = map("".join, product(letters, repeat=4))
+    assert zlib.crc32(" ".join(lexical.stem(word, language) for word in words).encode()) == checksum
 
 
 @pytest.mark.parametrize(

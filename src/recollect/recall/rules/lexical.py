@@ -18,13 +18,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from importlib import import_module
 from itertools import chain, pairwise
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from Stemmer import Stemmer
 
 from recollect.recall.rules.languages import (
     ACCENTS,
@@ -456,10 +455,9 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 @cache
-def _stemmer(language: str) -> Any:
-    """Snowball in Python, never its C extension: of another version, it would stem questions otherwise than texts."""
-    module = import_module(f"snowballstemmer.{language}_stemmer")
-    return getattr(module, f"{language.title()}Stemmer")()
+def _stemmer(language: str) -> Stemmer:
+    """Snowball, of one version: another would stem questions otherwise than texts."""
+    return Stemmer(language, 0)  # it need not remember words: `stem` does
 
 
 def _script(character: str) -> str:
