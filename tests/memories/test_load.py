@@ -1,6 +1,7 @@
 """Many at once: while one batch is stored the next is prepared, and what is promised of one batch holds of all."""
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -75,6 +76,29 @@ async def test_an_error_on_the_way_is_heard_and_whole_batches_stay(memory: Engin
     with pytest.raises(OSError, match="screen"):
         await memory.add_many(notes(10 * BATCH), wait=False, progress=refuse_after_two)
     assert await texts_in_order(memory) == notes(2 * BATCH)
+
+
+@pytest.fixture
+def nothing_frozen() -> Iterator[None]:
+    """The tests themselves have frozen what they begin with (conftest)."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+async def test_what_a_load_spares_the_search_for_garbage_is_searched_again_after_it(memory: Engine) -> None:
+    frozen = []
+    await memory.add_many(notes(3 * BATCH), wait=False, progress=lambda _: frozen.append(gc.get_freeze_count() > 0))
+    assert any(frozen)
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+async def test_what_somebody_else_has_frozen_stays_frozen(memory: Engine) -> None:
+    gc.freeze()
+    await memory.add_many(notes(3 * BATCH), wait=False)
+    assert gc.get_freeze_count() > 0
 
 
 async def test_D05_twins_in_any_batch_are_refused_by_their_place_and_not_counted(memory: Engine) -> None:
