@@ -5,6 +5,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,16 @@ async def test_turns_of_a_thread_keep_their_places_over_batches(memory: Engine) 
     turns = [NewMemory(text=text, thread="chat") for text in notes(3 * BATCH)]
     added = await memory.add_many(turns, wait=False)
     assert [(await memory.get(id_)).position for id_ in added.ids] == [*range(3 * BATCH)]
+
+
+async def test_of_long_texts_a_batch_has_fewer(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remember, "MOST_CHARACTERS", 1000)
+    long = [NewMemory(text=f"{number} {'x' * 400}") for number in range(4)]
+    given: list[Any] = [*long, {"text": "y" * 1000}, {"text": None}, None, 7, *notes(3)]
+    stored: list[int] = []
+    added = await memory.add_many(given, wait=False, progress=stored.append)
+    assert stored == [3, 5, len(given)]
+    assert [one.position for one in added.refused] == [5, 6, 7]
 
 
 async def test_what_came_before_a_source_that_breaks_off_is_stored(memory: Engine) -> None:

@@ -43,8 +43,8 @@ from recollect.plan import Draft
 from recollect.plans.sql import changes
 from recollect.wording import counted
 
-MOST_MEMORIES = remember.BATCH
-MOST_CHARACTERS = 16_000_000
+MOST_MEMORIES = 2000
+MOST_CHARACTERS = remember.MOST_CHARACTERS
 ATTEMPTS = 5
 MOST_NAMED = 10
 

@@ -24,8 +24,10 @@ from recollect.model import Added, NewMemory, Node, Note, Refused, Space
 from recollect.recall.sql import lexicon
 from recollect.store.database import Transaction
 
-# The first of a load is small: until it is prepared the database has nothing to store.
-FIRST, BATCH = 250, 2000
+# The first batch of a load is small: until it is prepared the database has nothing to store. Of long texts a batch has
+# fewer: who adds one of their own waits for a batch at most, and two of them are in memory.
+FIRST, BATCH = 500, 4000
+MOST_CHARACTERS = 16_000_000
 
 HandedIn = NewMemory | str | Mapping[str, Any]
 Memories = Iterable[HandedIn] | AsyncIterable[HandedIn]
@@ -287,14 +289,21 @@ async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[Han
     if isinstance(memories, str | Mapping):
         raise InvalidInput("Several memories are a list of them: give [text], or `add` the one.", field="memories")
     batch: list[HandedIn] = []
-    size = FIRST
+    most, characters = FIRST, 0
     async for memory in _each(memories):
         batch.append(memory)
-        if len(batch) == size and not whole:
+        characters += _length(memory)
+        if not whole and (len(batch) == most or characters >= MOST_CHARACTERS):
             yield batch
-            batch, size = [], BATCH
+            batch, most, characters = [], BATCH, 0
     if batch:
         yield batch
+
+
+def _length(given: HandedIn) -> int:
+    """Of its text; of what has none, which is refused later, nothing."""
+    text = given.get("text") if isinstance(given, Mapping) else getattr(given, "text", given)
+    return len(text) if isinstance(text, str) else 0
 
 
 async def _each(memories: Memories) -> AsyncIterator[HandedIn]:
