@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -53,6 +54,16 @@ async def test_of_long_texts_a_batch_has_fewer(memory: Engine, monkeypatch: pyte
     added = await memory.add_many(given, wait=False, progress=stored.append)
     assert stored == [3, 5, len(given)]
     assert [one.position for one in added.refused] == [5, 6, 7]
+
+
+async def test_a_list_ends_with_no_small_batch(memory: Engine) -> None:
+    """Of what comes one by one nobody knows where it ends."""
+    listed: list[int] = []
+    await memory.add_many(notes(3 * BATCH + 5), wait=False, progress=listed.append)
+    one_by_one: list[int] = []
+    await memory.add_many(iter(notes(3 * BATCH + 5)), wait=False, progress=one_by_one.append)
+    assert listed == [BATCH, 2 * BATCH, 3 * BATCH + 5]
+    assert one_by_one == [BATCH, 2 * BATCH, 3 * BATCH, 3 * BATCH + 5]
 
 
 async def test_what_came_before_a_source_that_breaks_off_is_stored(memory: Engine) -> None:
@@ -110,6 +121,17 @@ async def test_what_somebody_else_has_frozen_stays_frozen(memory: Engine) -> Non
     gc.freeze()
     await memory.add_many(notes(3 * BATCH), wait=False)
     assert gc.get_freeze_count() > 0
+
+
+async def test_while_a_load_prepares_beside_storing_threads_take_shorter_turns(memory: Engine) -> None:
+    before, turns = sys.getswitchinterval(), []
+    both = [
+        memory.add_many(texts, wait=False, progress=lambda _: turns.append(sys.getswitchinterval()))
+        for texts in (notes(3 * BATCH), [f"of another load: {text}" for text in notes(4 * BATCH)])
+    ]
+    await asyncio.gather(*both)
+    assert min(turns) < before
+    assert sys.getswitchinterval() == before
 
 
 async def test_D05_twins_in_any_batch_are_refused_by_their_place_and_not_counted(memory: Engine) -> None:

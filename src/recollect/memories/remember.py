@@ -2,10 +2,13 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from math import inf
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +31,7 @@ from recollect.store.database import Transaction
 # fewer: who adds one of their own waits for a batch at most, and two of them are in memory.
 FIRST, BATCH = 500, 4000
 MOST_CHARACTERS = 16_000_000
+SWITCH_SECONDS = 0.0005
 
 HandedIn = NewMemory | str | Mapping[str, Any]
 Memories = Iterable[HandedIn] | AsyncIterable[HandedIn]
@@ -125,7 +129,7 @@ class _Load:
         self._storing: asyncio.Task[None] | None = None
         self._taken = 0
         self._next_moment: datetime | None = None
-        self._has_frozen = False
+        self._beside: ExitStack | None = None
         self.parts: list[Added] = []
 
     async def take(self, given: Sequence[HandedIn]) -> None:
@@ -133,8 +137,9 @@ class _Load:
 
         The first of several is prepared alone: two threads would take turns, and the database wait for both.
         """
-        if self._taken:
-            self._freeze_what_there_is()
+        if self._storing and not self._beside:
+            self._beside = ExitStack()
+            self._beside.enter_context(_one_beside_the_other())
         batch = _Batch(given=given, first=self._taken, atomic=self._atomic, now=self._moment_for(len(given)))
         self._taken += len(given)
         prepared = await self._prepare(batch) if self._storing or len(given) == FIRST else None
@@ -150,19 +155,12 @@ class _Load:
 
     async def leave(self) -> None:
         """What is still under way is broken off, and taken back."""
-        if self._has_frozen:
-            gc.unfreeze()
+        if self._beside:
+            self._beside.close()
         if self._storing is not None:
             self._storing.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.gather(self._storing, return_exceptions=True)
-
-    def _freeze_what_there_is(self) -> None:
-        """The many objects of a load would have all others of the process searched for garbage, time and again: a
-        seventh of the time of a load. Whoever has frozen what there is for reasons of their own has it left so."""
-        if not gc.get_freeze_count():
-            gc.freeze()
-            self._has_frozen = True
 
     def _moment_for(self, count: int) -> datetime:
         """The moment of a batch, whose texts are a microsecond apart: after all of the batch before it."""
@@ -184,6 +182,27 @@ class _Load:
         self.parts.append(part)
         if self._progress:
             self._progress(batch.first + len(batch.given))
+
+
+@contextmanager
+def _one_beside_the_other() -> Iterator[None]:
+    """While a thread prepares, who waits for the database is heard at once, not after five milliseconds each time. And
+    the many objects of a load would have all others of the process searched for garbage, time and again.
+
+    Whoever has set either for reasons of their own has it left so.
+    """
+    freezes, interval = not gc.get_freeze_count(), sys.getswitchinterval()
+    if freezes:
+        gc.freeze()
+    if interval > SWITCH_SECONDS:
+        sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        if freezes:
+            gc.unfreeze()
+        if interval > SWITCH_SECONDS:
+            sys.setswitchinterval(interval)
 
 
 async def _prepare(space_id: UUID, batch: _Batch, contract: Contract) -> _Prepared:
@@ -289,13 +308,16 @@ async def _batches(memories: Memories, *, whole: bool) -> AsyncIterator[list[Han
     if isinstance(memories, str | Mapping):
         raise InvalidInput("Several memories are a list of them: give [text], or `add` the one.", field="memories")
     batch: list[HandedIn] = []
+    left = len(memories) if isinstance(memories, Sized) else inf
     most, characters = FIRST, 0
     async for memory in _each(memories):
         batch.append(memory)
         characters += _length(memory)
         if not whole and (len(batch) == most or characters >= MOST_CHARACTERS):
             yield batch
-            batch, most, characters = [], BATCH, 0
+            left -= len(batch)
+            most = BATCH if left > FIRST + BATCH else FIRST + BATCH  # no small one at the end
+            batch, characters = [], 0
     if batch:
         yield batch
 
