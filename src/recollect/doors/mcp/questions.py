@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel
 
 from recollect.doors.mcp import telling
+from recollect.doors.mcp.in_tools import in_tools
 from recollect.doors.mcp.telling import short
 from recollect.doors.mcp.tools import CHANGES_ONCE, Packed, Told, tool
 from recollect.doors.mcp.visits import Visit
@@ -29,7 +30,7 @@ async def review(visit: Visit, *, answers: Annotated[dict[str, str], Packed]) ->
     done = await visit.memory.questions.answer(given, by=visit.caller.name, most=visit.caller.most_risk)
     page = await visit.memory.questions.list(limit=SHOWN)
     lines = telling.fitting_lines([telling.clipped(_line(question), 200) for question in page.items], TOKENS)
-    problems = [f"{refusal.number}: {refusal.message}" for refusal in done.refused]
+    problems = [f"{refusal.number}: {in_tools(refusal.message)}" for refusal in done.refused]
     head = f"{counted(done.left, 'open question')}." if done.left else "There are no open questions."
     if answers:
         head = f"{len(done.answered):,} answered, {len(problems):,} not. {head}"
