@@ -49,6 +49,7 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["recall", "tea", "--limit", "-3"], 2, "not -3", "from 1 to 1,000"),
     (["recall", "tea", "--limit"], 2, "--limit needs a value", "after it"),
     (["recall", "tea", "--lmit", "3"], 2, "has no option --lmit", "did you mean --limit?"),
+    (["recall", "tea", "--kind", "case"], 2, "has no option --kind", "see `recollect recall --help`"),
     (["recall", "tea", "--mode", "guess"], 2, "--mode cannot be 'guess'", "one of neutral, recall,"),
     (["recall", "tea", "--threshold", "2"], 2, "not 2.0", "threshold is from 0 to 1"),
     (["add", "-5 degrees"], 2, "has no option -5", "put -- before a text"),
@@ -193,6 +194,14 @@ def test_G07_the_first_screen_opens_with_the_ten_commands_most_used(in_default: 
     rest = shown.partition("Used most:")[2]
     for name in ("ask", "tidy", "doctor", "cases", "mcp", "demo"):
         assert f"\n  {name} " in rest
+
+
+@pytest.mark.parametrize("group", ["cases", "plan", "graph", "concepts", "pages", "schedules"])
+def test_G07_the_help_of_a_group_tells_what_each_command_does_whole(cli: Cli, group: str) -> None:
+    shown = cli(group, "--help").out
+    told = shown.partition("Commands:\n")[2]
+    assert told
+    assert "..." not in told
 
 
 # -- at any width

@@ -5,7 +5,7 @@ Some words lead to a command of another name, as people expect them to; a word t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import pairwise, takewhile
 from typing import Any
@@ -48,6 +48,10 @@ class CommandGroup(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         _check_values(getattr(command, "params", ()), rest)
         return name, command, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*_said(self.commands)])
 
 
 def _check_values(params: Iterable[Any], given: Iterable[str]) -> None:
@@ -98,11 +102,18 @@ class Front(CommandGroup):
     def _by_subject(self) -> dict[str, list[tuple[str, str]]]:
         """The other commands with the first sentence about each, by subject."""
         by_subject: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for name, command in self.commands.items():
-            if name not in MOST_USED and not command.hidden:
-                panel = getattr(command, "rich_help_panel", None) or "More"
-                by_subject[panel].append((name, command.get_short_help_str(LONGEST_SENTENCE)))
+        for name, about in _said(self.commands):
+            if name not in MOST_USED:
+                panel = getattr(self.commands[name], "rich_help_panel", None) or "More"
+                by_subject[panel].append((name, about))
         return by_subject
+
+
+def _said(commands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What each does, in its first sentence, whole."""
+    for name, command in commands.items():
+        if not command.hidden:
+            yield name, command.get_short_help_str(LONGEST_SENTENCE)
 
 
 def _no_such(word: str, path: str, commands: list[str]) -> str:

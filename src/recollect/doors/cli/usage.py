@@ -5,12 +5,14 @@ whose words are for programmers. Here all of that is said as the rest of the com
 """
 
 import re
+from difflib import get_close_matches
 from typing import Any
 
 import typer
 
 from recollect.wording import cannot_be
 
+ALIKE = 0.7
 EXTRA = re.compile(r"unexpected extra argument\(?s?\)? \((.*)\)", re.DOTALL)
 
 
@@ -37,8 +39,8 @@ def _what(problem: Any, path: str) -> str | None:
 
 
 def _no_such_option(name: str, near: Any, path: str) -> str:
-    if near:
-        return f"`{path}` has no option {name}: did you mean {' or '.join(sorted(near))}?"
+    if meant := get_close_matches(name, near, cutoff=ALIKE):  # click names also what has little in common
+        return f"`{path}` has no option {name}: did you mean {' or '.join(sorted(meant))}?"
     return f"`{path}` has no option {name}: see `{path} --help`, and put -- before a text that begins with a dash."
 
 
