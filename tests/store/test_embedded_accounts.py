@@ -61,6 +61,34 @@ def test_root_becomes_the_system_user(place: Path) -> None:
 
 
 @root_only
+def test_processes_that_come_at_once_make_one_system_user(tmp_path: Path) -> None:
+    """In an /etc of their own, where there is no such user yet."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this root may not give a process an /etc of its own")
+    program = (
+        "import multiprocessing, os\n"
+        "from recollect.store.embedded.account import current_account\n"
+        "fork = multiprocessing.get_context('fork')\n"
+        "together = fork.Barrier(8)\n"
+        "def come():\n"
+        "    together.wait()\n"
+        "    os.write(1, b'%d ' % current_account().uid)\n"
+        "processes = [fork.Process(target=come) for _ in range(8)]\n"
+        "for process in processes: process.start()\n"
+        "for process in processes: process.join(60)\n"
+        "os.write(1, b'%d ' % current_account().uid)\n"
+    )
+    prepare = (
+        'cp -a /etc "$1" && mount --bind "$1" /etc && cd /etc && sed -i /^recollect:/d passwd group shadow gshadow && '
+        'exec "$2" -c "$3"'
+    )
+    command = ["unshare", "--mount", "sh", "-c", prepare, "sh", str(tmp_path / "etc"), sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert len(done.stdout.split()) == 9, done.stderr
+    assert len(set(done.stdout.split())) == 1
+
+
+@root_only
 def test_binaries_out_of_reach_are_copied_once(place: Path) -> None:
     account, packaged = current_account(), find_binaries(18)
     closed = place / "closed"

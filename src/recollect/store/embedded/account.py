@@ -5,11 +5,13 @@ directories and gives them away, no more: a file that user could swap for a link
 """
 
 import errno
+import fcntl
 import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from recollect.errors import ServerDidNotStart
 
 SYSTEM_USER = "recollect"
 SYSTEM_HOME = Path("/var/lib/recollect")
+MAKING = Path("/run/recollect-user.lock")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,23 +97,47 @@ def clean_environment() -> dict[str, str]:
 
 
 def _system_user() -> pwd.struct_passwd:
+    return _known_system_user() or _made_system_user()
+
+
+def _known_system_user() -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(SYSTEM_USER)
     except KeyError:
-        return _make_system_user()
+        return None
 
 
-def _make_system_user() -> pwd.struct_passwd:
-    useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    command = ["--system", "--user-group", "--no-create-home", "--home-dir", str(SYSTEM_HOME), SYSTEM_USER]
-    why = "there is no useradd here"
-    if useradd:
-        done = subprocess.run([useradd, *command], capture_output=True, text=True, check=False)
-        why = done.stderr.strip() or f"useradd ended with {done.returncode}"
+def _made_system_user() -> pwd.struct_passwd:
     try:
-        return pwd.getpwnam(SYSTEM_USER)  # perhaps made by another process in the same moment
-    except KeyError:
-        raise ServerDidNotStart(
-            f"PostgreSQL does not run as root, and the system user {SYSTEM_USER} could not be made ({why}). "
-            f"Make it with `useradd --system {SYSTEM_USER}`, run as an ordinary user, or set RECOLLECT_DATABASE_URL."
-        ) from None
+        with _one_at_a_time():
+            why = "" if _known_system_user() else _make_system_user()
+    except OSError as error:
+        why = str(error)
+    if made := _known_system_user():
+        return made
+    raise ServerDidNotStart(
+        f"PostgreSQL does not run as root, and the system user {SYSTEM_USER} could not be made ({why}). "
+        f"Make it with `useradd --system {SYSTEM_USER}`, run as an ordinary user, or set RECOLLECT_DATABASE_URL."
+    )
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """useradd looks whether there is such a user before it waits for its turn: of several at once each would give the
+    user another id, and homes would belong to ids that nobody has any more."""
+    descriptor = os.open(MAKING, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make_system_user() -> str:
+    """Why it was not made, if it was not."""
+    useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if not useradd:
+        return "there is no useradd here"
+    command = ["--system", "--user-group", "--no-create-home", "--home-dir", str(SYSTEM_HOME), SYSTEM_USER]
+    done = subprocess.run([useradd, *command], capture_output=True, text=True, check=False)
+    return done.stderr.strip() or f"useradd ended with {done.returncode}"
