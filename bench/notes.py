@@ -86,6 +86,8 @@ def run(size: int | None, rest: list[str]) -> list[Figure]:
     parser = argparse.ArgumentParser(prog="./run bench notes")
     parser.add_argument("--chats", type=Path, help="a folder with one folder a conversation")
     given = parser.parse_args(rest)
+    if given.chats and not conversations(given.chats):
+        parser.error(f"there is no folder with a queries.jsonl in {given.chats}")
     return asyncio.run(measured(size, given.chats))
 
 
@@ -297,9 +299,13 @@ async def in_long_notes(engine: Engine, name: str, facts: Sequence[Told], around
     return figures
 
 
+def conversations(data: Path) -> list[Path]:
+    return sorted(file.parent for file in data.glob("*/queries.jsonl"))
+
+
 async def in_chats(engine: Engine, data: Path) -> list[Figure]:
     """Conversations: each is asked what it was told, and what another was told."""
-    folders = sorted(one for one in data.iterdir() if (one / "queries.jsonl").exists())
+    folders = conversations(data)
     questions = {one: [row for row in rows(one / "queries.jsonl") if row.get("relevant")] for one in folders}
     total = Silence(0, 0, 0, 0)
     for folder, other in zip(folders, [*folders[1:], folders[0]], strict=True):
