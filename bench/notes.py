@@ -27,7 +27,7 @@ from itertools import cycle
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from bench.figures import Figure
 from bench.recall import rows, taught, temporary_engine
@@ -52,6 +52,8 @@ LONG_NOTES = 24
 FIRST = 5
 
 LOST, SHOWN, FOUND = 0.05, 0.10, 0.80
+# How a fact in a long note is asked for, and how many of them are to be found.
+WAYS = {"in other words": ("asked", FOUND), "halfway": ("halfway", None), "in its own words": ("plainly", None)}
 
 
 class Told(NamedTuple):
@@ -101,7 +103,7 @@ async def measured(size: int | None, chats: Path | None) -> list[Figure]:
             told = lines(TOLD / file, size)
             around = [next(topic) for _ in range(PARAGRAPHS)]
             figures += await among_paragraphs(engine, name, told, around)
-            figures += await in_long_notes(engine, name, told["fact"][:LONG_NOTES], documentation)
+            figures += await in_long_notes(engine, name, told["fact"], documentation)
             print(f"{name}: {len(told['fact'])} facts", flush=True)
         english = [one.told for one in lines(TOLD / SETS["development"], None)["fact"]]
         figures += await in_other_languages(engine, size, [*english, *about_python][:ENGLISH])
@@ -261,42 +263,71 @@ def foreign_lines(file: Path) -> list[Foreign]:
         return [Foreign(**line) for line in csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
+class Deep(NamedTuple):
+    """Of facts in long notes, how many are found, are related enough to be shown, and are in the passage."""
+
+    asked: int
+    found: int
+    shown: int
+    in_passage: int
+
+
 async def in_long_notes(engine: Engine, name: str, facts: Sequence[Told], around: Iterator[str]) -> list[Figure]:
-    """Each fact in a long note of its own, all of them in one space; asked in other words, and in its own."""
-    space, chance = await fresh(engine), random.Random(len(facts))
-    notes = [long_note(one.told, around, chance) for one in facts]
-    added = await space.add_many([NewMemory(text=note) for note in notes])
-    assert len(added.ids) == len(notes)
-    assert not added.postponed
-    figures = []
-    for words, field, bar in (("in other words", "asked", FOUND), ("in its own words", "plainly", None)):
-        hits = [
-            hit
-            for fact, id_ in zip(facts, added.ids, strict=True)
-            for hit in await space.recall(getattr(fact, field), limit=FIRST, weak=True)
-            if hit.node.id == id_
-        ]
-        told = {id_: fact.told for fact, id_ in zip(facts, added.ids, strict=True)}
-        related = sum(hit.relevance >= ranking.RELATED for hit in hits)
-        passages = sum(told[hit.node.id] in " ".join(hit.text.split()) for hit in hits)
-        name_ = f"long notes, {name}: {{}} {words}"
-        how = (
-            f"{len(hits)} of {len(facts)} facts in notes of {WORDS[0]:,} to {WORDS[1]:,} words are in the first {FIRST}"
-        )
-        figures += [
-            Figure(name=name_.format("found"), value=len(hits) / len(facts), bar=bar, how=how),
-            Figure(
-                name=name_.format("shown"),
-                value=related / len(facts),
-                how=f"{related} of {len(facts)} are related enough to be shown without asking for weaker matches",
-            ),
-            Figure(
-                name=name_.format("passage"),
-                value=passages / max(len(hits), 1),
-                how=f"the passage of {passages} of those {len(hits)} holds the fact",
-            ),
-        ]
-    return figures
+    """Each fact in a long note of its own, two dozen of them in a space; asked in three ways, as above."""
+    totals = dict.fromkeys(WAYS, Deep(0, 0, 0, 0))
+    for start in range(0, len(facts), LONG_NOTES):
+        some, chance = facts[start : start + LONG_NOTES], random.Random(LONG_NOTES)
+        space, notes = await fresh(engine), [long_note(one.told, around, chance) for one in some]
+        added = await space.add_many([NewMemory(text=note) for note in notes])
+        assert len(added.ids) == len(notes)
+        assert not added.postponed
+        for way, (field, _) in WAYS.items():
+            asked = [(getattr(one, field), one.told, id_) for one, id_ in zip(some, added.ids, strict=True)]
+            totals[way] = Deep(*map(sum, zip(totals[way], await found_deep(space, asked), strict=True)))
+    return [
+        figure
+        for way, (_, bar) in WAYS.items()
+        for figure in of_long_notes(f"long notes, {name}: {{}} {way}", totals[way], bar)
+    ]
+
+
+async def found_deep(space: Engine, asked: Sequence[tuple[str, str, UUID]]) -> Deep:
+    told = {id_: fact for _, fact, id_ in asked}
+    questions = [(question, id_) for question, _, id_ in asked if question]
+    hits = [
+        hit
+        for question, id_ in questions
+        for hit in await space.recall(question, limit=FIRST, weak=True)
+        if hit.node.id == id_
+    ]
+    return Deep(
+        asked=len(questions),
+        found=len(hits),
+        shown=sum(hit.relevance >= ranking.RELATED for hit in hits),
+        in_passage=sum(told[hit.node.id] in " ".join(hit.text.split()) for hit in hits),
+    )
+
+
+def of_long_notes(name: str, deep: Deep, bar: float | None) -> list[Figure]:
+    how = f"{deep.found} of {deep.asked} facts in notes of {WORDS[0]:,} to {WORDS[1]:,} words are in the first {FIRST}"
+    return [
+        Figure(
+            name=name.format("found"),
+            value=deep.found / deep.asked,
+            bar=bar,
+            how=how,
+        ),
+        Figure(
+            name=name.format("shown"),
+            value=deep.shown / deep.asked,
+            how=f"{deep.shown} of {deep.asked} are related enough to be shown without asking for weaker matches",
+        ),
+        Figure(
+            name=name.format("passage"),
+            value=deep.in_passage / max(deep.found, 1),
+            how=f"the passage of {deep.in_passage} of those {deep.found} holds the fact",
+        ),
+    ]
 
 
 def conversations(data: Path) -> list[Path]:

@@ -22,6 +22,7 @@ from recollect.store.distribute import SPREAD, distribute
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.prepare import downgrade, open_database, upgrade
 from tests.citus import NODES, SHARD_OF, Cluster, new_database, placed_at, space_on
+from tests.memories.rules.test_windows import long_note
 from tests.waiting import until_it_holds
 
 pytestmark = pytest.mark.anyio
@@ -342,3 +343,16 @@ async def test_X04_a_recall_is_noted_by_the_worker_that_has_its_space(cluster: C
         async with engine.core.transaction(engine.space.id) as db:
             counted = await activity.get_many(db, [found[0].node.id])
         assert [use.uses for use in counted.values()] == [1]
+
+
+async def test_X04_D47_long_texts_of_an_older_version_are_embedded_once_more(cluster: Cluster) -> None:
+    async with engine_of(await new_database(cluster, "windows")) as engine:
+        await engine.distribute(shards=2)
+        database = engine.core.database
+        await engine.add(long_note())
+        await engine.add("The bus leaves at six.")
+        await downgrade(database, "0026")
+        await upgrade(database)
+        assert (await engine.jobs()).pending == 1
+        await engine.work()
+        assert (await engine.jobs()).pending == 0

@@ -205,5 +205,12 @@ async def test_D47_an_upgrade_loses_no_hit_and_long_texts_get_their_windows_whil
         assert (await memory.jobs()).pending == 2  # the others have one window, and keep their vector
         assert await found()
         await memory.work()
-        assert await windows_of() == [1, 1 + len(windows(long_note())), 1 + len(windows("字" * 2500)), 1]
+        in_windows = [1, 1 + len(windows(long_note())), 1 + len(windows("字" * 2500)), 1]
+        assert await windows_of() == in_windows
         assert await found()
+        await downgrade(memory.core.database, "0026")  # whose windows were longer: they are made anew
+        await upgrade(memory.core.database)
+        assert (await memory.jobs()).pending == 2
+        assert await found()
+        await memory.work()
+        assert await windows_of() == in_windows

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from operator import attrgetter
 from uuid import UUID
 
@@ -36,7 +35,7 @@ COMPARED = 60
 LOOKED_AT = 120
 # The vector leg takes so many times as many windows as texts are wanted, where texts are long (D47).
 BROADEST = 8
-# Of so many texts of so many words the nearest few windows are read, unless all of them hold nearly all that was asked.
+# Of so many texts of so many words the nearest few windows are read; all windows where the text holds nearly all asked.
 LOOKED_INTO = 30
 LONG_WORDS = 500
 WINDOWS_READ = 3
@@ -219,19 +218,19 @@ class Search:
     async def _by_passages(self, pool: list[Candidate]) -> list[Candidate]:
         """Long texts by the words of the passage that is nearest: what is scattered over all of them is mostly chance.
 
-        One that holds nearly all that was asked is taken as it is.
+        One that holds nearly all that was asked is read closely: it may stand together somewhere.
         """
 
-        def matches_at_length(candidate: Candidate) -> bool:
-            return candidate.length >= LONG_WORDS and bool(candidate.words)
-
-        if not any(map(matches_at_length, pool)):
+        matched = [i for i, one in enumerate(pool) if one.length >= LONG_WORDS and one.words]
+        if not matched:
             return pool
         ranked = self._rank(pool)
-        best = (pool[i] for i in np.argsort(-ranked.relevance, kind="stable") if ranked.coverage[i] < NEARLY_ALL)
-        long = list(islice(filter(matches_at_length, best), LOOKED_INTO))
-        passages = await windows_sql.by_nearest_windows(self.db, self.asked, long, most=WINDOWS_READ)
-        return [passages.get(candidate.id, candidate) for candidate in pool]
+        best = sorted(matched, key=lambda i: -ranked.relevance[i])[:LOOKED_INTO]
+        closely = [pool[i].id for i in best if ranked.coverage[i] >= NEARLY_ALL]
+        by_window = await windows_sql.by_their_windows(
+            self.db, self.asked, [pool[i] for i in best], most=WINDOWS_READ, question=self.query.text, closely=closely
+        )
+        return [by_window.get(candidate.id, candidate) for candidate in pool]
 
     async def exactly(self) -> bool:
         """Whether to look at every vector; without an index there is no other way, and of very many it never pays."""

@@ -1,10 +1,10 @@
 """A long text is read in windows: one vector for all of it would be a blur in which a single fact is lost (D47).
 
-Windows are of about 64 tokens, two or three sentences, and overlap, so that what stands at the end of one stands whole
+Windows are of about 32 tokens, one or two sentences, and overlap, so that what stands at the end of one stands whole
 in the next. They are spread evenly over the text and end, where they can, with a line or a sentence. A text of up to
 2,200 tokens has only one: itself. Of a very long text the windows are longer instead of more.
 
-A passage, which is what people are shown, is the window that was found and about as much before and after it.
+A passage, which is what people are shown, is the window that was found and a few sentences before and after it.
 """
 
 import re
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from recollect.memories.rules.text import each_piece, pieces_of
 
-TOKENS = 64
-OVERLAP = 16
+TOKENS = 32
+OVERLAP = 8
 ONE_IS_ENOUGH = 2200
-MOST = 200
+MOST = 400
 # A window may end this much earlier, as a share of it, to end with a sentence.
 LEEWAY = 0.35
 
@@ -38,7 +38,9 @@ class Window(NamedTuple):
 
 WHOLE = Window(0, None)
 # So many windows before and after the one that was found are shown with it.
-BESIDE = 1
+BESIDE = 3
+# A sentence that begins at most so many characters before a passage is shown with it.
+NEAR = 160
 
 
 def is_long(text: str) -> bool:
@@ -46,11 +48,12 @@ def is_long(text: str) -> bool:
     return len(text) > ONE_IS_ENOUGH and any(islice(each_piece(text), ONE_IS_ENOUGH, None))
 
 
-def passage(window: Window, windows: Sequence[Window]) -> Window:
-    """A window with those beside it."""
+def passage(text: str, window: Window, windows: Sequence[Window]) -> Window:
+    """A window with those beside it, from the beginning of a sentence to the end of one, where these are near."""
     ordered = sorted(windows)
     at = ordered.index(window)
-    return Window(ordered[max(at - BESIDE, 0)].start, ordered[min(at + BESIDE, len(ordered) - 1)].end)
+    start, end = ordered[max(at - BESIDE, 0)].start, ordered[min(at + BESIDE, len(ordered) - 1)].end
+    return Window(_rest_before(text, start), None if end is None else _rest_before(text, end))
 
 
 def windows(text: str) -> list[Window]:
@@ -72,6 +75,11 @@ def _snapped(text: str, rough: Iterator[tuple[int, int]], rests: list[int]) -> I
     for start, end in rough:
         leeway = int(LEEWAY * (end - start))
         yield Window(_backwards(text, start, leeway, rests), _backwards(text, end, leeway, rests))
+
+
+def _rest_before(text: str, position: int) -> int:
+    rests = [match.end() for match in _ENDS.finditer(text, max(position - NEAR, 0), position)]
+    return _backwards(text, position, NEAR, rests)
 
 
 def _backwards(text: str, position: int, leeway: int, rests: list[int]) -> int:

@@ -9,11 +9,11 @@ from recollect.recall.rules import lexical
 def passage_of(text: str, windows: Sequence[Window], *, question: str, nearest: bool) -> str:
     """What stands around the first window, which is the nearest; or, where words found the text, around the one that
     holds most of them."""
-    chosen = 0 if nearest else _holding_most([window.of(text) for window in windows], lexical.words(question))
-    return passage(windows[chosen], windows).of(text)
+    chosen = 0 if nearest else holding_most([window.of(text) for window in windows], lexical.words(question))
+    return passage(text, windows[chosen], windows).of(text)
 
 
-def _holding_most(passages: Sequence[str], words: Sequence[str]) -> int:
+def holding_most(passages: Sequence[str], words: Sequence[str]) -> int:
     """A word counts the more, the fewer passages hold it; of equals the first.
 
     Stems are beginnings of words, so looking for them as they stand is enough.

@@ -1,21 +1,26 @@
 """Long texts by their windows (D47): which are nearest to a question, and what those hold of its words."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from recollect.memories.rules.windows import Window
 from recollect.recall.rules import lexical
+from recollect.recall.rules.passages import holding_most
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, LexicalQuestion
 from recollect.recall.sql.lexicon import Entry
 from recollect.store.database import Transaction
 
+# As lists, since rows by the thousand take longer to read than to find.
 WINDOWS_OF = """
-SELECT g.id, e.passage, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATERAL (
-    SELECT passage, starts, ends, vector FROM embeddings
-     WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} OFFSET 0) e
- ORDER BY e.vector::halfvec({dim}) <=> $3
+SELECT g.id, e.starts, e.ends FROM unnest($4::uuid[]) AS g(id), LATERAL (
+    SELECT count(*) AS vectors, array_agg(starts ORDER BY distance) FILTER (WHERE passage > 0) AS starts,
+           array_agg(ends ORDER BY distance) FILTER (WHERE passage > 0) AS ends FROM (
+        SELECT passage, starts, ends, vector::halfvec({dim}) <=> $3 AS distance FROM embeddings
+         WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} OFFSET 0) AS each) AS e
+ WHERE e.vectors > 0
 """
 # The windows of some texts that are nearest to the question, each as it is indexed: with what its text is called.
 NEAREST_WINDOWS = """
@@ -27,6 +32,14 @@ SELECT n.id, n.name, substr(n.text, e.starts + 1, e.ends - e.starts) AS text, n.
                      WHERE space_id = $1 AND node_id = g.id AND model = $2 AND dim = {dim} AND passage > 0
                     OFFSET 0) AS windows
                  ORDER BY distance LIMIT {most}) e
+"""
+WHOLE_TEXTS = """
+SELECT n.id, n.name, n.text, n.created_at, n.thread, n.metadata, e.starts, e.ends
+  FROM unnest($3::uuid[]) AS g(id),
+       LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n,
+       LATERAL (SELECT array_agg(starts) AS starts, array_agg(ends) AS ends FROM embeddings
+                 WHERE space_id = $1 AND node_id = g.id AND model = $2 AND passage > 0) e
+ WHERE e.starts IS NOT NULL
 """
 
 
@@ -44,23 +57,31 @@ async def windows_of(db: Transaction, asked: CandidateQuery, ids: Sequence[UUID]
     if asked.half is None:
         return {}
     records = await db.fetch(WINDOWS_OF.format(dim=asked.dim), asked.model, asked.half, ids)
-    windows: dict[UUID, list[Window]] = {}
-    for id_, passage, start, end in records:
-        windows.setdefault(id_, []).extend([Window(start, end)] if passage else [])
-    return windows
+    return {id_: _windows(starts, ends) for id_, starts, ends in records}
 
 
-async def by_nearest_windows(
-    db: Transaction, asked: CandidateQuery, long_texts: Sequence[Candidate], *, most: int
+async def by_their_windows(
+    db: Transaction,
+    asked: CandidateQuery,
+    long: Sequence[Candidate],
+    *,
+    most: int,
+    question: str,
+    closely: Sequence[UUID],
 ) -> dict[UUID, Candidate]:
     """Long texts by the words of one of their windows, as if it were all of the text: of the few that are nearest to
-    the question the one that holds most."""
-    if asked.half is None or asked.words is None or not long_texts:
+    the question, and of those of the texts to be read `closely`, the one that holds most."""
+    if asked.half is None or asked.words is None or not long:
         return {}
-    candidates = {held.id: held for held in long_texts}
+    candidates = {held.id: held for held in long}
     statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
+    records: list[Mapping[str, Any]] = [*await db.fetch(statement, asked.model, asked.half, list(candidates))]
+    if closely:
+        words = lexical.words(question)
+        whole = await db.fetch(WHOLE_TEXTS, asked.model, list(closely))
+        records += [_window_with_most(record, words) for record in whole]
     best: dict[UUID, Candidate] = {}
-    for record in await db.fetch(statement, asked.model, asked.half, list(candidates)):
+    for record in records:
         held = _held_by(asked.words, Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
         so_far = best.get(record["id"])
         if so_far is None or held.score > so_far.words:
@@ -68,6 +89,15 @@ async def by_nearest_windows(
                 words=held.score, held=held.weights, length=held.length
             )
     return best
+
+
+def _windows(starts: Sequence[int] | None, ends: Sequence[int] | None) -> list[Window]:
+    return [*map(Window, starts or (), ends or ())]
+
+
+def _window_with_most(record: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    texts = [window.of(record["text"]) for window in _windows(record["starts"], record["ends"])]
+    return {**record, "text": texts[holding_most(texts, words)]}
 
 
 def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:
