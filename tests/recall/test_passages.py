@@ -261,6 +261,16 @@ async def test_D47_where_they_stand_together_need_not_be_near_in_meaning(
     assert hit.parts.coverage == 1
 
 
+@pytest.mark.parametrize("asked", ["library", "the libraries", "libary"])
+async def test_D47_D44_one_word_finds_the_long_text_that_holds_it(memory: Engine, asked: str) -> None:
+    """Its stem is no beginning of it, and a misspelled one stands nowhere."""
+    told = await memory.add(long_note(fact="She slipped on the ice near the library."))
+    await memory.add(long_note(fact="She slipped on the ice near the museum."))
+    first = (await memory.recall(asked))[0]
+    assert first.node.id == told.id
+    assert first.parts.lexical > 0
+
+
 @pytest.mark.parametrize("title", ["Regatta", "港口"])
 async def test_D47_D48_a_passage_keeps_the_words_of_its_notes_title(memory: Engine, title: str) -> None:
     told = await memory.add(long_note(), metadata={"extra": {"title": title}})

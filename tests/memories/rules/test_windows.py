@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from recollect.memories.rules.text import count_tokens
-from recollect.memories.rules.windows import BESIDE, MOST, OVERLAP, TOKENS, WHOLE, Window, is_long, windows
+from recollect.memories.rules.windows import BESIDE, MOST, OVERLAP, TOKENS, WHOLE, Window, is_long, passage, windows
 from recollect.recall.rules.passages import passage_of
 
 SENTENCE = "The committee discussed item {} of the yearly budget at length and adjourned without a vote."
@@ -66,3 +66,34 @@ def test_D47_a_rare_word_of_the_question_outweighs_what_every_passage_holds() ->
         text, windows(text), question="the yearly budget of the committee and a tarantula", nearest=False
     )
     assert "tarantula" in found
+
+
+SENTENCES_OF_140 = "鸭苹蛇猪，" * 28 + "。"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SENTENCES_OF_140 * 40,
+        "ああいう，" * 700,
+        "🦊 🐻 🐼 " * 1500,
+        "\n".join(f"{n},{'x' * (n % 90)},{n * 7}" for n in range(900)),
+        "\n".join("  ".join(f"cell{n}".ljust(2 + 37 * (n * k) % 119) for k in range(12)) for n in range(200)),
+    ],
+    ids=["Chinese", "Japanese", "emoji", "CSV", "table"],
+)
+def test_D47_a_passage_holds_the_window_it_is_shown_for_and_windows_leave_nothing_out(text: str) -> None:
+    found = windows(text)
+    places = reaches(text, found)
+    assert (places[0][0], places[-1][1]) == (0, len(text))
+    assert all(one[1] >= other[0] for one, other in pairwise(places))
+    for window in found:
+        start, end = passage(text, window, found)
+        assert start <= window.start
+        assert end is None or (window.end is not None and window.end <= end)
+
+
+def test_D47_a_word_is_pointed_at_whatever_its_stem_ends_with() -> None:
+    text = long_note(fact="She slipped near the libraries of the city.")
+    for question in ("library", "cities", "slipping"):
+        assert "She slipped" in passage_of(text, windows(text), question=question, nearest=False)

@@ -52,8 +52,11 @@ def passage(text: str, window: Window, windows: Sequence[Window]) -> Window:
     """A window with those beside it, from the beginning of a sentence to the end of one, where these are near."""
     ordered = sorted(windows)
     at = ordered.index(window)
-    start, end = ordered[max(at - BESIDE, 0)].start, ordered[min(at + BESIDE, len(ordered) - 1)].end
-    return Window(_rest_before(text, start), None if end is None else _rest_before(text, end))
+    first, last = ordered[max(at - BESIDE, 0)], ordered[min(at + BESIDE, len(ordered) - 1)]
+    start = _rest_before(text, first.start, least=max(first.start - NEAR, 0))
+    if last.end is None or window.end is None:
+        return Window(start, None)
+    return Window(start, _rest_before(text, last.end, least=max(last.end - NEAR, window.end)))
 
 
 def windows(text: str) -> list[Window]:
@@ -71,15 +74,22 @@ def windows(text: str) -> list[Window]:
 
 
 def _snapped(text: str, rough: Iterator[tuple[int, int]], rests: list[int]) -> Iterator[Window]:
-    """Each window moved to where a sentence ends, or at least a word, where one does nearby."""
+    """Each window moved to where a sentence ends, or at least a word, where one does nearby; none begins behind the end
+    of the one before."""
+    reached = 0
     for start, end in rough:
         leeway = int(LEEWAY * (end - start))
-        yield Window(_backwards(text, start, leeway, rests), _backwards(text, end, leeway, rests))
+        window = Window(
+            min(_backwards(text, start, leeway, rests), reached), max(_backwards(text, end, leeway, rests), reached)
+        )
+        reached = window.end or reached
+        if window.start < reached:
+            yield window
 
 
-def _rest_before(text: str, position: int) -> int:
-    rests = [match.end() for match in _ENDS.finditer(text, max(position - NEAR, 0), position)]
-    return _backwards(text, position, NEAR, rests)
+def _rest_before(text: str, position: int, *, least: int) -> int:
+    rests = [match.end() for match in _ENDS.finditer(text, least, position)]
+    return _backwards(text, position, position - least, rests)
 
 
 def _backwards(text: str, position: int, leeway: int, rests: list[int]) -> int:

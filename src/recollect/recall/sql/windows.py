@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import anyio.to_thread
+
 from recollect.memories.rules.windows import Window
 from recollect.recall.rules import lexical
-from recollect.recall.rules.passages import holding_most
+from recollect.recall.rules.passages import by_words
 from recollect.recall.sql.candidates import Candidate, CandidateQuery, LexicalQuestion
 from recollect.recall.sql.lexicon import Entry
 from recollect.store.database import Transaction
@@ -37,10 +39,14 @@ WHOLE_TEXTS = """
 SELECT n.id, n.name, n.text, n.created_at, n.thread, n.metadata, e.starts, e.ends
   FROM unnest($3::uuid[]) AS g(id),
        LATERAL (SELECT * FROM nodes WHERE space_id = $1 AND id = g.id OFFSET 0) n,
-       LATERAL (SELECT array_agg(starts) AS starts, array_agg(ends) AS ends FROM embeddings
+       LATERAL (SELECT array_agg(starts ORDER BY passage) AS starts, array_agg(ends ORDER BY passage) AS ends
+                  FROM embeddings
                  WHERE space_id = $1 AND node_id = g.id AND model = $2 AND passage > 0) e
  WHERE e.starts IS NOT NULL
 """
+# Where a text is read closely: for so many words of the question, and so many of its windows word by word.
+LOOKED_FOR = 16
+PROMISING = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,16 +76,19 @@ async def by_their_windows(
     closely: Sequence[UUID],
 ) -> dict[UUID, Candidate]:
     """Long texts by the words of one of their windows, as if it were all of the text: of the few that are nearest to
-    the question, and of those of the texts to be read `closely`, the one that holds most."""
+    the question, and of those of the texts to be read `closely`, the one that holds most.
+
+    A text to be read closely in which the words cannot be pointed at (they are misspelled, say) is left out.
+    """
     if asked.half is None or asked.words is None or not long:
         return {}
     candidates = {held.id: held for held in long}
     statement = NEAREST_WINDOWS.format(dim=asked.dim, most=most)
     records: list[Mapping[str, Any]] = [*await db.fetch(statement, asked.model, asked.half, list(candidates))]
     if closely:
-        words = lexical.words(question)
         whole = await db.fetch(WHOLE_TEXTS, asked.model, list(closely))
-        records += [_window_with_most(record, words) for record in whole]
+        words = _rarest(question, asked.words, db.space_id)
+        records += await anyio.to_thread.run_sync(lambda: [one for text in whole for one in _promising(text, words)])
     best: dict[UUID, Candidate] = {}
     for record in records:
         held = _held_by(asked.words, Entry.of(record), space_id=db.space_id, mean_length=asked.mean_length)
@@ -88,16 +97,24 @@ async def by_their_windows(
             best[record["id"]] = candidates[record["id"]]._replace(
                 words=held.score, held=held.weights, length=held.length
             )
-    return best
+    return {id_: one for id_, one in best.items() if one.words or id_ not in closely}
+
+
+def _rarest(question: str, words: LexicalQuestion, space_id: UUID) -> list[str]:
+    """Those words of a question that say most, of all that some text holds."""
+    salt = lexical.salt_of(space_id)
+    rarity = {word: words.rarities.get(lexical.term(word, salt), 0.0) for word in lexical.words(question)}
+    return sorted(filter(rarity.get, rarity), key=lambda word: -rarity[word])[:LOOKED_FOR]
+
+
+def _promising(record: Mapping[str, Any], words: Sequence[str]) -> list[dict[str, Any]]:
+    """The windows of a text that seem to hold most of some words."""
+    texts = [window.of(record["text"]) for window in _windows(record["starts"], record["ends"])]
+    return [{**record, "text": texts[index]} for index in by_words(texts, words)[:PROMISING]]
 
 
 def _windows(starts: Sequence[int] | None, ends: Sequence[int] | None) -> list[Window]:
     return [*map(Window, starts or (), ends or ())]
-
-
-def _window_with_most(record: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    texts = [window.of(record["text"]) for window in _windows(record["starts"], record["ends"])]
-    return {**record, "text": texts[holding_most(texts, words)]}
 
 
 def _held_by(words: LexicalQuestion, entry: Entry, *, space_id: UUID, mean_length: float) -> HeldWords:

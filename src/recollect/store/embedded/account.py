@@ -11,7 +11,7 @@ import pwd
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,11 +108,8 @@ def _known_system_user() -> pwd.struct_passwd | None:
 
 
 def _made_system_user() -> pwd.struct_passwd:
-    try:
-        with _one_at_a_time():
-            why = "" if _known_system_user() else _make_system_user()
-    except OSError as error:
-        why = str(error)
+    with _one_at_a_time():
+        why = "" if _known_system_user() else _make_system_user()
     if made := _known_system_user():
         return made
     raise ServerDidNotStart(
@@ -125,12 +122,12 @@ def _made_system_user() -> pwd.struct_passwd:
 def _one_at_a_time() -> Iterator[None]:
     """useradd looks whether there is such a user before it waits for its turn: of several at once each would give the
     user another id, and homes would belong to ids that nobody has any more."""
-    descriptor = os.open(MAKING, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        with suppress(OSError):  # where nothing can be written there, useradd is asked without a turn
+            descriptor = os.open(MAKING, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _make_system_user() -> str:
